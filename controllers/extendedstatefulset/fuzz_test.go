@@ -313,20 +313,3 @@ func FuzzZones(f *testing.F) {
 		}
 	})
 }
-
-// FuzzRefusals reads events, which who may create events can write: what keeps a pod from
-// being created is said only of pods that are not there.
-func FuzzRefusals(f *testing.F) {
-	f.Add(`Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: quota`, eventFailedCreate)
-	f.Add("create Pod ", eventFailedCreate)
-	f.Add("", eventCreated)
-	f.Add("\xc3create Pod failed error: ", eventFailedCreate)
-	f.Fuzz(func(t *testing.T, message, reason string) {
-		c := &child{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v1"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3))}}}
-		for pod := range refusalsIn([]corev1.Event{{Message: message, Reason: reason}}, c.lacks) {
-			if reason != eventFailedCreate || !slices.Contains([]string{"db-v1-0", "db-v1-1", "db-v1-2"}, pod) {
-				t.Errorf("%s %q speaks of pod %s", reason, message, pod)
-			}
-		}
-	})
-}

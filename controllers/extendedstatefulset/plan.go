@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -78,7 +79,7 @@ func (p *plan) lookAgainFor(w *world) {
 		for _, pod := range c.pods {
 			_, missing := podstate.Available(pod, w.clock().minReady(), w.now)
 			p.LookAgain(missing)
-			if c.version == w.record.CurrentVersion && podstate.Hindrance(pod)+podstate.ExplainCrash(pod) != "" {
+			if c.version == w.record.CurrentVersion && (needsPerson(pod) || causes.OfCrash(pod).Known()) {
 				p.LookAgain(hinderedAt(w, pod).Sub(w.now))
 			}
 			at = append(at, w.deadlinesOf(c, pod, returning)...)

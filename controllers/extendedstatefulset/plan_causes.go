@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -23,14 +23,14 @@ const (
 	causeLength = 200
 )
 
-// causes are why pods are not Ready, with the pods of each, in the order in which they
+// reasons are why pods are not Ready, with the pods of each, in the order in which they
 // were found.
-type causes struct {
+type reasons struct {
 	all  []string
 	pods map[string]*some
 }
 
-func (c *causes) add(pod, cause string) {
+func (c *reasons) add(pod, cause string) {
 	if c.pods[cause] == nil {
 		if c.pods == nil {
 			c.pods = map[string]*some{}
@@ -42,7 +42,7 @@ func (c *causes) add(pod, cause string) {
 
 // String tells of the first causes, and last of pods of which nothing is known: mostly
 // they start.
-func (c *causes) String() string {
+func (c *reasons) String() string {
 	if len(c.all) == 0 {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (c *causes) String() string {
 // unready names the pods of a version that are not Ready, or only between crashes, with what
 // is known to keep them from it; of all versions for 0. It is "" if all are.
 func unready(w *world, number int64) string {
-	var found causes
+	var found reasons
 	for _, c := range w.children {
 		if c.terminating() || (number != 0 && c.version != number) {
 			continue
@@ -89,7 +89,7 @@ func causeOn(w *world, c *child, ordinal int32) (cause string, unready bool) {
 	case w.clock().available(pod):
 		return "", false
 	}
-	cause = podstate.ExplainCrash(pod) // it is Ready, but not for long enough
+	cause = causes.OfCrash(pod).String() // it is Ready, but not for long enough
 	return cause, cause != ""
 }
 
@@ -117,18 +117,18 @@ func refusedUs(w *world) string {
 
 // causeOf is why a pod is not Ready; "" if nothing is known.
 func causeOf(w *world, pod *corev1.Pod, z zone, ordinal int32) string {
-	cause := podstate.Explain(pod)
-	if podstate.Hindrance(pod) != corev1.PodReasonUnschedulable {
-		return cause
+	why := causes.Of(pod)
+	if why.Word != causes.Unschedulable {
+		return why.String()
 	}
 	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
 		c := w.claims[claimName(w.set.Name, t.Name, z, ordinal)]
 		if c == nil || c.Status.Phase != corev1.ClaimPending {
 			continue
 		}
-		return fmt.Sprintf("%s; claim %s %s is not bound", cause, c.Name, classOf(c))
+		return fmt.Sprintf("%s; claim %s %s is not bound", why, c.Name, classOf(c))
 	}
-	return cause
+	return why.String()
 }
 
 // classOf says which StorageClass a claim asks for.
@@ -159,55 +159,4 @@ func (s *some) String() string {
 		text += fmt.Sprintf(" and %d more", s.more)
 	}
 	return text
-}
-
-// Events that a StatefulSet controller writes about its StatefulSet.
-const (
-	eventFailedCreate = "FailedCreate"
-	eventCreated      = "SuccessfulCreate"
-)
-
-// refusalsIn finds in the events of a StatefulSet why those of its pods cannot be
-// created that are not there: the last that was said of each, unless it was created
-// since. The controller has no other place for it.
-func refusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]string {
-	found, at := map[string]string{}, map[string]time.Time{}
-	for i := range events {
-		e := &events[i]
-		pod, isPod := podOfEvent(e)
-		refused := e.Reason == eventFailedCreate
-		// Times have whole seconds: it may have been created after it was refused.
-		outdated := toldAt(e).Before(at[pod]) || (refused && toldAt(e).Equal(at[pod]))
-		if !isPod || outdated || !absent(pod) {
-			continue
-		}
-		at[pod] = toldAt(e)
-		delete(found, pod)
-		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && refused {
-			found[pod] = "it cannot be created: " + strings.TrimPrefix(why, fmt.Sprintf("pods %q is forbidden: ", pod))
-		}
-	}
-	return found
-}
-
-// podOfEvent is the pod that was created or refused by what an event says, as
-// "Create Pod web-v2-0 in StatefulSet web-v2 failed error: …"; older ones say create.
-func podOfEvent(e *corev1.Event) (pod string, ok bool) {
-	if e.Reason != eventFailedCreate && e.Reason != eventCreated {
-		return "", false
-	}
-	rest, ok := strings.CutPrefix(e.Message[min(1, len(e.Message)):], "reate Pod ")
-	pod, _, _ = strings.Cut(rest, " ")
-	return pod, ok
-}
-
-// toldAt is when an event was told last.
-func toldAt(e *corev1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Truncate(time.Second)
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	}
-	return e.EventTime.Truncate(time.Second)
 }

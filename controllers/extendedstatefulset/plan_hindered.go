@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -62,7 +63,7 @@ func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 		return hindrance{}
 	case crashes(pod) && !w.now.Before(hinderedAt(w, pod)):
 		return hindrance{name, fmt.Sprintf("kubectl -n %s logs %s --all-containers --previous", namespace, name)}
-	case podstate.Hindrance(pod) != "" && !w.now.Before(hinderedAt(w, pod)):
+	case needsPerson(pod) && !w.now.Before(hinderedAt(w, pod)):
 		return hindrance{name, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name)}
 	}
 	return hindrance{}
@@ -71,8 +72,11 @@ func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 // crashes reports whether a container of a pod is started again and again. Between two crashes
 // the pod may be Ready for a while.
 func crashes(pod *corev1.Pod) bool {
-	return podstate.Hindrance(pod) == podstate.CrashLoop || (podstate.ExplainCrash(pod) != "" && restarts(pod) > 1)
+	return causes.Of(pod).Word == causes.CrashLoop || (causes.OfCrash(pod).Known() && restarts(pod) > 1)
 }
+
+// needsPerson reports whether a pod does not start before a person does something.
+func needsPerson(pod *corev1.Pod) bool { return causes.Of(pod).NeedsPerson() }
 
 // restarts returns how often the containers of a pod were started again.
 func restarts(pod *corev1.Pod) (n int32) {

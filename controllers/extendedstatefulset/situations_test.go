@@ -122,7 +122,7 @@ func inUpgrades() []situation {
 	}
 	return []situation{
 		{"the old version serves, and the canary cannot pull its image", upgrade(0).but(states(2, pulling)), "3 3 1 Canary False", allAvailable,
-			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (ImagePullBackOff: new)", nil},
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (ImagePullBackOff: image new (container main))", nil},
 		{"the old version serves with two, since ordinal 2 is tried with a new version that crashes",
 			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
 			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
@@ -210,42 +210,6 @@ func TestV13ColumnsAreShown(t *testing.T) {
 			t.Fatalf("no column shows %s, or in another place", path)
 		}
 		at += i
-	}
-}
-
-// V6: what the StatefulSet controller says in events of the pods that are not there.
-func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
-	tells := func(reason, message string, at time.Duration) corev1.Event {
-		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(at))}
-	}
-	refused := func(at time.Duration, why string) corev1.Event {
-		return tells("FailedCreate", `Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: `+why, at)
-	}
-	created := func(at time.Duration) corev1.Event {
-		return tells("SuccessfulCreate", "Create Pod db-v1-0 in StatefulSet db-v1 successful", at)
-	}
-	for _, row := range []struct {
-		name   string
-		events []corev1.Event
-		want   string
-	}{
-		{"nothing is told", nil, ""},
-		{"it was refused", []corev1.Event{refused(0, "exceeded quota: a")}, "it cannot be created: exceeded quota: a"},
-		{"the last word counts", []corev1.Event{refused(time.Minute, "exceeded quota: b"), refused(0, "exceeded quota: a")}, "it cannot be created: exceeded quota: b"},
-		{"it was created since", []corev1.Event{refused(0, "a"), created(time.Minute)}, ""},
-		{"it was created since, in the same second", []corev1.Event{created(0), refused(0, "a")}, ""},
-		{"it was created before", []corev1.Event{created(0), refused(time.Minute, "a")}, "it cannot be created: a"},
-		{"another pod was refused", []corev1.Event{tells("FailedCreate", "create Pod db-v1-00 in StatefulSet db-v1 failed error: a", 0)}, ""},
-		{"a webhook refused it", []corev1.Event{tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: admission webhook "x" denied the request: no`, 0)},
-			`it cannot be created: admission webhook "x" denied the request: no`},
-		{"it was deleted", []corev1.Event{tells("SuccessfulDelete", "delete Pod db-v1-0 in StatefulSet db-v1 successful", 0)}, ""},
-		{"an event in the new form", []corev1.Event{{Reason: "FailedCreate", Message: "create Pod db-v1-0 in StatefulSet db-v1 failed error: a",
-			EventTime: metav1.NewMicroTime(noon), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Hour))}}, created(time.Minute)},
-			"it cannot be created: a"},
-	} {
-		if got := refusalsIn(row.events, func(pod string) bool { return pod == "db-v1-0" || pod == "db-v1-1" })["db-v1-0"]; got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
 	}
 }
 

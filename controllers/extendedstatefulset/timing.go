@@ -40,14 +40,6 @@ const (
 	// still the name of ours: it need not be in the cache.
 	budgetRetry = 15 * time.Second
 
-	// refusalsFirst is how long pods have to be missing before the events are read that
-	// say why: mostly they come at once.
-	refusalsFirst = time.Second
-	// refusalsAgain is when they are read again, each time after twice as long up to
-	// refusalsSeldom. Nothing that is watched says that a pod was refused.
-	refusalsAgain  = 5 * time.Second
-	refusalsSeldom = time.Minute
-
 	// missingGrace is how long the first version waits for configuration that is made
 	// together with the object: pods that start without it would be restarted with it.
 	missingGrace = configuration.Window

@@ -21,8 +21,6 @@ func TestTiming(t *testing.T) {
 		{"a probation ends within the canaryWatchTime that is the default", 2 * longestProbation, defaultCanaryWatch},
 		{"canaries are a part of the upgrade", defaultCanaryWatch, defaultUpdateWatch},
 		{"updateWatchTime may be its default", defaultUpdateWatch, longestWatch},
-		{"refusals are read less often each time", refusalsFirst, refusalsAgain},
-		{"and not more seldom than they are said", refusalsAgain, refusalsSeldom},
 		{"a probe is answered before it is asked again", probeTimeout, probePeriod},
 		{"a pass after a write comes no sooner than one that was overtaken", retrySoon, afterWrites},
 		{"own writes are waited for in the cache for longer than an overtaken pass", retrySoon, consistency.Patience},

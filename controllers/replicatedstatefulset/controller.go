@@ -82,6 +82,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role

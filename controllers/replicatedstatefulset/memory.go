@@ -42,6 +42,7 @@ type remembered struct {
 	// configSince is when a change of what the pods use was seen that is not restarted for;
 	// zero if there is none. A new process gathers edits anew.
 	configSince time.Time
+	causes      knownCauses
 }
 
 // hasNoRules reports whether the ConfigMaps of rules have not been read yet.

@@ -95,6 +95,8 @@ type world struct {
 	undone undone.Held
 	// closedAt is what the budget said when this process last closed it for a handover.
 	closedAt string
+	// causes are why members do not start, for users.
+	causes causeFacts
 }
 
 // member is a pod and what is known of it.
@@ -180,6 +182,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	r.recall(w)
+	r.readCauses(ctx, w)
 	w.took = r.Now().Sub(w.now)
 	countUnclear(ctx, w)
 	return w, nil

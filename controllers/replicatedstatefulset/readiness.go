@@ -27,12 +27,16 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonRecovering:       kstatus.Passes,
 	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // what failed is stopped or recreated
 	v1alpha1.ReasonMembersDegraded:  kstatus.Beside, // they run, and say so
+
+	v1alpha1.ReasonMembersCannotStart: kstatus.Passes, // a gate opens, a Node is back
 }
 
 // lasting are the reasons that need a person in some worlds only.
 var lasting = map[string]func(*facts) bool{
 	v1alpha1.ReasonMembersFailed:   failsForGood,
 	v1alpha1.ReasonMembersDegraded: func(f *facts) bool { return membersUnresponsive(f).Reason != "" },
+
+	v1alpha1.ReasonMembersCannotStart: waitsForPerson,
 }
 
 // failsForGood reports whether what failed stays so, whatever the operator does.

@@ -56,7 +56,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 			)
 		}
 	}
-	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f), draining(p), maintenance(p)}) {
+	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), withCauses(f, needsPerson(f)), seeded(f, p), dataLossRisk(p), paused(f), draining(p), maintenance(p)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -108,6 +108,8 @@ func phaseOf(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase,
 		return v1alpha1.PhaseFailed, bad.Message
 	case says(v1alpha1.ConditionPaused).Status == metav1.ConditionTrue:
 		return v1alpha1.PhasePaused, says(v1alpha1.ConditionPaused).Message
+	case s.Epoch == 0 && len(s.Members.Primary) == 0 && bad.Reason == v1alpha1.ReasonMembersCannotStart:
+		return v1alpha1.PhaseCreating, bad.Message
 	case s.Epoch == 0 && len(s.Members.Primary) == 0:
 		return v1alpha1.PhaseCreating, says(v1alpha1.ConditionProgressing).Message
 	}

@@ -14,7 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
@@ -144,11 +144,11 @@ func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) err
 // from that.
 func (known *remembered) noteCrashes(f *facts) {
 	for _, m := range f.alive {
-		why := podstate.Hindrance(m.pod)
+		why := causes.Of(m.pod).Word
 		switch {
 		case m.ready():
 			delete(known.crashed, m.pod.UID)
-		case why == podstate.CrashLoop:
+		case why == causes.CrashLoop:
 			known.crashed[m.pod.UID] = true
 		case why != "":
 			delete(known.crashed, m.pod.UID)

@@ -15,9 +15,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // maxLost is how many entries status.lost keeps.
@@ -221,11 +221,11 @@ func unready(f *facts) string {
 		if m.ready() {
 			continue
 		}
-		why := podstate.Hindrance(m.pod)
+		why := causes.Of(m.pod).Word
 		// What crashes runs in between. It is said to crash until its pod is Ready
 		// or the spec changes, or the message would come and go for ever.
 		if why == "" && f.crashed[m.pod.UID] {
-			why = podstate.CrashLoop
+			why = causes.CrashLoop
 		}
 		if why == "" {
 			others = append(others, m.name())
@@ -432,11 +432,11 @@ func templateFails(f *facts, p *plan, _ results) engine.Notice {
 		if !slices.Contains(p.failing, m.name()) || slices.Contains(f.crashing, m.name()) {
 			continue
 		}
-		switch why := podstate.Hindrance(m.pod); why {
+		switch why := causes.Of(m.pod).Word; why {
 		case corev1.PodReasonUnschedulable:
 			unschedulable = append(unschedulable, m.name())
 			continue
-		case "", podstate.CrashLoop:
+		case "", causes.CrashLoop:
 			starting = append(starting, m.name())
 		default:
 			starting = append(starting, fmt.Sprintf("%s (%s)", m.name(), why))

@@ -188,6 +188,8 @@ const (
 	// ReasonNodeUnreachable: what is waited for is on a Node that cannot be
 	// reached, and only a person can say that its machine is off.
 	ReasonNodeUnreachable = "NodeUnreachable"
+	// ReasonMembersCannotStart: members cannot be created, scheduled, started or deleted.
+	ReasonMembersCannotStart = "MembersCannotStart"
 	// ReasonSecretMissing: a Secret of spec.TLS does not exist.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonForeignObject: an object of a needed name belongs to somebody else.

@@ -92,7 +92,7 @@ func (j judge) mends(stalled metav1.Condition) bool {
 		notReady := []string{stcv1alpha1.ReasonRevisionFailing, stcv1alpha1.ReasonMembersNotReady}
 		return slices.Contains(notReady, stalled.Reason) && !j.blamesPresentTemplate(set, stalled.Message)
 	case *rssv1alpha1.ReplicatedStatefulSet:
-		notReady := []string{rssv1alpha1.ReasonNotServing, rssv1alpha1.ReasonMembersFailed, rssv1alpha1.ReasonMembersDegraded}
+		notReady := []string{rssv1alpha1.ReasonNotServing, rssv1alpha1.ReasonMembersFailed, rssv1alpha1.ReasonMembersDegraded, rssv1alpha1.ReasonMembersCannotStart}
 		return slices.Contains(notReady, stalled.Reason) && len(j.outOfDate(set)) > 0
 	}
 	return false

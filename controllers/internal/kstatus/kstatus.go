@@ -61,6 +61,9 @@ func (e Effect) String() string {
 // Effects are those of the reasons of condition Degraded.
 type Effects map[string]Effect
 
+// NeedsPerson reports whether a reason always stays until a person does something.
+func (e Effects) NeedsPerson(reason string) bool { return e[reason] == NeedsPerson }
+
 // Verdict is what a kind says of an object, beside its conditions Available and
 // Progressing.
 type Verdict struct {

@@ -10,7 +10,7 @@ import (
 
 // Ready reports whether the pod's Ready condition is True.
 func Ready(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
+	c := Condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
@@ -20,7 +20,7 @@ func Ready(pod *corev1.Pod) bool {
 // condition, as PodScheduled of a pod that was created with the name of its node.
 func Since(pod *corev1.Pod, kind corev1.PodConditionType) (time.Time, bool) {
 	created := pod.CreationTimestamp.Time
-	c := condition(pod, kind)
+	c := Condition(pod, kind)
 	if c == nil || c.LastTransitionTime.Time.Before(created) {
 		return created, c != nil
 	}
@@ -46,7 +46,7 @@ func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool,
 // turned False more than a second later must have been True in between (times
 // in the API have a resolution of one second).
 func WasReady(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
+	c := Condition(pod, corev1.PodReady)
 	switch {
 	case c == nil:
 		return false
@@ -85,7 +85,7 @@ func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 // UnschedulableSince is when the scheduler first found no node for the pod;
 // false when it has one, or was not looked at yet.
 func UnschedulableSince(pod *corev1.Pod) (time.Time, bool) {
-	c := condition(pod, corev1.PodScheduled)
+	c := Condition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 		return time.Time{}, false
 	}
@@ -105,7 +105,7 @@ func TaintEvicted(pod *corev1.Pod) bool {
 // delete of this very pod by a user: an eviction of any kind, preemption, a shutdown of
 // its node, or a Node that is gone.
 func Disrupted(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.DisruptionTarget)
+	c := Condition(pod, corev1.DisruptionTarget)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
@@ -122,11 +122,12 @@ func EndedByNode(pod *corev1.Pod) bool {
 // disrupted compares with the reasons that the eviction API and the taint
 // eviction controller write; the API package has no constants for them.
 func disrupted(pod *corev1.Pod, reason string) bool {
-	c := condition(pod, corev1.DisruptionTarget)
+	c := Condition(pod, corev1.DisruptionTarget)
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == reason
 }
 
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+// Condition returns the condition of that type; nil if the pod has none.
+func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
 			return &pod.Status.Conditions[i]

@@ -53,6 +53,7 @@ func (k Kept) Pod(obj any) (any, error) {
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
 	slim.Status.Reason = pod.Status.Reason[:min(len(pod.Status.Reason), mostReason)]
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
+	slim.Status.Reason = pod.Status.Reason // of one that the kubelet refused or ended
 	if k.Containers != nil && k.Containers(pod) {
 		cutContainers(slim, pod)
 	}
@@ -125,8 +126,9 @@ func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 
 // keepCauses keeps what is said of a pod that is not Ready: the scheduler's words, and
 // of each container that waits or ended before its image, what is missing and how it
-// ended last.
+// ended last. Of a pod that the kubelet refused or ended, what it said.
 func keepCauses(slim, pod *corev1.Pod) {
+	slim.Status.Message = pod.Status.Message
 	for i := range slim.Status.Conditions {
 		kept := &slim.Status.Conditions[i]
 		for _, c := range pod.Status.Conditions {

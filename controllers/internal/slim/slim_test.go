@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
 func TestImages(t *testing.T) {
@@ -96,7 +96,8 @@ func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 	}
 	notReady := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "dropped"}
 	for name, status := range map[string]corev1.PodStatus{
-		"no Node": {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}}},
+		"no Node":             {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}}},
+		"refused by its Node": {Phase: corev1.PodFailed, Reason: "SysctlForbidden", Message: "Pod was rejected: missing"},
 		"no image": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "a", Image: "image", State: waits("ErrImagePull", "dropped")}}},
 		"no configuration": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
@@ -118,7 +119,7 @@ func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 		if err != nil || strings.Contains(string(text), "dropped") {
 			t.Errorf("%s: something is kept that nobody says: %s", name, text)
 		}
-		if got, want := podstate.Explain(cut.(*corev1.Pod)), podstate.Explain(full); got != want || want == "" {
+		if got, want := causes.Of(cut.(*corev1.Pod)).String(), causes.Of(full).String(); got != want || want == "" {
 			t.Errorf("%s: from the cache it is %q, and it is %q", name, got, want)
 		}
 		if text, err := json.Marshal(bare); err != nil || strings.Contains(string(text), "exitCode") || strings.Contains(string(text), "no room") || strings.Contains(string(text), "missing") {

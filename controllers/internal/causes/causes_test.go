@@ -1,11 +1,16 @@
-package podstate
+package causes
 
 import (
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
 // V6: eleven pods that are not Ready, and why in words of their own, also in the
 // moments in which the kubelet says something else for the same cause.
@@ -38,9 +43,9 @@ func TestV6Explain(t *testing.T) {
 			"Unschedulable: 0/3 nodes are available: 3 Insufficient cpu"},
 		{"its claim has no StorageClass", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: `pod has unbound immediate PersistentVolumeClaims`}}}, "Unschedulable: pod has unbound immediate PersistentVolumeClaims"},
-		{"its image cannot be pulled", with(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error")}), "ImagePullBackOff: shop:9"},
-		{"and is tried again later", with(corev1.ContainerStatus{State: waits("ImagePullBackOff", `Back-off pulling image "shop:9"`)}), "ImagePullBackOff: shop:9"},
-		{"no image has such a name", with(corev1.ContainerStatus{State: waits("InvalidImageName", "x")}), "InvalidImageName: shop:9"},
+		{"its image cannot be pulled", with(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error")}), "ImagePullBackOff: image shop:9 (container web)"},
+		{"and is tried again later", with(corev1.ContainerStatus{State: waits("ImagePullBackOff", `Back-off pulling image "shop:9"`)}), "ImagePullBackOff: image shop:9 (container web)"},
+		{"no image has such a name", with(corev1.ContainerStatus{State: waits("InvalidImageName", "x")}), "InvalidImageName: image shop:9 (container web)"},
 		{"a ConfigMap is missing", with(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `configmap "settings" not found`)}),
 			`CreateContainerConfigError: configmap "settings" not found`},
 		{"it crashes, and the kubelet waits", with(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}), crashes},
@@ -62,7 +67,7 @@ func TestV6Explain(t *testing.T) {
 			ContainerStatuses: []corev1.ContainerStatus{{State: runs, LastTerminationState: ended(1, "Error")}}}, ""},
 		{"nobody has looked at it", corev1.PodStatus{}, ""},
 	} {
-		if got := Explain(&corev1.Pod{Status: row.status}); got != row.want {
+		if got := Of(&corev1.Pod{Status: row.status}).String(); got != row.want {
 			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
 		}
 	}

@@ -1,0 +1,271 @@
+// Package causes says why a pod or a Job is not there, does not run, or does not go: in the
+// same words, with the same command that helps, for all kinds.
+package causes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// mostDetail is how many bytes of what others said are passed on.
+const mostDetail = 300
+
+// Cause is why a pod is not there, does not run, or does not go, in words that stay the same
+// while the cause does. It is empty where nothing is known, as of a pod that starts.
+type Cause struct {
+	// Word is one of the table, mostly what kubectl get shows.
+	Word string
+	// Detail is what the kubelet, the scheduler or the API server adds to it.
+	Detail string
+}
+
+// Known reports whether there is a cause.
+func (c Cause) Known() bool { return c.Word != "" }
+
+// String returns the word, and the detail.
+func (c Cause) String() string {
+	switch {
+	case c.Word == running:
+		return c.Detail
+	case c.Detail == "":
+		return c.Word
+	}
+	return c.Word + ": " + c.Detail
+}
+
+// Effect is what the cause means for those who wait for the pod.
+func (c Cause) Effect() kstatus.Effect {
+	if r := c.row(); r != nil {
+		return r.Effect
+	}
+	return kstatus.Passes
+}
+
+// NeedsPerson reports whether the cause stays until a person does something.
+func (c Cause) NeedsPerson() bool { return c.Effect() == kstatus.NeedsPerson }
+
+// Help returns what to do about a pod that has the cause, with the command.
+func (c Cause) Help(namespace, pod string) string {
+	r := c.row()
+	if r == nil {
+		return ""
+	}
+	return r.Advice + ": " + strings.NewReplacer("{n}", namespace, "{p}", pod).Replace(r.Command)
+}
+
+// Tell returns a sentence about a pod that has the cause: what does not happen, why, and the
+// command that helps. what is what the pod is called, as "member db-1".
+func (c Cause) Tell(what, namespace, pod string) string {
+	r := c.row()
+	if r == nil {
+		return ""
+	}
+	why := c.String()
+	if r.Verb == notCreated {
+		why = c.Detail
+	}
+	return fmt.Sprintf("%s %s: %s; %s", what, r.Verb, excerpt.Of(why, mostDetail), c.Help(namespace, pod))
+}
+
+// Refused returns why a pod or claim is not created, from what the API server says.
+func Refused(text string) Cause {
+	for i := range Rows {
+		if r := &Rows[i]; r.Seen == seenInEvents && r.says(text) {
+			return Cause{Word: r.Word, Detail: text}
+		}
+	}
+	return Cause{Word: failedCreate, Detail: text}
+}
+
+// RunsUnready reports whether the containers of the pod run, and it is not Ready.
+func (c Cause) RunsUnready() bool { return c.Word == running }
+
+// OfJob returns why a Job is not done.
+func OfJob(job *batchv1.Job) Cause {
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobFailed:
+			return Cause{Word: jobFailed, Detail: c.Reason}
+		case c.Type == batchv1.JobSuspended:
+			return Cause{Word: jobSuspended}
+		}
+	}
+	return Cause{}
+}
+
+// hindrances are the reasons why a container waits that a person must act on,
+// those that last before the one that comes and goes.
+var hindrances = []string{imagePull, invalidImage, neverPull, configError, createError, CrashLoop}
+
+// inTurn are reasons that the kubelet reports in turn with one of hindrances,
+// which stands for them: what flips is written again and again.
+var inTurn = map[string]string{"ErrImagePull": imagePull, "RegistryUnavailable": imagePull,
+	"SignatureValidationFailed": imagePull, "RunContainerError": CrashLoop, "PostStartHookError": CrashLoop}
+
+// Of returns why a pod is not Ready.
+func Of(pod *corev1.Pod) Cause {
+	switch {
+	case podstate.Ended(pod):
+		return ofEnded(pod)
+	case podstate.Ready(pod):
+		return Cause{}
+	}
+	if c := unscheduled(pod); c.Known() {
+		return c
+	}
+	word, waits := waiting(pod)
+	switch {
+	case word == imagePull || word == invalidImage || word == neverPull:
+		return Cause{word, image(waits)} // the rest of what is said flips
+	case word != "" && word != CrashLoop:
+		return Cause{word, waits.State.Waiting.Message}
+	}
+	if crash := crashed(pod); crash.Known() {
+		return crash
+	}
+	if word != "" {
+		return Cause{Word: word}
+	}
+	return unready(pod)
+}
+
+// unscheduled returns why a pod has no Node.
+func unscheduled(pod *corev1.Pod) Cause {
+	c := podstate.Condition(pod, corev1.PodScheduled)
+	switch {
+	case podstate.Scheduled(pod), c == nil, c.Status != corev1.ConditionFalse:
+		return Cause{}
+	case c.Reason == corev1.PodReasonSchedulingGated:
+		return Cause{Word: SchedulingGated}
+	case c.Reason != corev1.PodReasonUnschedulable:
+		return Cause{} // the scheduler itself failed, and tries again
+	}
+	// What follows is about claims of devices and preemption.
+	text, _, _ := strings.Cut(c.Message, ". ")
+	return Cause{Unschedulable, strings.TrimSuffix(text, ".")}
+}
+
+// waiting returns the gravest reason for which a container waits, and the container.
+func waiting(pod *corev1.Pod) (string, *corev1.ContainerStatus) {
+	gravest, which := len(hindrances), (*corev1.ContainerStatus)(nil)
+	containers := containersOf(pod)
+	for i := range containers {
+		s := &containers[i]
+		if s.State.Waiting == nil {
+			continue
+		}
+		if n := slices.Index(hindrances, cmp.Or(inTurn[s.State.Waiting.Reason], s.State.Waiting.Reason)); n >= 0 && n < gravest {
+			gravest, which = n, s
+		}
+	}
+	if which == nil {
+		return "", nil
+	}
+	return hindrances[gravest], which
+}
+
+func containersOf(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// image names the image of a container, and the container.
+func image(s *corev1.ContainerStatus) string {
+	if s.Image == "" {
+		return "container " + s.Name
+	}
+	return fmt.Sprintf("image %s (container %s)", s.Image, s.Name)
+}
+
+// OfCrash returns that a container of a pod ended and was started again, also of a pod that
+// is Ready: one without a readiness probe is, for as long as its program runs.
+func OfCrash(pod *corev1.Pod) Cause {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.LastTerminationState.Terminated != nil {
+			return crash("container "+s.Name, s.LastTerminationState.Terminated)
+		}
+	}
+	return Cause{}
+}
+
+func crash(container string, ended *corev1.ContainerStateTerminated) Cause {
+	return Cause{CrashLoop, fmt.Sprintf("%s ended with code %d%s", container, ended.ExitCode, besides(ended.Reason))}
+}
+
+// besides is a reason that says more than the code.
+func besides(reason string) string {
+	if reason == "" || reason == "Error" || reason == "Completed" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// crashed returns how a container ended last that is started again. In a pod that is not
+// Ready that is said also while it runs for a moment. An init container that ended well is
+// through.
+func crashed(pod *corev1.Pod) Cause {
+	inits := len(pod.Status.InitContainerStatuses)
+	for i, s := range containersOf(pod) {
+		ended := s.State.Terminated
+		if ended == nil {
+			ended = podstate.LastEnd(pod, &s)
+		}
+		switch {
+		case ended == nil:
+		case i >= inits:
+			return crash("container "+s.Name, ended)
+		case ended.ExitCode != 0:
+			return crash("init container "+s.Name, ended)
+		}
+	}
+	return Cause{}
+}
+
+// unready returns what a pod lacks whose containers run.
+func unready(pod *corev1.Pod) Cause {
+	c := podstate.Condition(pod, corev1.PodReady)
+	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil }
+	switch {
+	case c == nil || len(pod.Status.ContainerStatuses) == 0:
+		return Cause{}
+	case c.Reason == "ReadinessGatesNotReady": // the API package has no constant
+		return Cause{running, "a readiness gate is not True"}
+	case c.Reason == "ContainersNotReady" && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !runs(s) }):
+		return Cause{running, "it runs, and its readiness probe does not succeed"}
+	}
+	return Cause{}
+}
+
+// ofEnded returns why the kubelet refused a pod, or ended it.
+func ofEnded(pod *corev1.Pod) Cause {
+	if pod.Status.Reason != "" {
+		c := Cause{pod.Status.Reason, strings.TrimPrefix(pod.Status.Message, "Pod was rejected: ")}
+		if c.row() == nil {
+			return Cause{ended, c.String()}
+		}
+		return c
+	}
+	for _, s := range containersOf(pod) {
+		if t := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated); t != nil && t.ExitCode != 0 {
+			return Cause{ended, crash("container "+s.Name, t).Detail}
+		}
+	}
+	return Cause{Word: ended, Detail: fmt.Sprintf("it ended, and its phase is %s", pod.Status.Phase)}
+}
+
+// Situation is that of the row of the table that the cause belongs to; "" if it has none.
+func (c Cause) Situation() string {
+	if r := c.row(); r != nil {
+		return r.Situation
+	}
+	return ""
+}

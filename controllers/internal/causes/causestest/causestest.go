@@ -1,0 +1,197 @@
+// Package causestest has an example of each situation of the table of causes, as real clusters
+// show it, for tests of all kinds.
+package causestest
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Sample is a situation. Of Refused, Told, Job and Pod one is set.
+type Sample struct {
+	// Situation is that of the row of the table.
+	Situation string
+	// Refused is what the API server says of the pod that it does not create.
+	Refused string
+	// Told is an event about the pod.
+	Told corev1.Event
+	Job  *batchv1.Job
+	// Fails is true of a member whose start fails.
+	Fails bool
+	// Pod gives a pod its status, as of that time. It has been so since then, and has been
+	// deleted for long where Deleted is true.
+	Pod     func(pod *corev1.Pod, since time.Time)
+	Deleted bool
+	// Shows is what the message has to have.
+	Shows string
+}
+
+// Container is the name of the container of a sample, and Image its image.
+const (
+	Container = "postgres"
+	Image     = "registry/x:1"
+)
+
+// All are the samples, one of each row of the table at least.
+var All = []Sample{
+	refused("a claim of the pod is being deleted", "failed to create PVC data-db-0: pvc data-db-0 is being deleted", "data-db-0"),
+	refused("the namespace is being deleted", `unable to create new content in namespace shop because it is being terminated`, "being terminated"),
+	refused("a ResourceQuota is used up, of pods, claims or resources", "exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3", "exceeded quota: small"),
+	refused("a ResourceQuota is used up, of pods, claims or resources", `failed to create PVC data-db-0: persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: small, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=3, limited: persistentvolumeclaims=3`, "exceeded quota: small"),
+	refused("a ResourceQuota demands requests or limits", "failed quota: cpu: must specify limits.cpu for: postgres", "must specify limits.cpu"),
+	refused("a LimitRange does not allow the resources", "maximum cpu usage per Container is 500m, but limit is 1", "maximum cpu usage per Container is 500m"),
+	refused("a LimitRange does not allow the resources", "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000", "ratio per Container is 2"),
+	refused("PodSecurity does not allow the pod", `violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`, "allowPrivilegeEscalation"),
+	refused("a ValidatingAdmissionPolicy denies the pod", `ValidatingAdmissionPolicy 'no-root' with binding 'all' denied request: not as root`, "not as root"),
+	refused("an admission webhook denies the pod", `admission webhook "policy.example" denied the request: no`, "policy.example"),
+	refused("an admission webhook does not answer", `Internal error occurred: failed calling webhook "policy.example": no endpoints available for service "policy"`, "no endpoints available"),
+	refused("the ServiceAccount is missing", `error looking up service account shop/keeper: serviceaccount "keeper" not found`, `"keeper" not found`),
+	refused("the RuntimeClass is missing", `pod rejected: RuntimeClass "gvisor" not found`, `"gvisor" not found`),
+	refused("the PriorityClass is missing", "no PriorityClass with name high was found", "name high"),
+	refused("the API server finds the pod invalid", `Pod "db-0" is invalid: spec.containers[0].image: Required value`, "spec.containers[0].image"),
+	refused("the API server refuses the pod for another reason", "the server was unable to return a response", "unable to return"),
+
+	unscheduled("a scheduling gate holds the pod", corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates", "SchedulingGated"),
+	{Situation: "no scheduler looks at the pod", Shows: "NotScheduled", Pod: func(pod *corev1.Pod, since time.Time) {
+		pod.CreationTimestamp, pod.Spec.NodeName, pod.Status = metav1.NewTime(since), "", corev1.PodStatus{Phase: corev1.PodPending}
+	}},
+	unschedulable("the claim of the pod is missing", `0/3 nodes are available: persistentvolumeclaim "data-db-0" not found. not found`, "data-db-0"),
+	unschedulable("the volume of a claim is lost", `0/3 nodes are available: persistentvolumeclaim "data-db-0" bound to non-existent persistentvolume "pv-7". preemption: none.`, "pv-7"),
+	unschedulable("the claim of the pod is being deleted", `0/3 nodes are available: persistentvolumeclaim "data-db-0" is being deleted. none.`, "data-db-0"),
+	unschedulable("a claim is not bound: its StorageClass is missing, or nothing provisions it", "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. none.", "unbound immediate"),
+	unschedulable("no Node has the cpu, memory or other resource", "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient cpu. no new claims to deallocate, preemption: none.", "2 Insufficient cpu; "),
+	unschedulable("each Node has as many pods as it may", "0/3 nodes are available: 3 Too many pods.", "Too many pods"),
+	unschedulable("the volume is on a Node or in a zone where the pod cannot run", "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) had volume node affinity conflict.", "volume node affinity"),
+	unschedulable("no Node is apart from the other pods, as the anti-affinity demands", "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.", "anti-affinity"),
+	unschedulable("no Node keeps the topology spread", "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints.", "topology spread"),
+	unschedulable("no Node matches the node affinity or selector", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", "affinity/selector"),
+	unschedulable("all Nodes have taints, or are cordoned", "0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: gpu}.", "untolerated taint"),
+	unschedulable("the scheduler finds no Node for another reason", "no nodes available to schedule pods", "no nodes available"),
+
+	waits("the image cannot be pulled: it is missing, or its registry refuses", "ImagePullBackOff", `Back-off pulling image "registry/x:1"`, "ImagePullBackOff: image registry/x:1 (container postgres); check the image name and the pull secrets"),
+	waits("the image cannot be pulled: it is missing, or its registry refuses", "ErrImagePull", "401 Unauthorized", "ImagePullBackOff: image registry/x:1"),
+	waits("the name of the image is invalid", "InvalidImageName", "couldn't parse image name", "InvalidImageName: image registry/x:1"),
+	waits("the image is not on the Node, and may not be pulled", "ErrImageNeverPull", "", "ErrImageNeverPull: image registry/x:1"),
+	waits("a key of a ConfigMap or Secret is missing", "CreateContainerConfigError", "couldn't find key port in ConfigMap shop/settings", "key port"),
+	waits("a ConfigMap is missing", "CreateContainerConfigError", `configmap "settings" not found`, `configmap "settings" not found`),
+	waits("a Secret is missing", "CreateContainerConfigError", `secret "password" not found`, `secret "password" not found`),
+	waits("the image runs as root, and the pod may not", "CreateContainerConfigError", "container has runAsNonRoot and image will run as root", "runAsNonRoot"),
+	waits("a container cannot be configured for another reason", "CreateContainerConfigError", "services have not yet been read at least once", "services"),
+	waits("a container cannot be created", "CreateContainerError", `failed to generate container spec: no command specified`, "no command specified"),
+	crashes("the program of a container is missing, or not executable", 128, "StartError", false, "code 128 (StartError)"),
+	crashes("a container needs more memory than its limit", 137, "OOMKilled", false, "code 137 (OOMKilled)"),
+	crashes("an init container ends with an error again and again", 1, "Error", true, "init container postgres ended with code 1"),
+	crashes("a container ends again and again, or its liveness probe fails", 1, "Error", false, "container postgres ended with code 1"),
+	told("a volume cannot be mounted, as one of a missing ConfigMap or Secret", "FailedMount", `MountVolume.SetUp failed for volume "conf" : configmap "settings" not found`, `configmap "settings" not found`),
+	told("a volume cannot be attached to the Node", "FailedAttachVolume", `Multi-Attach error for volume "pv-7" Volume is already exclusively attached to one node and can't be attached to another`, "Multi-Attach"),
+	told("the sandbox of the pod cannot be created: network, or handler of the RuntimeClass", "FailedCreatePodSandBox", `Failed to create pod sandbox: failed to get sandbox runtime: no runtime for "gvisor" is configured`, "gvisor"),
+	{Situation: "the commands that start a member fail again and again", Fails: true, Shows: "StartFails: "},
+
+	ended("the kubelet does not allow a sysctl", "SysctlForbidden", `Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted`, `SysctlForbidden: forbidden sysctl: "kernel.msgmax"`),
+	ended("a plugin or manager of the kubelet refuses the pod", "UnexpectedAdmissionError", "Pod was rejected: Allocate failed due to no healthy devices present", "no healthy devices"),
+	ended("the Node has no room when the pod arrives", "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 100, used: 950, capacity: 1000", "OutOfcpu"),
+	ended("the Node does not match the pod any more", "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", "NodeAffinity"),
+	ended("the Node ran out of memory, disk or process IDs, or the pod used more than its limit of storage", "Evicted", `The node was low on resource: memory.`, "Evicted: The node was low on resource: memory"),
+	ended("the Node shuts down", "Terminated", "Pod was terminated in response to imminent node shutdown.", "imminent node shutdown"),
+	ended("the pod arrived while the Node shuts down", "NodeShutdown", "Pod was rejected as the node is shutting down.", "NodeShutdown"),
+	ended("a more important pod took its room", "Preempting", "Preempted in order to admit critical pod", "Preempting"),
+	ended("the pod ran longer than activeDeadlineSeconds", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline", "DeadlineExceeded"),
+	ended("the pod failed for another reason", "AppArmor", "Pod was rejected: Cannot enforce AppArmor", "AppArmor: Cannot enforce AppArmor"),
+
+	unready("a readiness gate of the pod is not True", "ReadinessGatesNotReady", "a readiness gate is not True"),
+	unready("the readiness probe does not succeed", "ContainersNotReady", "its readiness probe does not succeed"),
+
+	{Situation: "a finalizer of others keeps the pod", Deleted: true, Shows: "finalizer example.com/hold", Pod: func(pod *corev1.Pod, since time.Time) {
+		deleted(pod, since)
+		pod.Spec.NodeName, pod.Finalizers = "", append(pod.Finalizers, "example.com/hold")
+	}},
+	{Situation: "the kubelet does not say that the pod has ended, as of a Node that does not answer", Deleted: true, Shows: "has not said that its containers have ended", Pod: deleted},
+
+	{Situation: "a Job is suspended", Shows: "JobSuspended", Job: job(batchv1.JobSuspended, "JobSuspended")},
+	{Situation: "a Job failed", Shows: "BackoffLimitExceeded", Job: job(batchv1.JobFailed, "BackoffLimitExceeded")},
+}
+
+func refused(situation, text, shows string) Sample {
+	return Sample{Situation: situation, Refused: text, Shows: shows}
+}
+
+func told(situation, reason, text, shows string) Sample {
+	return Sample{Situation: situation, Told: corev1.Event{Reason: reason, Message: text}, Shows: shows}
+}
+
+func unscheduled(situation, reason, message, shows string) Sample {
+	return Sample{Situation: situation, Shows: shows, Pod: func(pod *corev1.Pod, since time.Time) {
+		pod.CreationTimestamp, pod.Spec.NodeName = metav1.NewTime(since), ""
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(since)}}}
+	}}
+}
+
+func unschedulable(situation, message, shows string) Sample {
+	return unscheduled(situation, corev1.PodReasonUnschedulable, message, shows)
+}
+
+// notReady gives a pod a status without containers.
+func notReady(pod *corev1.Pod, since time.Time, reason string) {
+	pod.CreationTimestamp = metav1.NewTime(since)
+	if pod.Spec.NodeName == "" {
+		pod.Spec.NodeName = "n1"
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)},
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(since)},
+	}}
+}
+
+func waits(situation, reason, message, shows string) Sample {
+	return Sample{Situation: situation, Shows: shows, Pod: func(pod *corev1.Pod, since time.Time) {
+		notReady(pod, since, "ContainersNotReady")
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	}}
+}
+
+func crashes(situation string, code int32, reason string, isInit bool, shows string) Sample {
+	return Sample{Situation: situation, Shows: shows, Pod: func(pod *corev1.Pod, since time.Time) {
+		notReady(pod, since, "ContainersNotReady")
+		status := corev1.ContainerStatus{Name: Container, Image: Image, RestartCount: 4,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}
+		if isInit {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{status}
+			status = corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	}}
+}
+
+func ended(situation, reason, message, shows string) Sample {
+	return Sample{Situation: situation, Shows: shows, Pod: func(pod *corev1.Pod, since time.Time) {
+		notReady(pod, since, "PodFailed")
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, reason, message
+	}}
+}
+
+func unready(situation, reason, shows string) Sample {
+	return Sample{Situation: situation, Shows: shows, Pod: func(pod *corev1.Pod, since time.Time) {
+		notReady(pod, since, reason)
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: Image, ContainerID: "containerd://1",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}}}}
+	}}
+}
+
+func deleted(pod *corev1.Pod, since time.Time) {
+	notReady(pod, since, "ContainersNotReady")
+	at, grace := metav1.NewTime(since), int64(0)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &grace
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
+}
+
+func job(kind batchv1.JobConditionType, reason string) *batchv1.Job {
+	return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason}}}}
+}

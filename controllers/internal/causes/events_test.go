@@ -1,0 +1,81 @@
+package causes
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// V6: what the StatefulSet controller says in events of the pods that are not there.
+func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
+	tells := func(reason, message string, at time.Duration) corev1.Event {
+		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(at))}
+	}
+	refused := func(at time.Duration, why string) corev1.Event {
+		return tells("FailedCreate", `Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: `+why, at)
+	}
+	created := func(at time.Duration) corev1.Event {
+		return tells("SuccessfulCreate", "Create Pod db-v1-0 in StatefulSet db-v1 successful", at)
+	}
+	for _, row := range []struct {
+		name   string
+		events []corev1.Event
+		want   string
+	}{
+		{"nothing is told", nil, ""},
+		{"it was refused", []corev1.Event{refused(0, "exceeded quota: a")}, "exceeded quota: a"},
+		{"the last word counts", []corev1.Event{refused(time.Minute, "exceeded quota: b"), refused(0, "exceeded quota: a")}, "exceeded quota: b"},
+		{"it was created since", []corev1.Event{refused(0, "a"), created(time.Minute)}, ""},
+		{"it was created since, in the same second", []corev1.Event{created(0), refused(0, "a")}, ""},
+		{"it was created before", []corev1.Event{created(0), refused(time.Minute, "a")}, "a"},
+		{"another pod was refused", []corev1.Event{tells("FailedCreate", "create Pod db-v1-00 in StatefulSet db-v1 failed error: a", 0)}, ""},
+		{"a webhook refused it", []corev1.Event{tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: admission webhook "x" denied the request: no`, 0)},
+			`admission webhook "x" denied the request: no`},
+		{"it was deleted", []corev1.Event{tells("SuccessfulDelete", "delete Pod db-v1-0 in StatefulSet db-v1 successful", 0)}, ""},
+		{"an event in the new form", []corev1.Event{{Reason: "FailedCreate", Message: "create Pod db-v1-0 in StatefulSet db-v1 failed error: a",
+			EventTime: metav1.NewMicroTime(noon), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Hour))}}, created(time.Minute)},
+			"a"},
+	} {
+		if got := RefusalsIn(row.events, func(pod string) bool { return pod == "db-v1-0" || pod == "db-v1-1" })["db-v1-0"]; got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// FuzzRefusals reads events, which who may create events can write: what keeps a pod from
+// being created is said only of pods that are not there.
+func FuzzRefusals(f *testing.F) {
+	f.Add(`Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: quota`, EventFailedCreate)
+	f.Add("create Pod ", EventFailedCreate)
+	f.Add("", EventCreated)
+	f.Add("\xc3create Pod failed error: ", EventFailedCreate)
+	f.Fuzz(func(t *testing.T, message, reason string) {
+		pods := []string{"db-v1-0", "db-v1-1", "db-v1-2"}
+		for pod := range RefusalsIn([]corev1.Event{{Message: message, Reason: reason}}, func(pod string) bool { return slices.Contains(pods, pod) }) {
+			if reason != EventFailedCreate || !slices.Contains(pods, pod) {
+				t.Errorf("%s %q speaks of pod %s", reason, message, pod)
+			}
+		}
+	})
+}
+
+// What is said again and again is read less often each time.
+func TestTurns(t *testing.T) {
+	var turns Turns[string]
+	turns.Begin(noon)
+	if turns.Due.Sub(noon) != eventsFirst {
+		t.Errorf("it is read first after %v", turns.Due.Sub(noon))
+	}
+	before := eventsFirst
+	for now := turns.Due; before < eventsSeldom; now = turns.Due {
+		turns.Learn("", now)
+		pause := turns.Due.Sub(now)
+		if pause <= before {
+			t.Fatalf("after %v it is read again after %v", before, pause)
+		}
+		before = pause
+	}
+}

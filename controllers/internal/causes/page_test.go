@@ -1,0 +1,39 @@
+package causes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+const pageBegin = `# Causes
+
+Why a pod, a claim or a Job is not there, does not run, or does not go: what you see, and the command that helps. All kinds know these situations in the same words ([decision](decisions/0016-why-a-pod-is-not-there.md)); this page is written by ` + "`go test ./controllers/internal/causes -update`" + `.
+
+A ReplicatedStatefulSet tells of one in condition Degraded, reason ` + "`MembersCannotStart`" + `, when it has lasted for a minute; an ExtendedStatefulSet behind *not Ready* in its conditions; a StatefulCluster behind the name of the member, by its word. What *needs a person* is Stalled, and kstatus says Failed; what *passes* is Reconciling, and kstatus says InProgress. Conditions go by themselves when the cause does. [Readiness](readiness.md) says more.
+
+| situation | word | where it is seen | what it means | kstatus | what helps |
+|---|---|---|---|---|---|
+`
+
+// W7: docs/causes.md has each row of the table.
+func TestW7PageHasEachSituation(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(pageBegin)
+	for _, r := range causes.Rows {
+		kstatus := "InProgress"
+		if r.Effect.String() == "needs a person" {
+			kstatus = "Failed"
+		}
+		command := strings.NewReplacer("{n}", "<namespace>", "{p}", "<name>").Replace(r.Command)
+		word := r.Word
+		if word == "OutOf" {
+			word = "OutOfcpu`, `OutOfmemory`, `OutOfpods"
+		}
+		fmt.Fprintf(&page, "| %s | `%s` | %s | it %s; %s | %s | %s: `%s` |\n", r.Situation, word, r.Seen, r.Verb, r.Effect, kstatus, r.Advice, command)
+	}
+	golden.Check(t, "../../../docs/causes.md", page.String())
+}

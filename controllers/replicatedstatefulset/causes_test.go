@@ -1,0 +1,162 @@
+package replicatedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
+)
+
+// kept is a world in which a sample has kept rss-db-1 from running for that long, as observe
+// reads it; nil where the sample is of no member.
+func kept(s *causestest.Sample, age time.Duration, things ...thing) *world {
+	known := &knownCauses{trail: causes.Trail{}, starts: map[string]failedStarts{}}
+	const name = "rss-db-1"
+	w := worldOf(setOf(2, 1), append([]thing{pod(0).primary()}, things...)...)
+	var member *corev1.Pod
+	told := causes.Cause{}
+	switch {
+	case s.Job != nil:
+		return nil
+	case s.Refused != "":
+		told = causes.Refused(s.Refused)
+		known.trail.Follow(name, nil, told, ago(age))
+	default:
+		m := pod(1)
+		if s.Pod != nil {
+			s.Pod(m.pod, ago(age))
+		} else if !s.Fails {
+			m.pending()
+			m.pod.CreationTimestamp = metaTime(age)
+			m.pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+			told = causes.InEvents([]corev1.Event{s.Told})
+		}
+		m.into(w)
+		member = m.pod
+	}
+	if s.Fails {
+		known.starts[name] = failedStarts{since: ago(age), last: noon, times: 2, text: "secondary failed with exit code 1"}
+	}
+	w.causes.add(name, known.follow(w, name, member, told))
+	return w
+}
+
+func saidIn(s *v1alpha1.ReplicatedStatefulSetStatus, kind string) metav1.Condition {
+	return *meta.FindStatusCondition(s.Conditions, kind)
+}
+
+// W7: what keeps a member from running is in conditions after a minute, with the command that
+// helps, and Stalled where it needs a person.
+func TestW7EachCauseIsToldOf(t *testing.T) {
+	for i := range causestest.All {
+		s := &causestest.All[i]
+		w := kept(s, 70*time.Second)
+		if w == nil {
+			continue
+		}
+		if len(w.causes.found) != 1 || w.causes.found[0].Situation() != s.Situation {
+			t.Errorf("W7 %s: found is %v", s.Situation, w.causes.found)
+			continue
+		}
+		found := w.causes.found[0]
+		p := decide(w)
+		status := summarize(&p)
+		bad, stalled := saidIn(&status, v1alpha1.ConditionDegraded), saidIn(&status, "Stalled")
+		if found.RunsUnready() {
+			continue // MembersNotReady and NotServing speak of it
+		}
+		if bad.Status != metav1.ConditionTrue || bad.Reason != v1alpha1.ReasonMembersCannotStart {
+			t.Errorf("W7 %s: Degraded is %s %s: %s", s.Situation, bad.Status, bad.Reason, bad.Message)
+			continue
+		}
+		if !strings.HasPrefix(bad.Message, "member rss-db-1 ") || !strings.Contains(bad.Message, s.Shows) || !strings.Contains(bad.Message, ": kubectl ") {
+			t.Errorf("W7 %s: it says %q", s.Situation, bad.Message)
+		}
+		if got := stalled.Status == metav1.ConditionTrue; got != found.NeedsPerson() {
+			t.Errorf("W7 %s: Stalled is %s %s", s.Situation, stalled.Status, stalled.Reason)
+		}
+		if ready := saidIn(&status, "Ready"); ready.Status != metav1.ConditionFalse {
+			t.Errorf("W7 %s: it is Ready", s.Situation)
+		}
+	}
+}
+
+// W7: before a minute nothing is said: most of it passes.
+func TestW7NothingIsSaidOfWhatJustBegan(t *testing.T) {
+	for i := range causestest.All {
+		s := &causestest.All[i]
+		w := kept(s, 5*time.Second)
+		if w == nil || s.Deleted || strings.Contains(s.Shows, "ended with code") || strings.Contains(s.Shows, "code 1") {
+			continue // crashed four times already
+		}
+		p := decide(w)
+		status := summarize(&p)
+		if bad := saidIn(&status, v1alpha1.ConditionDegraded); bad.Reason == v1alpha1.ReasonMembersCannotStart {
+			t.Errorf("W7 %s: after 5 s it says %s", s.Situation, bad.Message)
+		}
+	}
+}
+
+// W7: what was told stays over a restart of the operator, and goes with its cause.
+func TestW7WhatWasToldStaysWhileItsCauseDoes(t *testing.T) {
+	told := with(func(w *world) {
+		meta.SetStatusCondition(&w.set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue,
+			Reason: v1alpha1.ReasonMembersCannotStart, Message: "member rss-db-1 cannot be created: exceeded quota; raise it: kubectl"})
+	})
+	for _, row := range []struct {
+		says   string
+		change func(*world)
+		want   bool
+	}{
+		{"its cause is known, and counts for a moment only", func(w *world) {
+			w.causes.found = []hindered{{"rss-db-1", causes.Found{Cause: causes.Refused("exceeded quota")}}}
+		}, true},
+		{"events were not read yet", func(w *world) { w.causes.unread = true }, true},
+		{"nothing is known of it any more", func(*world) {}, false},
+	} {
+		w := worldOf(setOf(2, 1), pod(0).primary(), told)
+		row.change(w)
+		p := decide(w)
+		status := summarize(&p)
+		if got := saidIn(&status, v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonMembersCannotStart; got != row.want {
+			t.Errorf("W7 %s: Degraded speaks of it: %t", row.says, got)
+		}
+	}
+}
+
+// W7: a member whose start fails again and again is told of, also while its pods are
+// recreated for that, until it runs.
+func TestW7FailedStartsAreCountedOverPods(t *testing.T) {
+	known := &knownCauses{trail: causes.Trail{}, starts: map[string]failedStarts{}}
+	at := func(age time.Duration, failed bool, runs bool) *world {
+		w := worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle())
+		w.now = ago(age)
+		if failed {
+			w.set.Status.Failures = []v1alpha1.Failure{{Pod: "rss-db-1", Command: "secondary", Code: 1, Count: 1, Last: metav1.NewTime(w.now)}}
+		}
+		if runs {
+			w.set.Status.Members.Secondary = []string{"rss-db-1"}
+		}
+		known.noteStarts(w)
+		return w
+	}
+	at(100*time.Second, true, false)
+	at(90*time.Second, false, false) // its pod was recreated
+	w := at(20*time.Second, true, false)
+	found := known.follow(w, "rss-db-1", w.members[1].pod, causes.Cause{})
+	if !found.Lasts || found.Word != causes.StartFails || found.Detail != "secondary failed with exit code 1" {
+		t.Errorf("W7 after two failures in 80 s: %+v", found)
+	}
+	w = at(0, false, true)
+	if found := known.follow(w, "rss-db-1", w.members[1].pod, causes.Cause{}); found.Known() {
+		t.Errorf("W7 it runs: %+v", found)
+	}
+}

@@ -1,0 +1,190 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+)
+
+// hindered is a member that does not start or does not go, and why.
+type hindered struct {
+	name string
+	causes.Found
+}
+
+// causeFacts are what keeps members from running.
+type causeFacts struct {
+	found []hindered // by ordinal
+	// unread is true while the events that would say why were not read yet.
+	unread bool
+	// again is when to look again; zero: it need not be.
+	again time.Duration
+}
+
+// knownCauses is what this process remembers of causes.
+type knownCauses struct {
+	trail  causes.Trail
+	events causes.Turns[map[string]causes.Cause] // by podKey
+	starts map[string]failedStarts               // by the name of the pod
+}
+
+// failedStarts are the starts of a member that failed since it ran last, also in pods that
+// were recreated for that.
+type failedStarts struct {
+	since, last time.Time
+	times       int
+	text        string // of the last one
+}
+
+// mostHanging is how many pods without containers are asked about at one time: the others
+// mostly have the same cause.
+const mostHanging = 3
+
+// readCauses finds out what keeps members from running. Nothing is decided by it, so nothing
+// waits for it.
+func (r *Reconciler) readCauses(ctx context.Context, w *world) {
+	known := &r.of(w.set).causes
+	if w.invalid != "" || w.wanted() == 0 {
+		*known = knownCauses{}
+		return
+	}
+	if known.trail == nil {
+		known.trail, known.starts = causes.Trail{}, map[string]failedStarts{}
+	}
+	pods := map[string]*corev1.Pod{}
+	for _, m := range w.members {
+		pods[m.name()] = m.pod
+	}
+	told := r.readTold(ctx, w, known, pods)
+	known.noteStarts(w)
+	wanted := map[string]bool{}
+	for name := range w.wantedNames() {
+		wanted[name] = true
+		pod := pods[name]
+		w.causes.add(name, known.follow(w, name, pod, told[podKey(name, pod)]))
+	}
+	known.trail.Forget(func(name string) bool { return wanted[name] })
+}
+
+func (c *causeFacts) add(name string, found causes.Found) {
+	if found.Known() {
+		c.found = append(c.found, hindered{name, found})
+	}
+	c.lookAgain(found.Again)
+}
+
+func (c *causeFacts) lookAgain(after time.Duration) {
+	if after > 0 && (c.again == 0 || after < c.again) {
+		c.again = after
+	}
+}
+
+// follow returns what keeps one member from running.
+func (k *knownCauses) follow(w *world, name string, pod *corev1.Pod, told causes.Cause) causes.Found {
+	if pod != nil {
+		if c := causes.Stuck(pod, w.now, v1alpha1.FinalizerMember); c.Known() {
+			return causes.Found{Cause: c, Lasts: true}
+		}
+	}
+	found := k.trail.Follow(name, pod, told, w.now)
+	if pod == nil || found.Known() {
+		return found
+	}
+	if pod.DeletionTimestamp != nil {
+		return causes.Found{Again: pod.DeletionTimestamp.Add(causes.Patience).Sub(w.now)}
+	}
+	if f := k.starts[name]; f.times > 1 {
+		return causes.Found{Cause: causes.Cause{Word: causes.StartFails, Detail: f.text},
+			Lasts: w.now.Sub(f.since) >= causes.Patience, Again: f.since.Add(causes.Patience).Sub(w.now)}
+	}
+	return found
+}
+
+// noteStarts counts the starts that failed since members ran last.
+func (k *knownCauses) noteStarts(w *world) {
+	for i := range w.set.Status.Failures {
+		x := &w.set.Status.Failures[i]
+		f := k.starts[x.Pod]
+		if !starts(x.Command) || !x.Last.After(f.last) {
+			continue
+		}
+		if f.times == 0 {
+			f.since = x.Last.Time
+		}
+		f.last, f.times, f.text = x.Last.Time, f.times+1, x.Command+" "+howFailed(int(x.Code))
+		k.starts[x.Pod] = f
+	}
+	window := failureWindow(&w.set.Spec)
+	for name, f := range k.starts {
+		if w.now.Sub(f.last) > window || isShownRunning(&w.set.Status.Members, name) {
+			delete(k.starts, name)
+		}
+	}
+}
+
+// readTold reads what events say of the members that are not there, and of those that have
+// no containers for long.
+func (r *Reconciler) readTold(ctx context.Context, w *world, known *knownCauses, pods map[string]*corev1.Pod) map[string]causes.Cause {
+	absent, hanging := false, []*corev1.Pod(nil)
+	for name := range w.wantedNames() {
+		pod := pods[name]
+		if pod == nil {
+			absent = true
+			continue
+		}
+		hangs, wait := causes.Hangs(pod, w.now)
+		if hangs && len(hanging) < mostHanging {
+			hanging = append(hanging, pod)
+		}
+		w.causes.lookAgain(wait)
+	}
+	turns := &known.events
+	if !absent && len(hanging) == 0 {
+		*turns = causes.Turns[map[string]causes.Cause]{}
+		return nil
+	}
+	if turns.Begin(w.now); !w.now.Before(turns.Due) {
+		turns.Learn(r.askEvents(ctx, w, pods, hanging), w.now)
+	}
+	w.causes.unread = turns.Said == nil
+	w.causes.lookAgain(turns.Due.Sub(w.now))
+	return turns.Said
+}
+
+// askEvents reads the events of the StatefulSet, and of pods that hang.
+func (r *Reconciler) askEvents(ctx context.Context, w *world, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
+	said := map[string]causes.Cause{}
+	if w.stateful != nil {
+		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "StatefulSet", w.stateful.UID)
+		logUnread(ctx, err)
+		for name, why := range causes.RefusalsIn(events, func(name string) bool { return pods[name] == nil }) {
+			said[podKey(name, nil)] = causes.Refused(why)
+		}
+	}
+	for _, pod := range hanging {
+		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "Pod", pod.UID)
+		logUnread(ctx, err)
+		said[podKey(pod.Name, pod)] = causes.InEvents(events)
+	}
+	return said
+}
+
+func logUnread(ctx context.Context, err error) {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("events that may say why a member does not start cannot be read", "error", err.Error())
+	}
+}
+
+// podKey is a pod by its name and UID; what is told of one is not of another of its name.
+func podKey(name string, pod *corev1.Pod) string {
+	if pod == nil {
+		return name
+	}
+	return fmt.Sprintf("%s/%s", name, pod.UID)
+}
