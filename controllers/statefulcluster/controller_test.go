@@ -126,6 +126,7 @@ var _ = Describe("members", func() {
 			s.Spec.Template.Annotations[playNode] = node
 			s.Spec.Template.Annotations[playHang] = "yes"
 			s.Spec.Replacement.NodeLostSeconds = new(int32(1))
+			s.Spec.Replacement.WhenNoneReady = v1alpha1.NoneReadyReplaces
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
 		old := anyOf(settled(ctx, set, 1))

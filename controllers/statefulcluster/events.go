@@ -191,10 +191,10 @@ func goneNow(f *facts) map[v1alpha1.LossReason][]*member {
 	return gone
 }
 
-// vanishedNow are the members whose pod is gone without a trace, as long as the
-// status does not list them.
+// vanishedNow are the members whose pod is gone without a trace and that do not come back,
+// as long as the status does not list them.
 func vanishedNow(f *facts) []string {
-	return slices.DeleteFunc(f.vanished(), func(name string) bool { return listed(f.set.Status.Lost, name) })
+	return slices.DeleteFunc(lostUnseen(f), func(name string) bool { return listed(f.set.Status.Lost, name) })
 }
 
 // actsOf are the acts that are worth an event, in the order of their first action.

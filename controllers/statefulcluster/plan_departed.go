@@ -21,7 +21,7 @@ func lossesListed(f *facts, done results) []v1alpha1.LostMember {
 	for _, m := range f.unlisted() {
 		add(m.name(), departureReason(m, f.succeeded[m.name()]), retainedClaims(f.world, m.sortedClaims()))
 	}
-	for _, name := range f.vanished() {
+	for _, name := range lostUnseen(f) {
 		add(name, v1alpha1.LossDeleted, retainedClaims(f.world, looseClaims(f.world, name)))
 	}
 	for _, l := range f.lost {

@@ -83,6 +83,33 @@ func TestMembersThatVanishUnseen(t *testing.T) {
 	})
 }
 
+func TestMembersThatComeBackAreNotOnRecordAsLost(t *testing.T) {
+	keep := func() *setFixture { return set("db").keepsEvicted() }
+	for _, row := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"W1 one that comes back", seen(keep(), b(), c(), looseClaimOf("a")), ""},
+		{"W1 one of which the cache does not say how it ended", seen(keep(), b(), c(), looseClaimOf("a"), endsUnseen("a")), ""},
+		{"W1 one that a user was seen to delete", seen(keep(), b(), c(), looseClaimOf("a"), deletedByUser("a")), "db-a"},
+		{"W1 one that there is no slot for", seen(keep().replicas(2), b(), c(), looseClaimOf("a")), "db-a"},
+		{"W1 one of a set that replaces evicted members", seen(set("db"), b(), c(), looseClaimOf("a")), "db-a"},
+	} {
+		p := planOf(row.world)
+		var lost []string
+		for _, l := range statusOf(row.world, &p, nil).Lost {
+			lost = append(lost, l.Name)
+		}
+		if got := strings.Join(lost, ","); got != row.want {
+			t.Errorf("%s: on record as lost: %q, want %q", row.name, got, row.want)
+		}
+		if told := strings.Join(vanishedNow(derive(row.world)), ","); told != row.want {
+			t.Errorf("%s: events name %q, want %q", row.name, told, row.want)
+		}
+	}
+}
+
 func TestOutage(t *testing.T) {
 	down := func(p *podFixture) *podFixture {
 		return p.unreadyFor(20 * time.Minute).nodeNotReadyFor(20 * time.Minute)

@@ -21,8 +21,7 @@ func keepEvicted(f *facts, p *plan) {
 				Reason: v1alpha1.UpdatingEviction})
 		}
 	}
-	slots := f.wanted() - f.occupied() - (len(entries) - len(p.updating))
-	for _, name := range returnsUnseen(f, slots) {
+	for _, name := range returnsUnseen(f) {
 		// Its revision went with its pod. It gets the one that an update would give it.
 		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingUpdate})
 	}
@@ -67,16 +66,31 @@ func keptWhenDisrupted(f *facts, m *member) bool {
 	return kept
 }
 
-// returnsUnseen returns the names of up to n members whose pods vanished unseen and that
-// come back. With onEviction Keep, and in an outage, these are not taken for members that
-// users deleted.
-func returnsUnseen(f *facts, n int) (names []string) {
+// returnsUnseen returns the names of the members whose pods vanished unseen and that come
+// back, as many as there are slots. With onEviction Keep, and in an outage, these are not
+// taken for members that users deleted.
+func returnsUnseen(f *facts) (names []string) {
+	slots := f.wanted() - f.occupied()
+	for _, m := range f.departed {
+		if f.keepsEvicted(m) {
+			slots--
+		}
+	}
 	for _, name := range f.vanished() {
-		if len(names) < n && sparesUnseen(f, name) && !endKnown(f, name) && f.hasClaims(f.idOf(name)) {
+		if len(names) < slots && sparesUnseen(f, name) && !endKnown(f, name) && f.hasClaims(f.idOf(name)) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// lostUnseen returns the names of the members whose pods vanished unseen and that do not come
+// back. One on record as lost would be replaced by the next disruption.
+func lostUnseen(f *facts) []string {
+	returns := returnsUnseen(f)
+	return slices.DeleteFunc(f.vanished(), func(name string) bool {
+		return slices.Contains(returns, name) || slices.Contains(f.pendingEnds, name)
+	})
 }
 
 // sparesUnseen reports whether a member whose pod vanished unseen is kept. Shortly after an

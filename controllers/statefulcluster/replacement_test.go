@@ -147,6 +147,7 @@ var _ = Describe("replacement", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
 		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
+		Expect(set.Status.Lost).To(BeEmpty())
 
 		By("a delete while the operator looks")
 		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
