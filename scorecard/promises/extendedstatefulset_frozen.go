@@ -35,7 +35,7 @@ func frozenCanary(ctx context.Context, c *Cluster) {
 	c.Expect(u == nil || u.CanaryAt == nil).To(BeFalse(), "%s", tellExtended(x.set))
 	began := x.set.Status.Update.CanaryAt.Time
 	c.whileFrozen(ctx, func() { sleep(ctx, time.Until(began.Add(watchTime+5*time.Second))) })
-	c.operatorActs(ctx)
+	c.leader(ctx)
 	// One that looks at the spec as it is now has decided about the canary.
 	x.edit(ctx, watchFor(watchTime, patience+time.Second))
 	x.says(ctx, "something", func(v1alpha1.ExtendedStatefulSetStatus) bool { return true })

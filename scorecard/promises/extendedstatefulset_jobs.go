@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,11 +11,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -155,25 +152,13 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) {
 			return
 		}
 		for ; int(ended.Load()) < len(sets) && deaths < 5; deaths++ {
-			own.operatorActs(ctx) // one that never acted leaves nothing half done
+			own.leader(ctx) // one that never acted leaves nothing half done
 			sleep(ctx, time.Duration(chance.IntN(4000))*time.Millisecond)
 			own.killOperators(ctx)
 		}
 	})
 	c.Log("seed %d: the operator died %d times", c.Seed, deaths)
 	c.check(apart.kept())
-}
-
-// operatorActs waits until an operator that lives holds the lease.
-func (c *Cluster) operatorActs(ctx context.Context) {
-	c.until(ctx, "an operator to act", func(ctx context.Context) {
-		var lease coordinationv1.Lease
-		c.check(c.Client.Get(ctx, client.ObjectKey{Namespace: c.Operator.Namespace, Name: "stateful-operator"}, &lease))
-		var pods corev1.PodList
-		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace))
-		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-		c.Expect(slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(holder, p.Name+"_") })).To(BeTrue(), "%q holds the lease", holder)
-	})
 }
 
 // throughDeaths upgrades a set while others kill the operator.

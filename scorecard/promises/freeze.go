@@ -38,7 +38,7 @@ func parked(run func(context.Context, *Cluster)) func(context.Context, *Cluster)
 		defer func() {
 			ctx := context.WithoutCancel(ctx)
 			c.check(giveBack(ctx))
-			c.operatorActs(ctx)
+			c.leader(ctx)
 		}()
 		// One that has lost its lease ends, and its container is started again.
 		c.until(ctx, "the operator to serve webhooks only", func(ctx context.Context) {

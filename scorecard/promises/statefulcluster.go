@@ -32,6 +32,10 @@ var StatefulCluster = []Promise{
 	{Name: "SC-43 SC-46 a drain takes no member before a new one is available", Site: NodeSite, Run: replacesFirst},
 	{Name: "SC-37 an out-of-service node's members are replaced", Site: NodeSite, Run: outOfService},
 	core(Promise{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Site: NodeSite, Faults: true, Run: nodeCut}),
+	core(Promise{Name: "W1 SC-53 a drain of the operator's leader and of a member keeps the member", Site: OperatorSite, Run: drainsLeader}),
+	{Name: "W2 SC-52 SC-55 lights out: all nodes of a set off and on", Site: NodeSite, Faults: true, Run: allMembersDark},
+	{Name: "W2 SC-54 a Node object that is deleted and created again takes no member", Site: NodeSite, Faults: true, Run: nodeObjectReturns},
+	beside("W2 SC-53 a member that its kubelet evicts comes back with Keep", evictedByKubelet),
 	{Name: "SC-38 half of the nodes lost at once does not empty the set", Site: NodeSite, Faults: true, Run: halfLost},
 }
 
