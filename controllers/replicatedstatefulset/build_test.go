@@ -319,7 +319,7 @@ func TestNothingActsInATrial(t *testing.T) {
 	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(owners) > 0 {
 		t.Errorf("%d pods with finalizers %v, owners %v; want 2 that no one owns or holds", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
 	}
-	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || len(trial.Services) != 3 || trial.Services[0].Name != sts.Spec.ServiceName {
+	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || len(trial.Services) != 4 || trial.Services[0].Name != sts.Spec.ServiceName {
 		t.Errorf("container %q, stop within %s, %d Services, the first that of %q", trial.Container, trial.Timeouts["stop"], len(trial.Services), sts.Spec.ServiceName)
 	}
 	delete(set.Spec.Pod.Commands, "status")

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
@@ -61,7 +62,7 @@ func (r *Reconciler) readCauses(ctx context.Context, w *world) {
 	for _, m := range w.members {
 		pods[m.name()] = m.pod
 	}
-	told := r.readTold(ctx, w, known, pods)
+	told := known.readTold(ctx, r.Live, w, pods)
 	known.noteStarts(w)
 	wanted := map[string]bool{}
 	for name := range w.wantedNames() {
@@ -128,9 +129,9 @@ func (k *knownCauses) noteStarts(w *world) {
 	}
 }
 
-// readTold reads what events say of the members that are not there, and of those that have
-// no containers for long.
-func (r *Reconciler) readTold(ctx context.Context, w *world, known *knownCauses, pods map[string]*corev1.Pod) map[string]causes.Cause {
+// readTold returns the causes in the events of members that are missing, and of those that
+// have had no containers for long.
+func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world, pods map[string]*corev1.Pod) map[string]causes.Cause {
 	absent, hanging := false, []*corev1.Pod(nil)
 	for name := range w.wantedNames() {
 		pod := pods[name]
@@ -144,13 +145,13 @@ func (r *Reconciler) readTold(ctx context.Context, w *world, known *knownCauses,
 		}
 		w.causes.lookAgain(wait)
 	}
-	turns := &known.events
+	turns := &k.events
 	if !absent && len(hanging) == 0 {
 		*turns = causes.Turns[map[string]causes.Cause]{}
 		return nil
 	}
 	if turns.Begin(w.now); !w.now.Before(turns.Due) {
-		turns.Learn(r.askEvents(ctx, w, pods, hanging), w.now)
+		turns.Learn(askEvents(ctx, live, w, pods, hanging), w.now)
 	}
 	w.causes.unread = turns.Said == nil
 	w.causes.lookAgain(turns.Due.Sub(w.now))
@@ -158,17 +159,17 @@ func (r *Reconciler) readTold(ctx context.Context, w *world, known *knownCauses,
 }
 
 // askEvents reads the events of the StatefulSet, and of pods that hang.
-func (r *Reconciler) askEvents(ctx context.Context, w *world, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
+func askEvents(ctx context.Context, live client.Reader, w *world, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
 	said := map[string]causes.Cause{}
 	if w.stateful != nil {
-		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "StatefulSet", w.stateful.UID)
+		events, err := causes.ReadEvents(ctx, live, w.set.Namespace, "StatefulSet", w.stateful.UID)
 		logUnread(ctx, err)
 		for name, why := range causes.RefusalsIn(events, func(name string) bool { return pods[name] == nil }) {
 			said[podKey(name, nil)] = causes.Refused(why)
 		}
 	}
 	for _, pod := range hanging {
-		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "Pod", pod.UID)
+		events, err := causes.ReadEvents(ctx, live, w.set.Namespace, "Pod", pod.UID)
 		logUnread(ctx, err)
 		said[podKey(pod.Name, pod)] = causes.InEvents(events)
 	}

@@ -1,6 +1,12 @@
 package statefulsingleton
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -22,4 +28,24 @@ func (m *member) refusedAfterItRan() bool {
 		return false
 	}
 	return podstate.Silent(m.pod) && m.protected()
+}
+
+// endedByNode returns the cause of the newest pod that its kubelet refused or evicted, while
+// no pod is Ready or one waits for a handover: its owner recreates it, and the next one may
+// end the same way.
+func endedByNode(f *facts) (reason, message string) {
+	serves := f.active != nil && podstate.Ready(f.active.pod)
+	if serves && !f.handover {
+		return "", ""
+	}
+	for _, m := range slices.Backward(f.pods) {
+		if !podstate.Ended(m.pod) {
+			continue
+		}
+		if s := &m.pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
+			return v1.ReasonPodFailing, causes.Of(m.pod).Tell("pod "+m.name(), m.pod.Namespace, m.name())
+		}
+		return "", ""
+	}
+	return "", ""
 }

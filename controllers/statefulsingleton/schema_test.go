@@ -195,7 +195,7 @@ func TestS1Columns(t *testing.T) {
 		names = append(names, column.Name)
 		cells = append(cells, fmt.Sprint(rows.Rows[0].Cells[i]))
 	}
-	if got := strings.Join(names, "|"); got != "Name|Status|Active Pod|Waiting|Ready|Age" {
+	if got := strings.Join(names, "|"); got != "Name|Status|Active Pod|Waiting|Ready|Available|Node|Age" {
 		t.Errorf("the columns are %s", got)
 	}
 	if got := strings.Join(cells[:5], "|"); got != "db|Transitioning|db-1|2|False" {

@@ -316,26 +316,6 @@ func podFailing(f *facts) (reason, message string) {
 	return v1.ReasonPodFailing, why
 }
 
-// endedByNode finds a pod that its kubelet refused or evicted, while no pod is Ready or one
-// waits for a handover: its owner recreates it, and the next one may end the same way.
-func endedByNode(f *facts) (reason, message string) {
-	serves := f.active != nil && podstate.Ready(f.active.pod)
-	if serves && !f.handover {
-		return "", ""
-	}
-	for _, m := range slices.Backward(f.pods) {
-		if !podstate.Ended(m.pod) {
-			continue
-		}
-		if s := &m.pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
-			return v1.ReasonPodFailing, fmt.Sprintf("pod %s was ended by its Node %s: %s: %s; see: kubectl -n %s describe pod %s",
-				m.name(), m.pod.Spec.NodeName, s.Reason, excerpt.Of(s.Message, 300), m.pod.Namespace, m.name())
-		}
-		return "", ""
-	}
-	return "", ""
-}
-
 // containersMissing finds a pod that waits, or waited, as a whole because it lacks a
 // container of the program.
 func containersMissing(f *facts) (reason, message string) {
