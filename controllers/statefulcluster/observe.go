@@ -380,21 +380,27 @@ func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node
 		return node{gone: true, goneSince: r.nodes.Absent(pod.Spec.NodeName, now)}
 	}
 	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
-	since := r.nodes.Present(n)
+	since, found := r.nodes.Present(n), nodestate.Of(n)
 	out := node{goneSince: n.CreationTimestamp.Time}
 	out.gone = scheduled && since.After(bound) && pod.CreationTimestamp.Time.Before(since) && !outlived(pod, n)
 	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
 		out.gone = false
 	}
-	found := nodestate.Of(n)
 	out.outOfService, out.cordoned, out.notReadySince = found.OutOfService, found.Cordoned, found.NotReadySince
 	return out
 }
 
-// outlived reports whether a container of the pod has been running since before the Node
-// object was created, so that the Node object stands for the machine of the one before it.
+// outlived reports whether the pod has been on the present machine since before the Node
+// object was created, so that the Node object stands for the machine of the one before it: its
+// sandbox, which restarts of containers do not change, or one of its containers is older.
 func outlived(pod *corev1.Pod, n *corev1.Node) bool {
-	return nodestate.Of(n).Ready && slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+	if !nodestate.Of(n).Ready {
+		return false
+	}
+	if sandbox := podstate.Condition(pod, corev1.PodReadyToStartContainers); sandbox != nil && sandbox.Status == corev1.ConditionTrue {
+		return sandbox.LastTransitionTime.Before(&n.CreationTimestamp)
+	}
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Running != nil && s.State.Running.StartedAt.Before(&n.CreationTimestamp)
 	})
 }

@@ -130,6 +130,12 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(10)}}
 	running := pod.DeepCopy()
 	running.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(11)}}}}
+	sandbox := func(since int) *corev1.Pod {
+		p := pod.DeepCopy()
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue, LastTransitionTime: at(since)})
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(30)}}}}
+		return p
+	}
 	for _, r := range []struct {
 		name string
 		pod  *corev1.Pod
@@ -141,6 +147,8 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 		{"W2 another machine", pod, object(20, "x", "x"), true},
 		{"W2 nothing is known of the machine yet", pod, object(20, "", ""), true},
 		{"W2 its containers ran before", running, object(20, "x", "x"), false},
+		{"W2 its sandbox is older, and its containers were restarted since", sandbox(11), object(20, "x", "x"), false},
+		{"W2 another machine made a sandbox for it", sandbox(21), object(20, "x", "x"), true},
 	} {
 		reconciler := &Reconciler{}
 		reconciler.nodeOf(r.pod, object(0, "m", "u"), noon)

@@ -53,7 +53,6 @@ func (k Kept) Pod(obj any) (any, error) {
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
 	slim.Status.Reason = pod.Status.Reason[:min(len(pod.Status.Reason), mostReason)]
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
-	slim.Status.Reason = pod.Status.Reason // of one that the kubelet refused or ended
 	if k.Containers != nil && k.Containers(pod) {
 		cutContainers(slim, pod)
 	}
@@ -94,10 +93,10 @@ func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
-	kept := make([]corev1.PodCondition, 0, 2) // mostly PodScheduled and Ready
+	kept := make([]corev1.PodCondition, 0, 3) // mostly PodReadyToStartContainers, PodScheduled and Ready
 	for _, c := range all {
 		switch c.Type {
-		case corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
+		case corev1.PodReadyToStartContainers, corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
 			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
