@@ -329,6 +329,9 @@ func (f *facts) emptySlots() int {
 // fills the slot of another.
 func (l loss) holdsSlot() bool { return !l.terminating() && l.stillReplacing() }
 
+// blamed reports whether a member ended because of its template, and not with its Node.
+func blamed(f *facts, m *member) bool { return !m.nodeLost() && blameTemplate(f.world, m) }
+
 // restartEnded recreates, under their names and on their data, members that ended and are
 // not lost: evictions keep them, no member is Ready, or their template is to blame, so that
 // a new member would end the same way.
@@ -336,11 +339,10 @@ func restartEnded(f *facts, p *plan) {
 	var again []*member
 	for _, m := range f.alive {
 		kept, _ := keptInOutage(f, m)
-		blamed := !m.nodeLost() && blameTemplate(f.world, m)
-		if !m.ended() || !(kept || blamed || f.keepsEnded(m)) {
+		if returns := kept || blamed(f, m) || f.keepsEnded(m); !m.ended() || !returns {
 			continue
 		}
-		if blamed {
+		if blamed(f, m) {
 			p.failing = append(p.failing, m.name())
 		}
 		due := m.pod.CreationTimestamp.Add(endedBackoff)

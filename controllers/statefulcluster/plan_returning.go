@@ -22,8 +22,9 @@ func keepEvicted(f *facts, p *plan) {
 		}
 	}
 	for _, name := range returnsUnseen(f) {
-		// Its revision went with its pod. It gets the one that an update would give it.
-		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingUpdate})
+		// Its revision went with its pod. It gets the one that an update would give it. The
+		// template is not to blame if it does not become Ready, unless none of that revision was.
+		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingEviction})
 	}
 	if len(entries) > len(p.updating) {
 		p.updating = entries

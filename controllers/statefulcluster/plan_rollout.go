@@ -117,7 +117,11 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 	}
 	var deletes []action.Chain
 	for _, m := range members[:min(len(members), recreateBatch)] {
-		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, m.revision())})
+		entry := v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, m.revision())}
+		if revision == "" && !blamed(f, m) {
+			entry.Reason = v1alpha1.UpdatingEviction // its Node ended it: no update that its template is to blame for
+		}
+		p.updating = append(p.updating, entry)
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
