@@ -327,7 +327,6 @@ func buildPrimaryBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *polic
 func buildRoleBudget(set *v1alpha1.ReplicatedStatefulSet, name string, among metav1.LabelSelectorOperator, least int32) *policyv1.PodDisruptionBudget {
 	budget := newBudget(set, name)
 	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
-	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
 	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
 		Key: v1alpha1.LabelRole, Operator: among, Values: []string{v1alpha1.RolePrimary},
 	}}
