@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -137,5 +136,3 @@ func (v storage) claimsDeleted() bool {
 	}
 	return false
 }
-
-func size(q resource.Quantity) string { return q.String() }

@@ -210,7 +210,7 @@ func suspender(job *batchv1.Job) string {
 
 // ownsField reports whether a manager owns a field of that name.
 func ownsField(f metav1.ManagedFieldsEntry, name string) bool {
-	return f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.Raw, []byte(`"f:`+name+`"`))
+	return f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:`+name+`"`))
 }
 
 // cutJob is a cache transform that keeps of the managers of a Job the one that suspended it.
@@ -222,7 +222,7 @@ func cutJob(obj any) (any, error) {
 	by := suspender(job)
 	cut, err := slim.Child(job)
 	if kept, isJob := cut.(*batchv1.Job); isJob && by != "" {
-		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}}}
+		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{}}}`)}}
 	}
 	return cut, err
 }

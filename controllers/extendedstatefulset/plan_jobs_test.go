@@ -35,7 +35,7 @@ func queued(j *batchv1.Job) { j.Labels[queueLabel] = "tests" }
 
 func managedBy(manager, fields string) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
-		j.ManagedFields = append(j.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}})
+		j.ManagedFields = append(j.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)})
 	}
 }
 

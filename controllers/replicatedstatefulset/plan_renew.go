@@ -127,12 +127,11 @@ func renewOne(f *facts, p *plan, m *member) {
 		return
 	}
 	p.trial = trialOf(f, m)
-	switch {
-	case m.state == primary:
+	if m.state == primary {
 		relieve(f, p, m, why)
-	default:
-		p.stop(f, m, why)
+		return
 	}
+	p.stop(f, m, why)
 }
 
 // mayUpdate reports whether nothing is missing or wrong, so that a member may be stopped for

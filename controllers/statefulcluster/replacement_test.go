@@ -30,7 +30,7 @@ var _ = Describe("replacement", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
 		sick := anyOf(before)
-		setReady(ctx, sick, corev1.ConditionFalse, time.Second)
+		setReady(ctx, sick, corev1.ConditionFalse, 0)
 		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(sick.Name))
 		after := settled(ctx, set, 3)
 		whole(ctx, set)
@@ -73,14 +73,15 @@ var _ = Describe("replacement", func() {
 	It("SC-14 replaces a member that finds no node, and says why", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.PendingSeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 2)
+		before := settled(ctx, set, 2)
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
 		// The next member of the good revision finds no node: its claim's volume died.
 		stuck := &corev1.Pod{}
 		scaleTo(ctx, set, 3)
-		settled(ctx, set, 3)
-		for _, p := range pods(ctx, set) {
-			stuck = &p
+		for name, p := range settled(ctx, set, 3) {
+			if _, old := before[name]; !old {
+				stuck = &p
+			}
 		}
 		unschedule(ctx, stuck)
 		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(stuck.Name))

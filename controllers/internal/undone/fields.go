@@ -126,7 +126,7 @@ func (d *differences) compare(path string, from, to, answer any) {
 		now, _ := answer.([]any)
 		d.compareItems(path, before, to, now)
 	default:
-		if answer != to && !(answer == nil && isZero(to)) {
+		if answer != to && (answer != nil || !isZero(to)) {
 			d.add(path, to, answer)
 		}
 	}
