@@ -32,6 +32,10 @@ func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 		p.LookAgain(left)
 		return
 	}
+	if f.trial.isRecent(f.now) {
+		p.tryLater(f)
+		return
+	}
 	if b.hasMajority(heard) {
 		p.Do(append(trialOf(f, b.member), remove(b.member, reasonUnresponsive, fmt.Sprintf(
 			"status has not answered since %s, and a primary is missing", b.askedAt.UTC().Format(time.RFC3339),
