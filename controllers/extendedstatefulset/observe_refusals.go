@@ -11,7 +11,8 @@ import (
 
 // readRefusals finds out why pods are not there that should be. Only the StatefulSet
 // controller is told, and it says so in an event of the StatefulSet and nowhere else.
-// Nothing is decided by it, so nothing waits for it: if it cannot be read, that is said.
+// Only the deletion of surplus pods is decided by it, so nothing waits for it: if it cannot be
+// read, that is said.
 func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
 	why := &known.whyMissing
