@@ -9,15 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // looping: its container ended again, so long ago, and is to be started again.
 func (f *podFixture) looping(ended time.Duration) *podFixture {
 	c := &f.pod.Status.ContainerStatuses[0]
-	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, FinishedAt: metaTime(ended)}
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, StartedAt: metaTime(ended), FinishedAt: metaTime(ended)}
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	c.RestartCount = 1
+	return f
+}
+
+// crashes sets how often the container was restarted.
+func (f *podFixture) crashes(times int32) *podFixture {
+	f.pod.Status.ContainerStatuses[0].RestartCount = times
 	return f
 }
 
@@ -64,10 +71,15 @@ func TestCopiesElsewhere(t *testing.T) {
 func TestAPersonInTheDark(t *testing.T) {
 	noClaims := setOf(3, 1)
 	noClaims.Spec.Pod.VolumeClaimTemplates = nil
+	never := noClaims.DeepCopy()
+	noClaims.Status.Epoch = 3
+	again := func(i int) *podFixture { return pod(i).looping(time.Second).crashes(causes.CrashesInVain).outdated() }
 	const renewed = "delete pod 2: Renew, its template is out of date, and nothing runs in it"
 	check(t, []row{
 		{"a copy without a claim is not thrown away while its container is started again", worldOf(noClaims, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), nil},
 		{"unless it ends again and again", worldOf(noClaims, pod(0).looping(2*time.Minute).outdated(), pod(1).looping(2*time.Minute).outdated(), pod(2).looping(2*time.Minute).outdated()), []string{renewed}},
+		{"W7 or is in a crash loop", worldOf(noClaims, again(0), again(1), again(2)), []string{renewed}},
+		{"W7 or no member has served yet", worldOf(never, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), []string{renewed}},
 		{"one on a claim is recreated", worldOf(setOf(3, 1), pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), []string{renewed}},
 		{"seed-from waits until all were asked what they are", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
 		{"and not for an answer", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -100,6 +101,17 @@ func (m *member) endedAfter(then time.Time) bool {
 	}
 	last := c.LastTerminationState.Terminated
 	return last != nil && last.FinishedAt.After(then)
+}
+
+// crashLoops reports whether the container of the commands was restarted again and again, and
+// never ran for long: the present template does not bring it back.
+func (m *member) crashLoops() bool {
+	c := m.container()
+	if c == nil || c.RestartCount < causes.CrashesInVain {
+		return false
+	}
+	last := c.LastTerminationState.Terminated
+	return last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < returnsWithin
 }
 
 // stopped reports whether all of a pod has stopped: it is gone, the kubelet says so, or an

@@ -57,8 +57,11 @@ func (f *facts) mayBeNeededFirst(m *member) bool {
 	if r, _ := m.result(v1alpha1.CommandStop); m.state == idle && r.Outcome != podexec.Succeeded {
 		return true // it was not stopped for this, and the new template may be bad
 	}
-	// Its copy goes with its pod, and may be the newest when its container runs again.
-	return len(f.set.Spec.Pod.VolumeClaimTemplates) == 0 && m.endedAfter(f.now.Add(-returnsWithin))
+	if f.record.epoch == 0 || len(f.set.Spec.Pod.VolumeClaimTemplates) > 0 {
+		return false // no member has served yet, or its copy stays when its pod is deleted
+	}
+	// Its copy is deleted with its pod, and may be the newest when its container runs again.
+	return m.endedAfter(f.now.Add(-returnsWithin)) && !m.crashLoops()
 }
 
 // renewing reports whether a member is on its way already.

@@ -16,9 +16,9 @@ const (
 	// linger is how long a cause counts of a pod that another of its name replaced: what the
 	// kubelet refuses is created again at once, and has no cause for a moment.
 	linger = 15 * time.Second
-	// crashesInVain is how often a container was started again before it counts as one that
-	// does not start, about half a minute.
-	crashesInVain = 3
+	// CrashesInVain is how often a container was restarted before it counts as one that does
+	// not start, about half a minute.
+	CrashesInVain = 3
 	// sandboxIn is how long a pod may be without containers before its events are read.
 	sandboxIn = 20 * time.Second
 )
@@ -74,7 +74,7 @@ func (t Trail) Forget(keep func(name string) bool) {
 
 func (known trace) judge(pod *corev1.Pod, now time.Time, again time.Duration) Found {
 	wait := known.since.Add(Patience).Sub(now)
-	lasts := wait <= 0 || (pod != nil && known.cause.Word == CrashLoop && restarts(pod) >= crashesInVain)
+	lasts := wait <= 0 || (pod != nil && known.cause.Word == CrashLoop && restarts(pod) >= CrashesInVain)
 	if !lasts && (again <= 0 || wait < again) {
 		again = wait
 	}
@@ -87,7 +87,7 @@ func ofAny(pod *corev1.Pod, told Cause, now time.Time) Cause {
 		return Cause{}
 	}
 	if podstate.Ready(pod) {
-		if restarts(pod) >= crashesInVain && justStarted(pod, now) {
+		if restarts(pod) >= CrashesInVain && justStarted(pod, now) {
 			return OfCrash(pod)
 		}
 		return Cause{}
