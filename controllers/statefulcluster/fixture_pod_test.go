@@ -34,6 +34,7 @@ func (p *podFixture) into(w *world) {
 	built.UID, built.CreationTimestamp, built.DeletionTimestamp = types.UID("uid-of-"+p.id), p.pod.CreationTimestamp, p.pod.DeletionTimestamp
 	built.DeletionGracePeriodSeconds = p.pod.DeletionGracePeriodSeconds
 	built.Spec.NodeName, built.Status = p.pod.Spec.NodeName, *p.pod.Status.DeepCopy()
+	built.Spec.RestartPolicy = p.pod.Spec.RestartPolicy
 	built.Generation = p.pod.Generation
 	built.Labels[labelRevision] = p.revision
 	for k, v := range p.pod.Annotations {
@@ -173,6 +174,12 @@ func (p *podFixture) disrupted(reason string) *podFixture {
 func (p *podFixture) endedByNode(reason string) *podFixture {
 	p.pod.Status.Reason = reason
 	return p.failed()
+}
+
+// restartPolicy sets the policy of the pod.
+func (p *podFixture) restartPolicy(policy corev1.RestartPolicy) *podFixture {
+	p.pod.Spec.RestartPolicy = policy
+	return p
 }
 
 // nodeMissingFor: its Node is gone, and has been for that long as far as is known.

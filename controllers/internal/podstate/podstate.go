@@ -3,6 +3,7 @@
 package podstate
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,13 +111,25 @@ func Disrupted(pod *corev1.Pod) bool {
 }
 
 // EndedByNode reports whether the pod ended, and not because its program did: the kubelet
-// evicted it, shut down, or refused it. The kubelet gives a reason for each of these.
+// evicted it, shut down, or refused it. The kubelet gives a reason for each of these, but
+// loses it where the program ends by itself before it is killed. A pod whose containers are
+// always restarted ends for nothing else.
 func EndedByNode(pod *corev1.Pod) bool {
-	if !Ended(pod) {
+	switch {
+	case !Ended(pod), pod.Status.Reason == "DeadlineExceeded": // its own activeDeadlineSeconds
 		return false
+	case Disrupted(pod), pod.Status.Reason != "":
+		return true
 	}
-	why := pod.Status.Reason
-	return Disrupted(pod) || (why != "" && why != "DeadlineExceeded")
+	return AlwaysRestarts(pod)
+}
+
+// AlwaysRestarts reports whether each container of the pod is restarted whenever it ends.
+func AlwaysRestarts(pod *corev1.Pod) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways &&
+		!slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			return (c.RestartPolicy != nil && *c.RestartPolicy != corev1.ContainerRestartPolicyAlways) || len(c.RestartPolicyRules) > 0
+		})
 }
 
 // disrupted compares with the reasons that the eviction API and the taint

@@ -37,10 +37,24 @@ func TestQuestions(t *testing.T) {
 	unstarted := pod(corev1.PodReady, no, "", time.Hour)
 	unstarted.Status.StartTime = nil
 	phase := func(p corev1.PodPhase) *corev1.Pod { return &corev1.Pod{Status: corev1.PodStatus{Phase: p}} }
+	endedFor := func(why string, containers ...corev1.Container) *corev1.Pod {
+		p := phase(corev1.PodSucceeded)
+		p.Status.Reason = why
+		p.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: containers}
+		return p
+	}
+	never := corev1.ContainerRestartPolicyNever
 	for _, r := range []struct {
 		name      string
 		got, want bool
 	}{
+		{"EndedByNode: with a reason", EndedByNode(endedFor("Evicted")), true},
+		{"EndedByNode: without one, in a pod that is always restarted", EndedByNode(endedFor("", corev1.Container{})), true},
+		{"EndedByNode: without one, where a container may end", EndedByNode(endedFor("", corev1.Container{RestartPolicy: &never})), false},
+		{"EndedByNode: without one, where a rule may end a container", EndedByNode(endedFor("", corev1.Container{RestartPolicyRules: []corev1.ContainerRestartRule{{}}})), false},
+		{"EndedByNode: by its own deadline", EndedByNode(endedFor("DeadlineExceeded")), false},
+		{"EndedByNode: by its program", EndedByNode(phase(corev1.PodFailed)), false},
+
 		{"Ready: True", Ready(pod(corev1.PodReady, yes, "", 0)), true},
 		{"Ready: False", Ready(pod(corev1.PodReady, no, "", 0)), false},
 		{"Ready: Unknown", Ready(pod(corev1.PodReady, corev1.ConditionUnknown, "", 0)), false},

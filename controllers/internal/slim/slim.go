@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // Kept is what stays of an object's metadata beside its identity, its times and
@@ -38,6 +40,9 @@ func (k Kept) Pod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: k.metadata(&pod.ObjectMeta)}
 	slim.Spec.NodeName = pod.Spec.NodeName
+	if podstate.AlwaysRestarts(pod) { // without the containers, their own policies are not known
+		slim.Spec.RestartPolicy = pod.Spec.RestartPolicy
+	}
 	for i := range pod.Spec.Volumes {
 		if k.Volumes != nil && k.Volumes(&pod.Spec.Volumes[i]) {
 			slim.Spec.Volumes = append(slim.Spec.Volumes, pod.Spec.Volumes[i])

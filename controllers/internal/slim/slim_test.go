@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 func TestImages(t *testing.T) {
@@ -22,6 +23,20 @@ func TestImages(t *testing.T) {
 		text, err := json.Marshal(got.(*corev1.Pod).Spec.Containers)
 		if want := map[bool]string{true: `[{"name":"main","image":"one","resources":{}}]`, false: "null"}[keeps]; err != nil || string(text) != want {
 			t.Errorf("the cache has containers %s, want %s", text, want)
+		}
+	}
+}
+
+func TestRestartPolicy(t *testing.T) {
+	never := corev1.ContainerRestartPolicyNever
+	for _, container := range []corev1.Container{{}, {RestartPolicy: &never}, {RestartPolicyRules: []corev1.ContainerRestartRule{{}}}} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{}, container}}}
+		got, err := Kept{}.Pod(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if live, cached := podstate.AlwaysRestarts(pod), podstate.AlwaysRestarts(got.(*corev1.Pod)); live != cached {
+			t.Errorf("AlwaysRestarts is %t, and %t of the pod in the cache; its container: %+v", live, cached, container)
 		}
 	}
 }
