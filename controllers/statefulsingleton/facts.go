@@ -42,6 +42,9 @@ type verdict struct {
 	holder bool
 	// poweredOff is true of a pod whose machine is off.
 	poweredOff bool
+	// replaced is true of a pod for which no other is deleted: one of its owner and revision
+	// was deleted for another one before.
+	replaced bool
 	// rests is true of a pod to which the kubelet would show a grant at once.
 	rests bool
 }
@@ -84,6 +87,7 @@ func (w *world) judge(m *member) verdict {
 	return verdict{
 		standing:   w.standingOf(m),
 		holder:     w.isHolder(m),
+		replaced:   wasReplaced(w, m),
 		poweredOff: w.isPoweredOff(m),
 		rests:      m.held() && w.since(m.heldSince) >= restsAfter,
 	}

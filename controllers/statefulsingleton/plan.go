@@ -29,6 +29,7 @@ const (
 	reasonReady      = "Ready"      // the readiness condition
 	reasonSuperseded = "Superseded" // a pod deleted for a newer revision
 	reasonTimeout    = "Timeout"    // a pod deleted because a handover takes too long
+	reasonReplaced   = "Replaced"   // status.replaced, before such a pod is deleted for one of an unknown owner
 	reasonLetGo      = "LetGo"      // a pod started because its object goes
 	reasonRejected   = "Rejected"   // a pod deleted so that its kubelet says what became of it
 	reasonTouch      = "Touch"      // an owner woken whose pods were refused

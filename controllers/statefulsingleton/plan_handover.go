@@ -70,10 +70,22 @@ func endTimeout(f *facts, p *plan) {
 	if !f.late || !f.deletesOnTimeout() {
 		return
 	}
-	p.Do(deletions(f.blockers, reasonTimeout, "the handover takes longer than maxTransitionTime", func(m *member) bool {
-		return f.holdsUp(m) && !m.terminating() && f.madeUnder(m)
-	})...)
+	var replaced []*member
+	chains := deletions(f.blockers, reasonTimeout, timeoutDetail, func(m *member) bool {
+		switch {
+		case !f.holdsUp(m), m.terminating(), !f.madeUnder(m):
+			return false
+		case f.mayBeReplaced(m):
+			replaced = append(replaced, m)
+			return false
+		}
+		return true
+	})
+	p.Do(append(chains, replacement(f, replaced)...)...)
 }
+
+// timeoutDetail is why a pod is deleted that is waited for.
+const timeoutDetail = "the handover takes longer than maxTransitionTime"
 
 func (w *world) deletesOnTimeout() bool {
 	if !w.serves() || w.deleting() {

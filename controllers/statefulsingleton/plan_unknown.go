@@ -1,15 +1,21 @@
 package statefulsingleton
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Pods of an owner that the operator does not know, such as a Rollout or a CloneSet, or of
@@ -52,18 +58,26 @@ func unknownReplicaSet(set *appsv1.ReplicaSet, above *metav1.OwnerReference) fam
 }
 
 // mayBeReplaced reports whether a pod at its gate may be meant to replace this one.
-func (f *facts) mayBeReplaced(old *member) bool {
-	return slices.ContainsFunc(f.waiting, func(next *member) bool {
-		return next.held() && next.mayReplace(old)
-	})
+func (f *facts) mayBeReplaced(old *member) bool { return f.replacementFor(old) != nil }
+
+// replacementFor returns the pod at its gate that may be meant to replace this one; nil if
+// there is none.
+func (f *facts) replacementFor(old *member) *member {
+	for _, next := range f.waiting {
+		if next.held() && next.mayReplace(old) {
+			return next
+		}
+	}
+	return nil
 }
 
 // mayReplace reports whether a pod of an unknown owner may be meant to replace an older one.
-// Of two pods that an owner created from one template, one stands by for the other.
+// Of two pods that an owner created from one template, one stands by for the other. A pod
+// that was replaced and is created again replaces none: two programs would take turns.
 func (m *member) mayReplace(old *member) bool {
 	of := &m.family
 	switch {
-	case of.unknown == "":
+	case of.unknown == "", m.replaced:
 		return false
 	case of.owner != "" && of.owner == old.family.owner && of.revision == old.family.revision:
 		return false
@@ -88,11 +102,17 @@ func (f *facts) notReplaced() (next, old *member) {
 		return nil, nil
 	}
 	for _, m := range f.waiting {
-		if m.held() && m.mayReplace(old) && f.since(m.heldSince) >= unknownOwnerPatience {
+		if m.held() && m.waitsForUnknown(old) && f.since(m.heldSince) >= unknownOwnerPatience {
 			return m, old
 		}
 	}
 	return nil, nil
+}
+
+// waitsForUnknown reports whether a pod of an unknown owner may be meant to replace an older one,
+// or was replaced itself.
+func (m *member) waitsForUnknown(old *member) bool {
+	return m.mayReplace(old) || (m.replaced && !m.isLike(old))
 }
 
 // notReplacedText says why a pod waits whose owner is unknown, and which command helps.
@@ -114,7 +134,145 @@ func (f *facts) notReplacedText(next, old *member) string {
 
 // ownerUnknown is what condition RolloutHeld says of pods whose owner is unknown.
 func ownerUnknown(f *facts, c *metav1.Condition) {
-	if next, old := f.notReplaced(); next != nil {
+	next, old := f.notReplaced()
+	switch {
+	case next == nil:
+	case next.replaced:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonOwnersCompete, f.competeText(next, old)
+	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonOwnerUnknown, f.notReplacedText(next, old)
 	}
+}
+
+// Pods that onTimeout deleted for another one. An owner that wants both creates its pod again,
+// which is newer than the one that runs by then. So it is written down which owner and revision
+// was replaced before its pod is deleted, and no pod is deleted for it again.
+
+// mostReplaced is how many are written down. While there are as many, no pod is deleted for one
+// of an unknown owner.
+const mostReplaced = 16
+
+// replacement deletes pods for those of unknown owners, after it has written down that it does.
+func replacement(f *facts, old []*member) []action.Chain {
+	if len(old) == 0 {
+		return nil
+	}
+	object := f.object.DeepCopy()
+	object.Status.Replaced = keptReplaced(f)
+	var names []string
+	var deletes action.Chain
+	for _, m := range old {
+		owner, revision := m.lineage()
+		entry := v1.ReplacedPod{Name: m.name(), Owner: owner, Revision: revision,
+			For: f.replacementFor(m).name(), DeletedAt: metav1.NewTime(f.now)}
+		others := slices.DeleteFunc(object.Status.Replaced, func(r v1.ReplacedPod) bool { return isOf(m, r) })
+		if len(others) == mostReplaced {
+			break
+		}
+		object.Status.Replaced = append(others, entry)
+		names = append(names, m.name())
+		deletes = append(deletes, deletion(m, reasonTimeout, timeoutDetail)...)
+	}
+	if len(deletes) == 0 {
+		return nil
+	}
+	noted := action.Action{Verb: action.PatchStatus, Object: object, From: f.object, Reason: reasonReplaced, Detail: strings.Join(names, ", ")}
+	return []action.Chain{append(action.Chain{noted}, deletes...)}
+}
+
+// keptReplaced returns the entries that count.
+func keptReplaced(f *facts) []v1.ReplacedPod {
+	if f.object.Spec.OnTimeout != v1.TimeoutDeletesOld {
+		return nil
+	}
+	var kept []v1.ReplacedPod
+	for _, r := range f.object.Status.Replaced {
+		exists := slices.ContainsFunc(f.pods, func(m *member) bool {
+			return isOf(m, r) && !isForgotten(r, m.pod.CreationTimestamp.Time)
+		})
+		switch {
+		case exists:
+			r.MissingSince = nil
+		case r.MissingSince == nil:
+			r.MissingSince = ptr.To(metav1.NewTime(f.now))
+		case isForgotten(r, f.now):
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// isForgotten reports whether no pod of an entry had existed for long at a moment.
+func isForgotten(r v1.ReplacedPod, at time.Time) bool {
+	return r.MissingSince != nil && at.Sub(r.MissingSince.Time) >= replacedIsKept
+}
+
+// wasReplaced reports whether no pod is deleted for this one, since another of its owner and
+// revision was deleted by onTimeout before, or too many of others were.
+func wasReplaced(w *world, m *member) bool {
+	if w.object == nil || !w.deletesOnTimeout() || m.family.unknown == "" {
+		return false
+	}
+	if mutant.Is("ssn-owners-take-turns") { // onTimeout deletes the pods of two owners in turn
+		return false
+	}
+	counting := 0
+	for _, r := range w.object.Status.Replaced {
+		came := m.pod.CreationTimestamp.Time
+		switch {
+		case isForgotten(r, came):
+		case isOf(m, r):
+			return true
+		default:
+			counting++
+		}
+	}
+	return counting >= mostReplaced
+}
+
+// lineage returns the owner of a pod, and what is the same for all pods that it creates from
+// one template.
+func (m *member) lineage() (owner types.UID, revision string) {
+	if m.family.owner == "" {
+		return "", cmp.Or(m.pod.GenerateName, m.pod.Name)
+	}
+	return m.family.owner, m.family.revision
+}
+
+// isLike reports whether two pods have the same owner and revision.
+func (m *member) isLike(other *member) bool {
+	owner, revision := m.lineage()
+	otherOwner, otherRevision := other.lineage()
+	return owner == otherOwner && revision == otherRevision
+}
+
+// isOf reports whether a pod has the owner and revision of an entry.
+func isOf(m *member, r v1.ReplacedPod) bool {
+	owner, revision := m.lineage()
+	return owner == r.Owner && revision == r.Revision
+}
+
+// competeText says which two want to run, and what helps.
+func (f *facts) competeText(next, old *member) string {
+	why := fmt.Sprintf("it has deleted %d pods for others, the most that it notes within an hour", mostReplaced)
+	known := f.object.Status.Replaced
+	if i := slices.IndexFunc(known, func(r v1.ReplacedPod) bool { return isOf(next, r) }); i >= 0 {
+		why = fmt.Sprintf("it deleted pod %s of the same owner and revision for pod %s at %s, and the owner creates it again, so that both are wanted at the same time",
+			known[i].Name, known[i].For, known[i].DeletedAt.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s waits at its gate for %s to stop, and spec.onTimeout deletes no pod for it: %s; one at most may run. "+
+		"Change the owners to want only one of them. To hand over once: kubectl -n %s delete pod %s",
+		next.described(), old.described(), why, old.pod.Namespace, old.name())
+}
+
+// described returns the name of a pod with its owner and revision, for people.
+func (m *member) described() string {
+	switch {
+	case m.family.name == "":
+		return fmt.Sprintf("pod %s without a controller", m.name())
+	case m.pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "":
+		return fmt.Sprintf("pod %s of %s, revision %s,", m.name(), m.family.name, m.pod.Labels[appsv1.ControllerRevisionHashLabelKey])
+	}
+	return fmt.Sprintf("pod %s of %s", m.name(), m.family.name)
 }

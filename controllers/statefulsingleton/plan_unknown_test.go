@@ -34,7 +34,7 @@ func (m *memberFixture) since(minutes int) *memberFixture {
 }
 
 func TestW15UnknownOwners(t *testing.T) {
-	const deleted = "delete pod a: Timeout, the handover takes longer than maxTransitionTime"
+	const deleted = "patch status of statefulsingleton db: Replaced, a > delete pod a: Timeout, the handover takes longer than maxTransitionTime"
 	began := func() *singletonFixture {
 		return singleton("db").held("a", 1).with(func(s *v1.StatefulSingleton) {
 			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &metav1.Time{Time: noon.Add(-301 * time.Second)}, v1.TimeoutDeletesOld
@@ -50,6 +50,110 @@ func TestW15UnknownOwners(t *testing.T) {
 		{"W15 DeleteOld deletes no pod for one that is not at its gate", worldOf(began(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).coming()), nil},
 		{"W15 DeleteOld deletes no pod that was created before the object", worldOf(began(), granted("a", 1).bareFor(9).with(func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "another" }), waiting("b").bareFor(5)), nil},
 	})
+}
+
+// replaced is an object that deletes on timeout, whose handover is late, and that has deleted a
+// pod of web's revision one for another.
+func replaced(change func(*v1.ReplacedPod)) *singletonFixture {
+	entry := v1.ReplacedPod{Name: "a", Owner: "web", Revision: "one", For: "b", DeletedAt: metav1.NewTime(noon.Add(-3 * time.Hour))}
+	change(&entry)
+	return singleton("db").held("b", 2).with(func(s *v1.StatefulSingleton) {
+		s.Spec.OnTimeout, s.Status.Replaced = v1.TimeoutDeletesOld, []v1.ReplacedPod{entry}
+		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-301 * time.Second)}
+	})
+}
+
+func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
+	const deletes = "patch status of statefulsingleton db: Replaced, b > delete pod b: Timeout, the handover takes longer than maxTransitionTime"
+	as := func(change func(*v1.ReplacedPod)) *world {
+		return worldOf(replaced(change), granted("b", 2).unknown("web", "two", 9), waiting("a").unknown("web", "one", 5))
+	}
+	missing := func(minutes int) func(*v1.ReplacedPod) {
+		return func(r *v1.ReplacedPod) {
+			r.MissingSince = &metav1.Time{Time: noon.Add(-time.Duration(minutes) * time.Minute)}
+		}
+	}
+	many := replaced(missing(9)).with(func(s *v1.StatefulSingleton) {
+		for len(s.Status.Replaced) < mostReplaced {
+			s.Status.Replaced = append(s.Status.Replaced, *s.Status.Replaced[0].DeepCopy())
+		}
+	})
+	check(t, []row{
+		{"W15 DeleteOld deletes no pod for a revision that it has replaced", as(func(*v1.ReplacedPod) {}), nil},
+		{"W15 DeleteOld deletes a pod for another revision of the owner", as(func(r *v1.ReplacedPod) { r.Revision = "zero" }), []string{deletes}},
+		{"W15 DeleteOld deletes a pod for the same revision of another owner", as(func(r *v1.ReplacedPod) { r.Owner = "other" }), []string{deletes}},
+		{"W15 DeleteOld deletes no pod for a revision that came again within the hour", as(missing(64)), nil},
+		{"W15 DeleteOld deletes a pod for a revision that came again after an hour", as(missing(65)), []string{deletes}},
+		{"W15 DeleteOld deletes a pod for the running revision's successor although that was replaced once", worldOf(replaced(func(*v1.ReplacedPod) {}), granted("b", 2).unknown("web", "one", 9), waiting("c").unknown("web", "two", 5)), []string{deletes}},
+		{"W15 DeleteOld deletes no pod for a bare one that was replaced and has its name again",
+			worldOf(replaced(func(r *v1.ReplacedPod) { r.Owner, r.Revision = "", "a" }), granted("b", 2).bareFor(9), waiting("a").bareFor(5)), nil},
+		{"W15 DeleteOld deletes no pod for a bare one that was replaced and has its generateName again",
+			worldOf(replaced(func(r *v1.ReplacedPod) { r.Owner, r.Revision = "", "a-" }), granted("b", 2).bareFor(9), waiting("a-2").bareFor(5).with(func(p *corev1.Pod) { p.GenerateName = "a-" })), nil},
+		{"W15 DeleteOld deletes no more pods than are noted", worldOf(many, granted("b", 2).unknown("web", "two", 9), waiting("c").unknown("web", "three", 5)), nil},
+	})
+}
+
+// Each revision is created again as soon as its pod was deleted, and onTimeout has all the time
+// that it needs.
+func TestW15CompetingRevisionsComeToRest(t *testing.T) {
+	object := singleton("db").held("pod-1", 1).with(func(s *v1.StatefulSingleton) {
+		s.Spec.OnTimeout, s.Status.TransitionTimestamp = v1.TimeoutDeletesOld, &metav1.Time{Time: noon.Add(-301 * time.Second)}
+	})
+	runs, waits := "one", "two"
+	for deleted := 0; ; deleted++ {
+		w := worldOf(object, granted("pod-1", 1).unknown("web", runs, 9), waiting("b").unknown("web", waits, 5))
+		f := derive(w)
+		steps := decide(f).Steps
+		if len(steps) == 0 {
+			c := meta.FindStatusCondition(summarize(f).Conditions, v1.ConditionRolloutHeld)
+			if c.Reason != v1.ReasonOwnersCompete || !strings.Contains(c.Message, "pod b of CloneSet web waits at its gate for pod pod-1 of CloneSet web to stop") {
+				t.Errorf("after %d deletions: %s %s", deleted, c.Reason, c.Message)
+			}
+			if f.late || f.handover || deleted != 1 {
+				t.Errorf("after %d deletions: handover %t, late %t", deleted, f.handover, f.late)
+			}
+			return
+		}
+		if deleted == 4 {
+			t.Fatalf("the revisions take turns: %q", steps.Strings())
+		}
+		object.Status.Replaced = steps[0][0][0].Object.(*v1.StatefulSingleton).Status.Replaced
+		runs, waits = waits, runs
+	}
+}
+
+func TestW15ReplacedPodsAreForgotten(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: noon.Add(-time.Duration(minutes) * time.Minute)}
+	}
+	is := func(since *metav1.Time) func(*v1.ReplacedPod) {
+		return func(r *v1.ReplacedPod) { r.MissingSince = since }
+	}
+	other := granted("b", 2).unknown("web", "two", 9)
+	for _, r := range []struct {
+		name string
+		w    *world
+		want []*metav1.Time
+	}{
+		{"W15 a pod that exists is not missing", worldOf(replaced(is(nil)), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
+		{"W15 one that goes is missing from now on", worldOf(replaced(is(nil)), other), []*metav1.Time{{Time: noon}}},
+		{"W15 one that comes again is not", worldOf(replaced(is(at(30))), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
+		{"W15 one that is missing stays on record for an hour", worldOf(replaced(is(at(59))), other), []*metav1.Time{at(59)}},
+		{"W15 one that is missing for an hour is forgotten", worldOf(replaced(is(at(60))), other), nil},
+		{"W15 one that comes again after an hour is forgotten", worldOf(replaced(is(at(66))), other, waiting("a").unknown("web", "one", 5)), nil},
+		{"W15 all are forgotten where onTimeout is Wait", worldOf(replaced(is(nil)).with(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutWaits }), other, waiting("a").unknown("web", "one", 5)), nil},
+	} {
+		kept := summarize(derive(r.w)).Replaced
+		if len(kept) != len(r.want) {
+			t.Errorf("%s: %+v", r.name, kept)
+			continue
+		}
+		for i, since := range r.want {
+			if !kept[i].MissingSince.Equal(since) {
+				t.Errorf("%s: missing since %s, want %s", r.name, kept[i].MissingSince, since)
+			}
+		}
+	}
 }
 
 func TestW15UnknownOwnersAreToldOf(t *testing.T) {

@@ -35,6 +35,7 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 		s.Waiting = append(s.Waiting, m.name())
 	}
 	timeHandover(f, s)
+	s.Replaced = keptReplaced(f)
 	s.Orders = releaseOrder{f.object}.orders(f.now)
 	s.Phase = phaseOf(f)
 	for _, c := range withKstatus(f, []metav1.Condition{available(f), progressing(f), degraded(f),

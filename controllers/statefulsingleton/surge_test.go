@@ -92,6 +92,9 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, b, "c")
 		op.forward(61 * time.Second)
 		activates(ctx, s, b, "c")
+		Expect(look(ctx, s).Replaced).To(HaveExactElements(HaveField("Name", "a")))
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonOwnersCompete)).To(MatchRegexp("^pod c of Rollout web waits at its gate for pod b of Rollout web to stop, and spec.onTimeout deletes no pod for it: " +
+			"it deleted pod a of the same owner and revision for pod b at .*, and the owner creates it again, so that both are wanted at the same time"))
 	})
 
 	It("S8 whose image cannot be pulled leaves the old pod alone", func(ctx SpecContext) {

@@ -29,6 +29,11 @@ const (
 	// its owner is unknown, and may never replace the pod that runs.
 	unknownOwnerPatience = time.Minute
 
+	// replacedIsKept is for how long no pod of an owner and revision has to exist before
+	// onTimeout deletes another pod for one of them again. An owner that competes recreates
+	// its pod at once; one that is created so much later is a rollback.
+	replacedIsKept = time.Hour
+
 	// fenceAfter is for how long a Node must be gone before its machine counts as
 	// off: one that is deleted by mistake comes back when its kubelet restarts.
 	fenceAfter = time.Minute

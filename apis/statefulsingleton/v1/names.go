@@ -207,6 +207,9 @@ const (
 	// ReasonOwnerUnknown: a pod waits for another to stop, and the operator does not
 	// know its owner, or whether the pod is to replace the other.
 	ReasonOwnerUnknown = "OwnerUnknown"
+	// ReasonOwnersCompete: onTimeout deleted a pod of an unknown owner, which was created
+	// again: two revisions or owners want to run at the same time.
+	ReasonOwnersCompete = "OwnersCompete"
 	// ReasonStandbysNotReady: standbys are never Ready, and the rollout wants
 	// more Ready pods than one.
 	ReasonStandbysNotReady = "StandbysNotReady"

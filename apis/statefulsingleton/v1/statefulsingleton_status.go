@@ -85,6 +85,15 @@ type StatefulSingletonStatus struct {
 	// +listMapKey=id
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
 	Orders []OrderStatus `json:"orders,omitempty"`
+	// Replaced are the last 16 pods of unknown owners that onTimeout deleted for another pod.
+	// It deletes no pod for one of the same owner and revision. An entry is removed when no
+	// such pod has existed for an hour, and all are while onTimeout is Wait. The operator
+	// needs them; do not edit them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replaced pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Replaced []ReplacedPod `json:"replaced,omitempty"`
 	// Conditions are Available, Progressing, Degraded, UnmanagedPod, SelectorConflict,
 	// RolloutHeld, GuardMissing, Ready, Reconciling and Stalled.
 	// +optional
@@ -116,4 +125,28 @@ type Holder struct {
 	// +kubebuilder:validation:Minimum=1
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Epoch"
 	Epoch int64 `json:"epoch"`
+}
+
+// ReplacedPod is a pod that onTimeout deleted for another one, whose owner the operator does
+// not know.
+type ReplacedPod struct {
+	// Name of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Owner is the UID of its owner; empty if it had none.
+	// +optional
+	Owner types.UID `json:"owner,omitempty"`
+	// Revision is the same for all pods that the owner creates from one template. Of a pod
+	// without an owner it is its generateName or name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+	// For is the name of the pod for which it was deleted.
+	// +kubebuilder:validation:MaxLength=253
+	For string `json:"for"`
+	// DeletedAt is when that was decided.
+	DeletedAt metav1.Time `json:"deletedAt"`
+	// MissingSince is since when no pod of this owner and revision exists.
+	// +optional
+	MissingSince *metav1.Time `json:"missingSince,omitempty"`
 }
