@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // evictOnce asks for the eviction of a pod. It does not ask again, as clients do by themselves.
@@ -92,6 +93,22 @@ var _ = Describe("a drain", func() {
 			g.Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-2"))
 		}).Should(Succeed())
 		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-67 hands no role over while a policy opens the budget again", func(ctx SpecContext) {
+		set := started(ctx, p)
+		Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-0"))
+		server.Mutate(ctx, p.namespace, apiserver.Mutation{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets",
+			Patch: `has(object.spec.maxUnavailable) ? [JSONPatch{op: "replace", path: "/spec/maxUnavailable", value: 1}] : []`})
+		cordon(ctx, nodes[0], true)
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			degraded := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded)
+			g.Expect(degraded.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
+			g.Expect(degraded.Message).To(ContainSubstring("spec.maxUnavailable is not 0, so that a primary could be evicted while its role is handed over"))
+		}).Should(Succeed())
+		Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-0"))
+		Expect(podsOf(ctx, p.namespace)["rss-example-0"].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, v1alpha1.RolePrimary))
 	})
 
 	It("asks about evictions by a configuration that the API server stores as it is wanted", func(ctx SpecContext) {

@@ -1,6 +1,7 @@
 package replicatedstatefulset
 
 import (
+	"errors"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -105,8 +106,27 @@ func (b budgets) isClosed() bool {
 	if have == nil || !b.inUse() || !b.ours(have) {
 		return false
 	}
-	most := have.Spec.MaxUnavailable
+	return letsNoneGo(have)
+}
+
+// letsNoneGo reports whether no pod may be evicted by a budget.
+func letsNoneGo(budget *policyv1.PodDisruptionBudget) bool {
+	most := budget.Spec.MaxUnavailable
 	return most != nil && *most == intstr.FromInt32(0)
+}
+
+// verifyClosed returns an error if the API server did not take a closed budget as it was sent.
+// Then the label of the primary must stay: a budget that is open would let it be evicted.
+func verifyClosed(answer action.Answer) error {
+	budget, isBudget := answer.(*policyv1.PodDisruptionBudget)
+	if isBudget && letsNoneGo(budget) {
+		return nil
+	}
+	if mutant.Is("rss-closing-unverified") { // a handover begins although a policy opened the budget
+		return nil
+	}
+	return errors.New("spec.maxUnavailable is not 0, so that a primary could be evicted while its role is handed over; " +
+		"exempt PodDisruptionBudgets of the operator from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
 }
 
 // shutAt is when a handover closed the budget; "" where it is open, or another rule closed it.
@@ -203,12 +223,16 @@ func (b budgets) closing(m *member) []action.Action {
 	if !mutant.Is("rss-closed-budget-not-written") { // Mutant: a budget that is closed already is not written before a handover.
 		metav1.SetMetaDataAnnotation(&shut.ObjectMeta, v1alpha1.AnnotationClosedAt, b.now.UTC().Format(time.RFC3339Nano))
 	}
-	return []action.Action{{
+	closing := action.Action{
 		Verb:      action.Patch,
 		Object:    shut,
 		From:      b.budget,
 		Unchanged: true,
 		Reason:    reasonBudget,
 		Detail:    "no member is evicted while a role is handed over",
-	}}
+	}
+	if !b.deleting() { // a set that is deleted is stopped, and no role is handed over
+		closing.Verify = verifyClosed
+	}
+	return []action.Action{closing}
 }

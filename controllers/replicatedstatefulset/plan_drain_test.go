@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -364,6 +365,31 @@ func TestHandoverWritesTheBudget(t *testing.T) {
 				t.Errorf("it writes %s: %+v", budgetSays(b), b.Annotations)
 			}
 		})
+	}
+}
+
+// A policy of the cluster may change the closed budget. Then the label stays, and no command is
+// sent: the rest of the chain is not run.
+func TestHandoverNeedsAClosedBudget(t *testing.T) {
+	chain := handedOver(t, worldOf(setOf(2, 1), pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")))
+	verify := chain[0].Verify
+	if chain[0].Reason != reasonBudget || verify == nil {
+		t.Fatalf("RS-67 it begins with %s, and does not look at the answer", chain[0])
+	}
+	for _, r := range []struct {
+		name string
+		most *intstr.IntOrString
+		ends bool
+	}{
+		{"RS-67 a closed budget", ptr.To(intstr.FromInt32(0)), false},
+		{"RS-67 a budget that a policy opened", ptr.To(intstr.FromInt32(1)), true},
+		{"RS-67 a budget of which a policy removed the number", nil, true},
+	} {
+		answer := chain[0].Object.DeepCopyObject().(*policyv1.PodDisruptionBudget)
+		answer.Spec.MaxUnavailable = r.most
+		if err := verify(answer); (err != nil) != r.ends {
+			t.Errorf("%s: %v", r.name, err)
+		}
 	}
 }
 

@@ -59,6 +59,9 @@ var labels = map[Verb]string{PatchStatus: "patch_status", SetCondition: "set_con
 // Label is the verb as the label of a metric.
 func (v Verb) Label() string { return cmp.Or(labels[v], string(v)) }
 
+// Answer is an object as the API server returned it.
+type Answer = client.Object
+
 // Action is one write.
 type Action struct {
 	Verb Verb
@@ -81,6 +84,10 @@ type Action struct {
 	// annotations. It is for what was observed; what is decided must fit the object
 	// that it was decided on.
 	Rebase bool
+	// Verify returns what is wrong with the answer of the API server; the chain ends if
+	// there is something. An admission webhook or policy may change what is written, and
+	// what comes next in the chain may rely on it. Optional.
+	Verify func(answer Answer) error
 	// Reason is one CamelCase word for the event and the metric.
 	Reason string
 	// Detail completes the line for people. Optional.
@@ -131,7 +138,8 @@ func (s Steps) Strings() []string {
 // Outcome is an action and what the API server answered.
 type Outcome struct {
 	Action
-	// Answer is the object as the API server returned it; nil after an error.
+	// Answer is the object as the API server returned it; nil after an error, but for one of
+	// Verify.
 	Answer client.Object
 	// Err is nil when the action took effect.
 	Err error

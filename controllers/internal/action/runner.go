@@ -158,6 +158,11 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	default:
 		r.Recorder.Wrote(key, obj)
 	}
+	if a.Verify != nil {
+		if err := a.Verify(obj); err != nil {
+			return obj, fmt.Errorf("%s: %w: %w", a.what(), rejection.ErrChanged, err)
+		}
+	}
 	return obj, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // desk is a Runner, an API server to write to, and what both noted.
@@ -227,6 +228,31 @@ func TestErrorsSayWhatWasTried(t *testing.T) {
 	o = d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: "paint", Object: pod("a"), Reason: "Whim"}}}})[0]
 	if want := `paint pod a: no such verb "paint"`; o.Err == nil || o.Err.Error() != want {
 		t.Errorf("an unknown verb ends with %v, want %s", o.Err, want)
+	}
+}
+
+func TestAnAnswerIsVerified(t *testing.T) {
+	x := pod("x")
+	x.ResourceVersion = "7"
+	to := x.DeepCopy()
+	to.Labels = map[string]string{"wanted": "yes"}
+	d := newDesk(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		err := c.Patch(ctx, obj, patch, opts...)
+		obj.SetLabels(map[string]string{"wanted": "no"}) // as a policy changes it
+		return err
+	}}, x)
+	verified := Action{Verb: Patch, Object: to, From: x, Reason: "Kept", Verify: func(answer client.Object) error {
+		if answer.GetLabels()["wanted"] != "yes" {
+			return errors.New("it is not wanted")
+		}
+		return nil
+	}}
+	outcomes := d.Run(context.Background(), types.NamespacedName{}, Steps{{append(Chain{verified}, making("a")...)}})
+	if len(outcomes) != 1 || !errors.Is(outcomes[0].Err, rejection.ErrChanged) {
+		t.Fatalf("a chain goes on although the answer is not what it needs: %+v", outcomes)
+	}
+	if outcomes[0].Answer.GetLabels()["wanted"] != "no" || !slices.Contains(d.noted, "wrote x") {
+		t.Errorf("the write took effect and is not noted: %+v, %q", outcomes[0], d.noted)
 	}
 }
 

@@ -3,10 +3,13 @@
 package memory
 
 import (
+	"errors"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // Of remembers a T for each object. One key is reconciled by one worker at a time, so
@@ -71,8 +74,9 @@ func (r *Refusal) Learn(failed error) {
 // not.
 func (r *Refusal) Text() string { return r.text }
 
-// refused reports whether the API server understood a write and said no.
+// refused reports whether the API server understood a write and said no, or did not take it as
+// it was sent.
 func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	return errors.Is(err, rejection.ErrChanged) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsAlreadyExists(err)
 }

@@ -2,11 +2,14 @@ package memory
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 func TestOf(t *testing.T) {
@@ -45,6 +48,7 @@ func TestRefusal(t *testing.T) {
 		{"a write that passed ends it", nil, false},
 		{"no answer", errors.New("no answer"), false},
 		{"is no refusal", errors.New("no answer"), false},
+		{"a write that was changed is told as well", fmt.Errorf("patch: %w", rejection.ErrChanged), true},
 	} {
 		if r.Learn(step.failed); (r.Text() != "") != step.told {
 			t.Errorf("%s: %q", step.says, r.Text())

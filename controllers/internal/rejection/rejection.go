@@ -3,6 +3,7 @@
 package rejection
 
 import (
+	"errors"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
+
+// ErrChanged is the error of a write that the API server took, but not as it was sent.
+var ErrChanged = errors.New("an admission webhook or policy of the cluster changed what was written")
 
 // mostCauses is how many causes are listed, and mostDetail how many bytes of each.
 const mostCauses, mostDetail = 10, 500
