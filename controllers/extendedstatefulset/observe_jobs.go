@@ -7,6 +7,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -31,18 +32,43 @@ func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) e
 			w.jobs[list.Items[i].Name] = &list.Items[i]
 		}
 	}
-	r.readLostJobs(w)
-	return nil
+	return r.readLostJobs(ctx, w)
+}
+
+// readUnlisted reads a job on record that the list does not have. One that lost our label is
+// listed no more, and its watch shows a deletion, but it exists and goes on.
+func (r *Reconciler) readUnlisted(ctx context.Context, w *world, record *v1alpha1.JobStatus) (exists bool, err error) {
+	var job batchv1.Job
+	err = r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: record.Name}, &job)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("get Job %s: %w", record.Name, err)
+	case job.UID != record.UID || !metav1.IsControlledBy(&job, w.set):
+		return false, nil
+	}
+	w.jobs[job.Name] = &job
+	return true, nil
 }
 
 // readLostJobs finds the results of jobs on record that are gone. A watch may be behind the
 // list, so the result of a job is unknown only some time after it was first missing.
-func (r *Reconciler) readLostJobs(w *world) {
+func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
 	missing := map[types.UID]time.Time{}
 	w.lostJobs = map[types.UID]v1alpha1.JobResult{}
 	for _, record := range awaitedJobs(w.set.Status.Update) {
 		if job := w.jobs[record.Name]; job != nil && job.UID == record.UID {
+			continue
+		}
+		exists, err := r.readUnlisted(ctx, w, record)
+		if err != nil {
+			return err
+		}
+		if exists {
+			r.ends.forget(record.UID)
+			w.lostDue = w.now.Add(lostJobTime) // no event tells how it goes on
 			continue
 		}
 		if result := r.ends.of(record.UID); result != "" {
@@ -61,6 +87,7 @@ func (r *Reconciler) readLostJobs(w *world) {
 		}
 	}
 	known.jobsMissing = missing
+	return nil
 }
 
 // awaitedJobs returns the jobs on record that have no result.
@@ -114,6 +141,13 @@ func (e *jobEnds) learn(job *batchv1.Job, missed bool, now time.Time) {
 		e.all = map[types.UID]jobEnd{}
 	}
 	e.all[job.UID] = jobEnd{result, now}
+}
+
+// forget removes what is known of a Job that exists.
+func (e *jobEnds) forget(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.all, uid)
 }
 
 // of returns the result of a Job that was deleted; "" if none is known.

@@ -8,7 +8,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
@@ -140,10 +142,12 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	s := beforeUpdate(started)
 	s.w.jobs = nil
-	r := &Reconciler{}
+	r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}
 	look := func(after time.Duration) v1alpha1.JobResult {
 		s.w.now, s.w.lostDue = noon.Add(after), time.Time{}
-		r.readLostJobs(s.w)
+		if err := r.readLostJobs(t.Context(), s.w); err != nil {
+			t.Fatal(err)
+		}
 		return s.w.lostJobs["j"]
 	}
 	if got := look(0); got != "" || !s.w.lostDue.Equal(noon.Add(lostJobTime)) {
@@ -151,6 +155,41 @@ func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	}
 	if got := look(lostJobTime); got != v1alpha1.JobUnknown || !s.w.lostDue.IsZero() {
 		t.Errorf("after a while it is %q", got)
+	}
+}
+
+// W19: a Job that lost our label is not listed, and the watch shows a deletion.
+func TestW19AJobWithoutItsLabelExists(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*batchv1.Job)
+		exists bool
+	}{
+		{"W19 it exists", func(*batchv1.Job) {}, true},
+		{"W19 another has its name", func(j *batchv1.Job) { j.UID = "another" }, false},
+		{"W19 it is controlled by another", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := beforeUpdate(started)
+			name := s.w.set.Status.Update.PreJob.Name
+			live := s.w.jobs[name].DeepCopy()
+			s.w.jobs = map[string]*batchv1.Job{}
+			live.Namespace, live.Labels = s.w.set.Namespace, nil
+			r := &Reconciler{}
+			r.ends.learn(live, false, noon)
+			row.change(live)
+			r.Live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
+			if err := r.readLostJobs(t.Context(), s.w); err != nil {
+				t.Fatal(err)
+			}
+			job, result := s.w.jobs[name], s.w.lostJobs["j"]
+			if row.exists && (job == nil || result != "" || s.w.lostDue.IsZero() || r.ends.of("j") != "") {
+				t.Errorf("job %v, result %q, looked at again at %s, remembered %q", job, result, s.w.lostDue, r.ends.of("j"))
+			}
+			if !row.exists && (job != nil || result != v1alpha1.JobFailed) {
+				t.Errorf("job %v, result %q", job, result)
+			}
+		})
 	}
 }
 
