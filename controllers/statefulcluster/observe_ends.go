@@ -24,6 +24,8 @@ import (
 type ends struct {
 	mu    sync.Mutex
 	times map[types.NamespacedName]time.Time
+	// leaving are the pods that had not ended when their deletion was seen.
+	leaving map[types.NamespacedName]bool
 }
 
 const (
@@ -33,12 +35,16 @@ const (
 	mostEnds = 1000
 )
 
-// gone notes the end of a pod.
+// gone notes the end of a pod. A pod that had ended before it was deleted is not noted: its
+// kubelet ended it, or pod garbage collection took it away. In a deletion the kubelet writes how
+// the pod ended as well, so what counts is how it was when the deletion was seen first.
 func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(pod)
-	if podstate.Disrupted(pod) || podstate.Ended(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
+	endedFirst := podstate.Ended(pod) && !e.leaving[key]
+	delete(e.leaving, key)
+	if endedFirst || podstate.Disrupted(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
 		delete(e.times, key)
 		return
 	}
@@ -55,11 +61,32 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
+// leaves notes that a pod is being deleted, if it has not ended.
+func (e *ends) leaves(pod *corev1.Pod) {
+	if !podstate.Terminating(pod) || podstate.Ended(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leaving == nil {
+		e.leaving = map[types.NamespacedName]bool{}
+	}
+	e.leaving[client.ObjectKeyFromObject(pod)] = true
+}
+
+// missed forgets a pod whose end the watch did not show.
+func (e *ends) missed(pod *corev1.Pod) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.leaving, client.ObjectKeyFromObject(pod))
+}
+
 // made notes that a pod is there.
 func (e *ends) made(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.times, client.ObjectKeyFromObject(pod))
+	delete(e.leaving, client.ObjectKeyFromObject(pod))
 }
 
 // knows reports whether the pod of that name was seen to be deleted.
@@ -77,11 +104,22 @@ func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok {
 				e.made(pod)
+				e.leaves(pod)
+			}
+		},
+		UpdateFunc: func(_, obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				e.leaves(pod)
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if pod, ok := obj.(*corev1.Pod); ok { // not a DeletedFinalStateUnknown
-				e.gone(pod, now())
+			switch is := obj.(type) {
+			case *corev1.Pod:
+				e.gone(is, now())
+			case toolscache.DeletedFinalStateUnknown:
+				if pod, ok := is.Obj.(*corev1.Pod); ok {
+					e.missed(pod)
+				}
 			}
 		},
 	}

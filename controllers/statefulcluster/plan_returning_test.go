@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -234,6 +235,48 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 		s := statusOf(r.world, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: refusal}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.Steps.Strings(), "\n  "))
+		}
+	}
+}
+
+// SC-53: a kubelet writes how a pod ended also when a user deleted it.
+func TestWhoDeletedAPodThatEnded(t *testing.T) {
+	running := &corev1.Pod{}
+	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelClusterUID: "uid"}
+	running.Status.Phase = corev1.PodRunning
+	as := func(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
+		pod = pod.DeepCopy()
+		change(pod)
+		return pod
+	}
+	deleted := as(running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} })
+	ended := func(pod *corev1.Pod) *corev1.Pod {
+		return as(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	}
+	disrupted := as(ended(deleted), func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+	})
+	for _, r := range []struct {
+		name   string
+		states []*corev1.Pod
+		byUser bool
+	}{
+		{"SC-53 it was deleted by force", []*corev1.Pod{running}, true},
+		{"SC-53 it was deleted, and ended then", []*corev1.Pod{running, deleted, ended(deleted)}, true},
+		{"SC-53 it was being deleted when the watch began, and ended then", []*corev1.Pod{deleted, ended(deleted)}, true},
+		{"SC-53 it ended before it was deleted", []*corev1.Pod{running, ended(running), ended(deleted)}, false},
+		{"SC-53 it was disrupted", []*corev1.Pod{running, deleted, disrupted}, false},
+		{"SC-53 the watch saw it only when it had ended", []*corev1.Pod{ended(deleted)}, false},
+	} {
+		var e ends
+		h := e.handler(func() time.Time { return noon })
+		h.OnAdd(r.states[0], false)
+		for i, is := range r.states[1:] {
+			h.OnUpdate(r.states[i], is)
+		}
+		h.OnDelete(r.states[len(r.states)-1])
+		if got := e.knows(types.NamespacedName{Namespace: "ns", Name: "db-a"}); got != r.byUser {
+			t.Errorf("%s: deleted by a user %t", r.name, got)
 		}
 	}
 }
