@@ -138,7 +138,7 @@ func noSuccessorLeft(d drain, m *member) notice {
 		}
 		others = append(others, fmt.Sprintf("%s (%s)", o.name(), why))
 	}
-	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, or add one"}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, repair one of them, or add one"}
 }
 
 func askedOtherwise(d drain, _ *member) notice {
@@ -220,6 +220,9 @@ func (r relief) whyNoSuccessor(m *member) string {
 		return whyToLeave(m)
 	case m.degraded():
 		return "it runs degraded"
+	// Mutant: a primary that serves clients hands its role over to a member that serves none.
+	case r.old.unserved() == "" && r.followsUnready(m) && !mutant.Is("rss-unready-takes-over"):
+		return "its pod is not Ready"
 	}
 	return ""
 }

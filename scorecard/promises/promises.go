@@ -151,6 +151,10 @@ type Nodes interface {
 	// it.
 	StopKubelet(node string) error
 	StartKubelet(node string) error
+	// BlockKubelet keeps the API server from reaching a node's kubelet, which still reports
+	// that it is Ready. UnblockKubelet ends it.
+	BlockKubelet(node string) error
+	UnblockKubelet(node string) error
 	// StopNode powers a node off, StartNode on.
 	StopNode(node string) error
 	StartNode(node string) error

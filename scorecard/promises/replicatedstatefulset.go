@@ -38,6 +38,8 @@ var ReplicatedStatefulSet = []Promise{
 	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),
 	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
 	core(Promise{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary}),
+	{Name: "W9 W12 a failover waits for a member that no command reaches, and recreates it when it may", Site: NodeSite, Faults: true, Run: unansweredSecondary},
+	beside("W11 two of three members that are not Ready are reported, and may be evicted", unreadySecondaries),
 	{Name: "RS-35 the majority is lost, and the rest runs on", Site: NodeSite, Faults: true, Run: majorityLost},
 	core(ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses nothing", evictPrimary)),
 	ledgers("RS-102 RS-103 an order in a manifest that is applied again and again is carried out once", applyOrders),

@@ -52,6 +52,7 @@ var StatefulSingleton = []Promise{
 	together("S20 in Init mode nothing of a waiting pod runs", nothingRuns),
 	together("S21 side containers do not wait, and images need no shell", sideContainers),
 	together("S21 a restricted namespace takes the gate", restrictedNamespace),
+	together("W16 the gate counts against no limit of storage", smallStorage),
 	together("S22 the next one is on another node where it can be", placement),
 	together("S22 a volume of one node is handed over", oneNodeVolume),
 	scribed(together("S23 a pod deleted by force has stopped before the next one starts", deletedByForce)),

@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,4 +198,31 @@ func sideContainers(ctx context.Context, c *Cluster) {
 		c.Expect(len(testimony.Overlaps(runs, testimony.Now())) == 0).To(BeFalse(), "%d have", len(runs))
 	})
 	a.handover(ctx, "deletion with side containers", func(old testimony.Run) { a.delete(ctx, old) })
+}
+
+// smallStorage has a program whose limit of ephemeral storage is less than the size of the
+// gate. Another pod, that writes more than this limit, shows that the kubelet enforces it.
+func smallStorage(ctx context.Context, c *Cluster) {
+	limit := corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Mi")}
+	a := c.application("small", func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Resources.Limits = limit })
+	a.hold(ctx)
+	a.deploy(ctx, 1, surge())
+	run := a.one(ctx)
+	a.ready(ctx, run)
+	large := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: c.Namespace}, Spec: corev1.PodSpec{
+		NodeName: run.Node, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(1)),
+		Volumes: []corev1.Volume{{Name: "much", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Containers: []corev1.Container{{
+			Name: "writer", Image: c.Image, Resources: corev1.ResourceRequirements{Limits: limit},
+			Command:      []string{"/bin/sh", "-c", "head -c 3000000 /dev/zero > /much/bytes" + idle},
+			VolumeMounts: []corev1.VolumeMount{{Name: "much", MountPath: "/much"}},
+		}},
+	}}
+	c.put(ctx, large)
+	c.until(ctx, "the pod that writes too much to be evicted", func(ctx context.Context) {
+		c.read(ctx, large)
+		c.Expect(large.Status.Reason).To(Equal("Evicted"), "%s", large.Status.Message)
+	})
+	now := a.one(ctx)
+	c.Expect(now.Pod).To(Equal(run.Pod), "the pod with the gate was replaced")
 }

@@ -207,6 +207,22 @@ func (c *Cluster) Cut(name string) error { return c.setLink(name, "down") }
 // Heal undoes Cut.
 func (c *Cluster) Heal(name string) error { return c.setLink(name, "up") }
 
+// BlockKubelet drops what arrives at the port of a node's kubelet: the API server can run no
+// command on the node, whose kubelet still reports that it is Ready.
+func (c *Cluster) BlockKubelet(name string) error { return c.kubeletPort(name, "-I") }
+
+// UnblockKubelet undoes BlockKubelet.
+func (c *Cluster) UnblockKubelet(name string) error { return c.kubeletPort(name, "-D") }
+
+func (c *Cluster) kubeletPort(name, change string) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	return run(context.Background(), "nsenter", "-t", fmt.Sprint(c.process(n.name).PID), "-n",
+		"iptables", "-w", change, "INPUT", "-p", "tcp", "--dport", "10250", "-j", "DROP")
+}
+
 func (c *Cluster) setLink(name, state string) error {
 	n, err := c.node(name)
 	if err != nil {

@@ -1,0 +1,120 @@
+package promises
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+)
+
+// unansweredSecondary kills the primary while no command reaches a secondary, whose Node is
+// Ready. The failover waits and a condition has the command that ends the wait. With
+// spec.failover.recreateUnresponsiveAfter the operator runs it.
+func unansweredSecondary(ctx context.Context, c *Cluster) {
+	r := c.ledger(ctx, "unanswered", 3)
+	old := r.primary(ctx)
+	silent := r.pod(ctx, r.set.Status.Members.Secondary[0])
+	unblock := c.blockKubelet(silent.Spec.NodeName)
+	at := testimony.Now()
+	r.killServer(ctx, old)
+	r.reports(ctx, v1alpha1.ConditionProgressing, "kubectl -n "+r.Namespace+" delete pod "+silent.Name)
+	all := r.reigns()
+	c.Expect(all[len(all)-1].Start < at).To(BeTrue(), "a primary was chosen while %s may have newer data", silent.Name)
+
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "1m"}
+	})
+	c.during("after the member was recreated", func() {
+		r.newPrimary(ctx, at)
+		r.goesOnWriting(ctx)
+		r.anotherPod(ctx, silent)
+	})
+	unblock()
+	r.whole(ctx)
+	r.goesOnWriting(ctx)
+	r.judge(ctx)
+}
+
+// blockKubelet keeps the API server from the kubelet of a node until the function that it
+// returns is called.
+func (c *Cluster) blockKubelet(name string) (unblock func()) {
+	blocked := true
+	unblock = func() {
+		if blocked {
+			blocked = false
+			c.check(c.Nodes.UnblockKubelet(name))
+		}
+	}
+	c.Cleanup(unblock)
+	c.check(c.Nodes.BlockKubelet(name))
+	return unblock
+}
+
+// reports waits until the message of a condition contains the words.
+func (r *replica) reports(ctx context.Context, condition, words string) {
+	r.until(ctx, condition+" to contain "+words, func(ctx context.Context) {
+		r.read(ctx, r.set)
+		found := meta.FindStatusCondition(r.set.Status.Conditions, condition)
+		r.Expect(found != nil && strings.Contains(found.Message, words)).To(BeTrue(), "%s", tellSet(r.set))
+	})
+}
+
+// unreadySecondaries breaks two of three members: a condition names them, the budget lets one
+// of them be evicted, and the primary stays.
+func unreadySecondaries(ctx context.Context, c *Cluster) {
+	const broken = "/data/broken"
+	r := &replica{Cluster: c, set: c.dummy("unready")}
+	pod := &r.set.Spec.Pod
+	for name, script := range map[string]string{
+		"status": "test -e /tmp/running || exit 7; test ! -e /tmp/primary || exit 8",
+		"seed":   "touch /tmp/running /tmp/primary", "primary": "touch /tmp/running /tmp/primary", "promote": "touch /tmp/primary",
+		"secondary": "touch /tmp/running", "demote": "rm -f /tmp/primary", "stop": "rm -f /tmp/running /tmp/primary",
+	} {
+		pod.Commands[name] = v1alpha1.Command{Command: []string{"/bin/sh", "-c", script}, Timeout: "60s"}
+	}
+	r.set.Spec.Primaries = new(int32(1))
+	pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+	}}}
+	main := &pod.Containers[0]
+	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+	main.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
+		Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "! test -e " + broken}}}}
+	c.put(ctx, r.set)
+	r.whole(ctx)
+	primary, secondaries := r.primary(ctx), slices.Clone(r.set.Status.Members.Secondary)
+	c.Expect(secondaries).To(HaveLen(2))
+	before := r.lives(ctx)
+	for _, name := range secondaries {
+		c.exec(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, "dummy", "/bin/sh", "-c", "touch "+broken)
+	}
+	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonMembersNotReady)
+	c.Expect(meta.IsStatusConditionFalse(r.set.Status.Conditions, "Ready")).To(BeTrue(), "%s", tellSet(r.set))
+	err := c.evict(ctx, primary)
+	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary gave %v", err)
+	r.reports(ctx, v1alpha1.ConditionDraining, "no member can take its role")
+
+	one := r.pod(ctx, secondaries[0])
+	c.check(c.evict(ctx, one))
+	r.anotherPod(ctx, one)
+	for _, name := range secondaries {
+		r.until(ctx, name+" to be repaired", func(ctx context.Context) {
+			_, err := c.tryExec(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, "dummy", "/bin/sh", "-c", "rm -f "+broken)
+			r.check(err)
+		})
+	}
+	r.whole(ctx)
+	r.isWell(ctx)
+	r.untouched(ctx, before, primary.Name)
+}
