@@ -16,6 +16,7 @@ type remembered struct {
 	refusal    memory.Refusal
 	undone     undone.Memory
 	whyMissing whyMissing
+	causes     causes.Known
 	// jobsMissing is since when Jobs on record are missing, by UID.
 	jobsMissing map[types.UID]time.Time
 }

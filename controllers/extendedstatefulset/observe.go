@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
@@ -80,6 +81,8 @@ type world struct {
 	// that is known; refusalsDue is when to ask again.
 	refusals    map[string]string
 	refusalsDue time.Time
+	// causes are what keeps pods of the version that serves from running.
+	causes causes.Hindrances
 }
 
 // observe reads the world. It fails only when the API does.
@@ -116,6 +119,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	r.readRefusals(ctx, w)
+	if w.set.DeletionTimestamp == nil {
+		w.causes = known.causes.Read(ctx, r.Live, w.now, servingPods(w))
+	}
 	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), claimOfOthers(w))
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)

@@ -65,6 +65,7 @@ func (p *plan) changes() bool { return p.acts() && !p.asksOnly() }
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
 	p.LookAgain(w.config.wait)
+	p.LookAgain(w.causes.Again)
 	if w.storage().disputed() != "" {
 		p.LookAgain(consentRetry)
 	}

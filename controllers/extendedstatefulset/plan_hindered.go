@@ -32,8 +32,12 @@ func podsHindered(w *world, _ *plan) notice {
 	if !some {
 		return stillHindered(w, number)
 	}
-	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
-		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)}
+	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
+		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)
+	if found := causes.Lasting(w.causes.Stopped()); len(found) > 0 {
+		message += "; " + causes.TellOf("pod", w.set.Namespace, found)
+	}
+	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: message}
 }
 
 // firstHindered returns the first pod of a version that a person has to help.
@@ -118,4 +122,59 @@ func stillHindered(w *world, number int64) notice {
 		}
 	}
 	return notice{}
+}
+
+// servingPods returns the pods of the version that serves, whose causes are looked for.
+func servingPods(w *world) (all []causes.Named) {
+	for _, c := range w.children.ofVersion(w.set.Status.CurrentVersion) {
+		if c.terminating() {
+			continue
+		}
+		for o := range c.span().ordinals() {
+			all = append(all, causes.Named{Name: fmt.Sprintf("%s-%d", c.set.Name, o), Pod: c.pods[o]})
+		}
+	}
+	return all
+}
+
+// podsKept reports other pods of the version that serves that do not start or do not go, with
+// the command that helps.
+func podsKept(w *world, _ *plan) notice {
+	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
+		return notice{}
+	}
+	found := causes.Lasting(w.causes.Stopped())
+	if len(found) == 0 {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: causes.TellOf("pod", w.set.Namespace, found)}
+}
+
+// hindrancePasses reports whether all that keeps pods of the version that serves from running
+// passes without a person.
+func hindrancePasses(w *world) bool {
+	found := causes.Lasting(w.causes.Stopped())
+	known := len(found) > 0
+	for _, h := range found {
+		if h.NeedsPerson() {
+			return false
+		}
+	}
+	for _, c := range w.children.ofVersion(w.record.CurrentVersion) {
+		if c.terminating() {
+			continue
+		}
+		for o := range c.span().ordinals() {
+			h := hindranceOn(w, c, o)
+			if h.pod == "" {
+				continue
+			}
+			why := w.refusals[h.pod]
+			if c.pods[o] != nil || causes.Refused(why).NeedsPerson() {
+				return false
+			}
+			known = true
+		}
+	}
+	return known
 }

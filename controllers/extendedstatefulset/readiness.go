@@ -1,6 +1,9 @@
 package extendedstatefulset
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
@@ -19,6 +22,16 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonPostJobFailed:    kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
-	v1alpha1.ReasonPodsHindered:     kstatus.NeedsPerson,
-	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // others make it
+	v1alpha1.ReasonPodsHindered:     kstatus.NeedsPerson, // but for causes that pass: see withKstatus
+	v1alpha1.ReasonConfigMissing:    kstatus.Passes,      // others make it
+}
+
+// withKstatus adds the conditions that tools wait for.
+func withKstatus(w *world, conditions []metav1.Condition) []metav1.Condition {
+	v := effects.Of(conditions)
+	bad := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
+	if bad.Reason == v1alpha1.ReasonPodsHindered && hindrancePasses(w) {
+		v.Blocker, v.Obstacle = notice{}, v.Blocker
+	}
+	return kstatus.With(conditions, v)
 }

@@ -35,7 +35,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 		s.Versions[key] = s.Versions[key] || c.anyReady()
 	}
 	countPods(w, s)
-	for _, c := range effects.With([]metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
+	for _, c := range withKstatus(w, []metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -300,7 +300,7 @@ func unserved(w *world, _ *plan) notice {
 // troubles are what can be wrong, the gravest first. Each says its reason and message, or
 // nothing.
 var troubles = []func(*world, *plan) notice{
-	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered,
+	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered, podsKept,
 }
 
 // degraded names the gravest of what is wrong.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
@@ -96,7 +97,7 @@ type world struct {
 	// closedAt is what the budget said when this process last closed it for a handover.
 	closedAt string
 	// causes are why members do not start, for users.
-	causes causeFacts
+	causes causes.Hindrances
 }
 
 // member is a pod and what is known of it.

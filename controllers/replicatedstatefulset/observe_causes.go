@@ -13,21 +13,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
-// hindered is a member that does not start or does not go, and why.
-type hindered struct {
-	name string
-	causes.Found
-}
-
-// causeFacts are what keeps members from running.
-type causeFacts struct {
-	found []hindered // by ordinal
-	// unread is true while the events that would say why were not read yet.
-	unread bool
-	// again is when to look again; zero: it need not be.
-	again time.Duration
-}
-
 // knownCauses is what this process remembers of causes.
 type knownCauses struct {
 	trail  causes.Trail
@@ -68,22 +53,9 @@ func (r *Reconciler) readCauses(ctx context.Context, w *world) {
 	for name := range w.wantedNames() {
 		wanted[name] = true
 		pod := pods[name]
-		w.causes.add(name, known.follow(w, name, pod, told[podKey(name, pod)]))
+		w.causes.Add(name, known.follow(w, name, pod, told[podKey(name, pod)]))
 	}
 	known.trail.Forget(func(name string) bool { return wanted[name] })
-}
-
-func (c *causeFacts) add(name string, found causes.Found) {
-	if found.Known() {
-		c.found = append(c.found, hindered{name, found})
-	}
-	c.lookAgain(found.Again)
-}
-
-func (c *causeFacts) lookAgain(after time.Duration) {
-	if after > 0 && (c.again == 0 || after < c.again) {
-		c.again = after
-	}
 }
 
 // follow returns what keeps one member from running.
@@ -143,7 +115,7 @@ func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world
 		if hangs && len(hanging) < mostHanging {
 			hanging = append(hanging, pod)
 		}
-		w.causes.lookAgain(wait)
+		w.causes.LookAgain(wait)
 	}
 	turns := &k.events
 	if !absent && len(hanging) == 0 {
@@ -153,8 +125,8 @@ func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world
 	if turns.Begin(w.now); !w.now.Before(turns.Due) {
 		turns.Learn(askEvents(ctx, live, w, pods, hanging), w.now)
 	}
-	w.causes.unread = turns.Said == nil
-	w.causes.lookAgain(turns.Due.Sub(w.now))
+	w.causes.Unread = turns.Said == nil
+	w.causes.LookAgain(turns.Due.Sub(w.now))
 	return turns.Said
 }
 

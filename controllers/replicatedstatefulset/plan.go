@@ -132,7 +132,7 @@ func (p *plan) lookAgainFor(f *facts) {
 	}
 	p.LookAgain(drain{f}.deadline().Sub(f.now))
 	p.LookAgain(f.config.target.Wait)
-	p.LookAgain(f.causes.again)
+	p.LookAgain(f.causes.Again)
 	if f.deleting() {
 		p.LookAgain(f.deadline().Sub(f.now))
 	}

@@ -66,6 +66,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulcluster-role
 
 // Reconcile looks at one StatefulCluster and does the next thing.
@@ -151,6 +152,7 @@ func Cache() map[client.Object]cache.ByObject {
 				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != "" || totalRestarts(pod) > 0
 			},
 			Images: func(pod *corev1.Pod) bool { return pod.Annotations[v1alpha1.AnnotationInPlace] != "" },
+			Causes: true,
 		}.Pod},
 		claimMetadata(): {Label: ours, Transform: slim.Kept{
 			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},

@@ -26,6 +26,7 @@ type remembered struct {
 	undone  undone.Memory
 	retired map[types.UID]bool
 	crashed map[types.UID]bool
+	causes  causes.Known
 	// aside is since when claims have been seen that were set aside and have no pod.
 	aside   map[types.UID]time.Time
 	members map[types.UID]bool // pods that the set controlled when they were seen last
@@ -177,7 +178,7 @@ func (known *remembered) hear(o action.Outcome, now time.Time) error {
 	case createsNew(o) && apierrors.IsAlreadyExists(o.Err):
 		// The pod of another owner has the name. It leaves the record, and the write
 		// that does this wakes the key.
-	case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
+	case refusedForGood(o.Err), webhookUnanswered(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
 		times := known.refused[o.Reason].times + 1
 		known.refused[o.Reason] = refusal{o.Err.Error(), now.Add(doubled(firstRefusal, times-1, maxRefusal)), times}
 	default:

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
@@ -75,6 +76,8 @@ type world struct {
 	// ending are members whose pod is gone, and of which the cache does not say yet how
 	// it ended.
 	ending []string
+	// causes are what keeps members from running.
+	causes causes.Hindrances
 	// aside is since when this process has seen claims without a pod that were set aside.
 	aside map[types.UID]time.Time
 }
@@ -143,6 +146,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 		return nil, fmt.Errorf("list the claims that the set may get: %w", err)
 	}
 	r.of(w.set).recall(w)
+	if w.served() {
+		w.causes = r.of(w.set).causes.Read(ctx, r.Live, w.now, causesOf(w))
+	}
 	w.fresh = firstIDs(w)
 	ids := w.ids()
 	for _, id := range w.fresh {

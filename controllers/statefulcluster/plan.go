@@ -99,6 +99,7 @@ func decide(f *facts) plan {
 	p.failing = slices.Clone(f.failing)
 	p.births = births{ids: f.fresh, replaced: map[string]bool{}}
 	p.lookAgain(f.changes...)
+	p.LookAgain(f.causes.Again)
 	// An old world may show alive what is going to come back.
 	p.look = !f.live && len(p.updating) < len(f.set.Status.Updating)
 	engine.Decide(rules, f, &p, &p.Plan)

@@ -112,7 +112,7 @@ func TestARefusedTrialIsTold(t *testing.T) {
 	}
 	status := summarize(derive(w), &p, results{outcomes, known.refused})
 	want := `True WriteRefused: no member is taken down for the update, because the API server would not create its new pod; ` +
-		`correct the template, or what refuses it: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found`
+		`correct the template, or what refuses it: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found; create it, or name another in the template: kubectl get priorityclasses`
 	if got := says(status, v1alpha1.ConditionDegraded); got != want {
 		t.Errorf("the status says %s, want %s", got, want)
 	}

@@ -71,7 +71,7 @@ func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
 	} else if f.set.DeletionTimestamp == nil {
 		countBlindly(f.world, &s)
 	}
-	for _, c := range effects.With([]metav1.Condition{availableCondition(f, &s), progressingCondition(f, p, &s), degradedCondition(f, p, done, &s)}) {
+	for _, c := range withKstatus(f, []metav1.Condition{availableCondition(f, &s), progressingCondition(f, p, &s), degradedCondition(f, p, done, &s)}) {
 		c.ObservedGeneration = f.set.Generation
 		c.LastTransitionTime = metav1.NewTime(f.now)
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -221,7 +221,11 @@ func unready(f *facts) string {
 		if m.ready() {
 			continue
 		}
-		why := causes.Of(m.pod).Word
+		cause := causes.Of(m.pod)
+		why := cause.Word
+		if cause.RunsUnready() {
+			why = cause.String()
+		}
 		// What crashes runs in between. It is said to crash until its pod is Ready
 		// or the spec changes, or the message would come and go for ever.
 		if why == "" && f.crashed[m.pod.UID] {
@@ -267,19 +271,25 @@ func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 		s.UpdatedReplicas, want, s.UpdateRevision, members(int32(len(old))), someOf(slices.Compact(revisions)))
 }
 
-// degradedCondition names the gravest problem that there is.
+// degradedCondition names the gravest problem that there is, and what keeps members from
+// running.
 func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+	c := withCauses(f, gravest(f, p, done, s))
+	c.Message = excerpt.Of(c.Message, mostMessage)
+	return c
+}
+
+func gravest(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	for _, find := range problems {
 		if found := find(f, p, done); found.Message != "" {
-			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason,
-				Message: excerpt.Of(found.Message, mostMessage)}
+			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 		}
 	}
 	message := "no problems detected"
 	if int(s.AvailableReplicas) < f.replicas() {
 		message = "no problems detected so far; condition Progressing says what is waited for"
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: excerpt.Of(message+asideMessage(f), mostMessage)}
+	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message + departedMessage(f) + asideMessage(f)}
 }
 
 // mostMessage bounds the message of a condition.
@@ -363,7 +373,7 @@ func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Noti
 	if !refused || !stands(refusal, f.world, p) {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: reason, Message: words + refusal.message}
+	return engine.Notice{Reason: reason, Message: words + f.advised(of, refusal.message)}
 }
 
 // manyUnready: so many members are not Ready that none is replaced for it.
@@ -470,7 +480,7 @@ var ownNotice = []string{reasonExpand, reasonTrial}
 func (r results) refusals(f *facts, p *plan) (messages []string) {
 	for reason, refused := range r.refused {
 		if !slices.Contains(ownNotice, reason) && stands(refused, f.world, p) {
-			messages = append(messages, refused.message)
+			messages = append(messages, f.advised(reason, refused.message))
 		}
 	}
 	slices.Sort(messages)

@@ -193,7 +193,7 @@ func TestDegradedCondition(t *testing.T) {
 			"True ReplacementHeld: replacement.maxConcurrent lets 2 members be replaced at a time; lost and waiting for their turn: db-c, db-d; raise it if all should be replaced at once"},
 		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
 			"True RevisionFailing: these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c; `kubectl -n ns describe pod db-c` says why; correct the template"},
-		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
+		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota"},
 		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
 		{"many are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
 			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for it; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
@@ -206,8 +206,8 @@ func TestDegradedCondition(t *testing.T) {
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
 		{"members that wait for a refused create do not wait for maxConcurrent", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
-			"True WriteRefused: create pod db-x: exceeded quota; lost and waiting until it can be created: db-a"},
-		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota"},
+			"True WriteRefused: create pod db-x: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota; lost and waiting until it can be created: db-a"},
+		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what refuses it, or the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
 		{"a message longer than a screen is cut", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {

@@ -121,6 +121,8 @@ const (
 	// ReasonMembersNotReady: no member is Ready though some were, or members are
 	// not Ready for long and the spec sets no deadline for that.
 	ReasonMembersNotReady = "MembersNotReady"
+	// ReasonMembersCannotStart: members cannot be created, scheduled, started or deleted.
+	ReasonMembersCannotStart = "MembersCannotStart"
 	// ReasonNoMemberReady: members are lost and kept, because no member is Ready.
 	ReasonNoMemberReady = "NoMemberReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.

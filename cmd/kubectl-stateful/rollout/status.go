@@ -89,7 +89,7 @@ func (j judge) progress() Progress {
 func (j judge) mends(stalled metav1.Condition) bool {
 	switch set := j.Object.(type) {
 	case *stcv1alpha1.StatefulCluster:
-		notReady := []string{stcv1alpha1.ReasonRevisionFailing, stcv1alpha1.ReasonMembersNotReady}
+		notReady := []string{stcv1alpha1.ReasonRevisionFailing, stcv1alpha1.ReasonMembersNotReady, stcv1alpha1.ReasonMembersCannotStart}
 		return slices.Contains(notReady, stalled.Reason) && !j.blamesPresentTemplate(set, stalled.Message)
 	case *rssv1alpha1.ReplicatedStatefulSet:
 		notReady := []string{rssv1alpha1.ReasonNotServing, rssv1alpha1.ReasonMembersFailed, rssv1alpha1.ReasonMembersDegraded, rssv1alpha1.ReasonMembersCannotStart}

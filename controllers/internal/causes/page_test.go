@@ -13,7 +13,7 @@ const pageBegin = `# Causes
 
 Why a pod, a claim or a Job is not there, does not run, or does not go: what you see, and the command that helps. All kinds know these situations in the same words ([decision](decisions/0016-why-a-pod-is-not-there.md)); this page is written by ` + "`go test ./controllers/internal/causes -update`" + `.
 
-A ReplicatedStatefulSet tells of one in condition Degraded, reason ` + "`MembersCannotStart`" + `, when it has lasted for a minute; an ExtendedStatefulSet behind *not Ready* in its conditions; a StatefulCluster behind the name of the member, by its word. What *needs a person* is Stalled, and kstatus says Failed; what *passes* is Reconciling, and kstatus says InProgress. Conditions go by themselves when the cause does. [Readiness](readiness.md) says more.
+Condition Degraded shows one when it has lasted for a minute: of a ReplicatedStatefulSet and a StatefulCluster with reason ` + "`MembersCannotStart`" + `, where a pod or claim of a StatefulCluster is refused with ` + "`WriteRefused`" + `; of the version of an ExtendedStatefulSet that serves with ` + "`PodsHindered`" + `. A version that is being tried shows it in condition Progressing, and in Stale when it is given up. A StatefulSingleton creates no pods; it shows with ` + "`PodFailing`" + `, in its own words, why the pod that has its turn does not run. What *needs a person* is Stalled, and kstatus says Failed; what *passes* is Reconciling, and kstatus says InProgress. Conditions go by themselves when the cause does. [Readiness](readiness.md) says more.
 
 | situation | word | where it is seen | what it means | kstatus | what helps |
 |---|---|---|---|---|---|

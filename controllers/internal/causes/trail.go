@@ -119,7 +119,7 @@ func neverLookedAt(pod *corev1.Pod, now time.Time) bool {
 // HasNoContainers reports whether a pod has a Node, and none of its containers was created
 // yet, nor says why.
 func HasNoContainers(pod *corev1.Pod) bool {
-	if !podstate.Scheduled(pod) || podstate.Ended(pod) || podstate.Terminating(pod) {
+	if !podstate.Scheduled(pod) || started(pod) {
 		return false
 	}
 	for _, s := range containersOf(pod) {
@@ -129,6 +129,12 @@ func HasNoContainers(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// started reports whether a pod is past its start. The cache has no containers of one that is
+// Ready.
+func started(pod *corev1.Pod) bool {
+	return podstate.Ready(pod) || podstate.Ended(pod) || podstate.Terminating(pod)
 }
 
 // Hangs reports whether a pod has had no containers for so long that its events are worth

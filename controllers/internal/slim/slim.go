@@ -130,9 +130,13 @@ func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 
 // keepCauses keeps what is said of a pod that is not Ready: the scheduler's words, and
 // of each container that waits or ended before its image, what is missing and how it
-// ended last. Of a pod that the kubelet refused or ended, what it said.
+// ended last. Of a pod that the kubelet refused or ended, what it said. Of one that is being
+// deleted, its finalizers.
 func keepCauses(slim, pod *corev1.Pod) {
 	slim.Status.Message = pod.Status.Message
+	if pod.DeletionTimestamp != nil {
+		slim.Finalizers = pod.Finalizers[:min(len(pod.Finalizers), mostFinalizers)]
+	}
 	for i := range slim.Status.Conditions {
 		kept := &slim.Status.Conditions[i]
 		for _, c := range pod.Status.Conditions {

@@ -32,7 +32,7 @@
 = 4 members, 3 ready, 4 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = True Draining: 3 members on cordoned nodes, to be retired when new ones are available: db-a, db-b, db-c; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2 n3` (Progressing)
-= True DrainBlocked: no node takes the new members that must be available before these leave their cordoned nodes: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` says what is missing; make room, or end the drain: `kubectl uncordon n1 n2 n3` (Degraded)
+= True DrainBlocked: no node takes the new members that must be available before these leave their cordoned nodes: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` says what is missing; make room, or end the drain: `kubectl uncordon n1 n2 n3`; member db-d cannot be scheduled: Unschedulable; see what is missing: kubectl -n ns describe pod db-d (Degraded)
 # they are uncordoned
   patch persistentvolumeclaim db-data-d: Retention, its member is scaled
   delete pod db-d: Retired, claims db-data-d

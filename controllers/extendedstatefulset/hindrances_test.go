@@ -1,0 +1,60 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
+)
+
+// kept is a world in which a sample has kept pod db-v1-2 from running for that long, as observe
+// reads it; nil where the sample is of no pod.
+func kept(s *causestest.Sample, age time.Duration) *world {
+	if s.Job != nil || s.Fails {
+		return nil
+	}
+	w := of(plain()).has(1, span{0, 3}, 2).w
+	pods := w.children[0].pods
+	since := noon.Add(-age)
+	switch {
+	case s.Refused != "":
+		delete(pods, 2)
+		w.refusals, w.refusalsDue = map[string]string{"db-v1-2": "it cannot be created: " + s.Refused}, noon.Add(time.Minute)
+	case s.Pod != nil:
+		s.Pod(pods[2], since)
+	default:
+		pods[2].Spec.NodeName = "n1"
+		pods[2].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		for i := range pods[2].Status.Conditions {
+			pods[2].Status.Conditions[i].LastTransitionTime.Time = since
+		}
+	}
+	known := causes.Known{}
+	for _, at := range []time.Duration{2 * time.Second, 0} { // the events are read in the second pass at the latest
+		w.causes = known.Read(context.Background(), causestest.Events(s.Told), noon.Add(-at), servingPods(w))
+	}
+	return w
+}
+
+// W17: what keeps a pod of the version that serves from running is in condition Degraded after a
+// minute, with a command, and Stalled where it needs a person.
+func TestW17EachCauseIsToldOf(t *testing.T) {
+	for i := range causestest.All {
+		s := &causestest.All[i]
+		w := kept(s, 70*time.Second)
+		if w == nil {
+			continue
+		}
+		p := decide(w)
+		set := w.set.DeepCopy()
+		set.Generation = 1
+		w.set.Generation = 1
+		set.Status = summarize(w, &p)
+		s.Check(t, v1alpha1.ConditionDegraded, set, set.Status.Conditions)
+	}
+}

@@ -1,0 +1,176 @@
+package causes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// mostHanging is how many pods without containers are asked about at one time: the others
+	// mostly have the same cause.
+	mostHanging = 3
+	// mostAlso is how many other pods are named beside the first.
+	mostAlso = 3
+)
+
+// Hindered is a pod that does not start or does not go, and why.
+type Hindered struct {
+	Name string
+	Found
+}
+
+// Hindrances are what keeps the pods of an object from running.
+type Hindrances struct {
+	All []Hindered
+	// Unread is true while the events that would say why were not read yet.
+	Unread bool
+	// Again is when to look again; zero: it need not be.
+	Again time.Duration
+}
+
+// Add adds what was found of a pod.
+func (h *Hindrances) Add(name string, found Found) {
+	if found.Known() {
+		h.All = append(h.All, Hindered{name, found})
+	}
+	h.LookAgain(found.Again)
+}
+
+// LookAgain sets when to look again, unless it is sooner already.
+func (h *Hindrances) LookAgain(after time.Duration) {
+	if after > 0 && (h.Again == 0 || after < h.Again) {
+		h.Again = after
+	}
+}
+
+// Stopped returns those that do not run, or do not go.
+func (h *Hindrances) Stopped() []Hindered {
+	return slices.DeleteFunc(slices.Clone(h.All), func(one Hindered) bool { return one.RunsUnready() })
+}
+
+// Lasting returns those of them that have lasted, first those that need a person.
+func Lasting(all []Hindered) []Hindered {
+	found := slices.DeleteFunc(slices.Clone(all), func(h Hindered) bool { return !h.Lasts })
+	slices.SortStableFunc(found, func(a, b Hindered) int { return a.rank() - b.rank() })
+	return found
+}
+
+func (h Hindered) rank() int {
+	if h.NeedsPerson() {
+		return 0
+	}
+	return 1
+}
+
+// TellOf returns a sentence about the first pod, and the names of others. what is what such a
+// pod is called, as "member".
+func TellOf(what, namespace string, found []Hindered) string {
+	first := found[0]
+	text := first.Tell(what+" "+first.Name, namespace, first.Name)
+	if len(found) == 1 {
+		return text
+	}
+	var others []string
+	for _, h := range found[1:min(len(found), 1+mostAlso)] {
+		others = append(others, fmt.Sprintf("%s (%s)", h.Name, h.Word))
+	}
+	text += "; also: " + strings.Join(others, ", ")
+	if more := len(found) - 1 - mostAlso; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Known is what a process remembers of what keeps the pods of one object from running.
+type Known struct {
+	trail  Trail
+	events Turns[map[types.UID]Cause]
+}
+
+// Named is a pod, or the name of one that comes. In is the name of the pod whose place it
+// takes; "" if it takes none.
+type Named struct {
+	Name, In string
+	Pod      *corev1.Pod
+}
+
+// Read finds out what keeps pods from running. ours are the finalizers that the operator takes
+// off itself. Events that cannot be read are logged, since nothing is decided by them.
+func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pods []Named, ours ...string) Hindrances {
+	var h Hindrances
+	if k.trail == nil {
+		k.trail = Trail{}
+	}
+	told := k.readEvents(ctx, live, now, pods, &h)
+	wanted := map[string]bool{}
+	for _, n := range pods {
+		wanted[n.Name] = true
+		if before, known := k.trail[n.In]; known && n.In != "" {
+			if _, has := k.trail[n.Name]; !has {
+				k.trail[n.Name] = before
+			}
+		}
+		h.Add(n.Name, k.follow(n, told, now, ours))
+	}
+	k.trail.Forget(func(name string) bool { return wanted[name] })
+	return h
+}
+
+func (k *Known) follow(n Named, told map[types.UID]Cause, now time.Time, ours []string) Found {
+	if n.Pod == nil {
+		return k.trail.Follow(n.Name, nil, Cause{}, now)
+	}
+	if c := Stuck(n.Pod, now, ours...); c.Known() {
+		return Found{Cause: c, Lasts: true}
+	}
+	found := k.trail.Follow(n.Name, n.Pod, told[n.Pod.UID], now)
+	if !found.Known() && n.Pod.DeletionTimestamp != nil {
+		found.Again = max(0, n.Pod.DeletionTimestamp.Add(Patience).Sub(now))
+	}
+	return found
+}
+
+// readEvents returns the causes in the events of pods that have had no containers for long.
+func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Time, pods []Named, h *Hindrances) map[types.UID]Cause {
+	var hanging []*corev1.Pod
+	for _, n := range pods {
+		if n.Pod == nil {
+			continue
+		}
+		hangs, wait := Hangs(n.Pod, now)
+		if hangs && len(hanging) < mostHanging {
+			hanging = append(hanging, n.Pod)
+		}
+		h.LookAgain(wait)
+	}
+	if len(hanging) == 0 {
+		k.events = Turns[map[types.UID]Cause]{}
+		return nil
+	}
+	if k.events.Begin(now); !now.Before(k.events.Due) {
+		k.events.Learn(askPods(ctx, live, hanging), now)
+	}
+	h.Unread = k.events.Said == nil
+	h.LookAgain(k.events.Due.Sub(now))
+	return k.events.Said
+}
+
+func askPods(ctx context.Context, live client.Reader, pods []*corev1.Pod) map[types.UID]Cause {
+	said := map[types.UID]Cause{}
+	for _, pod := range pods {
+		events, err := ReadEvents(ctx, live, pod.Namespace, "Pod", pod.UID)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("events that may say why a pod does not start cannot be read", "error", err.Error())
+		}
+		said[pod.UID] = InEvents(events)
+	}
+	return said
+}
