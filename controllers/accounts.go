@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
 // accountGuard keeps policies on the operator's own accounts, so that a stolen token is
@@ -21,6 +22,10 @@ type accountGuard struct {
 	name, namespace string
 	// crd is the definition that the policies go with.
 	crd string
+	// kinds are those served, watched the namespaces that the operator acts in; empty
+	// means all.
+	kinds   []requester.Kind
+	watched []string
 }
 
 // Start keeps the policies until ctx ends.
@@ -34,6 +39,15 @@ func (g *accountGuard) keepAll(ctx context.Context) error {
 	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name, g.namespace)} {
 		made, binding := rule.build(g.name, g.namespace)
 		if err := g.Keep(ctx, g.crd, made, binding); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		}
+	}
+	if len(g.watched) == 0 {
+		return errors.Join(problems...) // ClusterRoleBindings outlive every namespace
+	}
+	for _, kind := range g.kinds {
+		made, binding := rightsPolicy(kind, g.name, g.namespace, g.watched)
+		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
 		}
 	}
