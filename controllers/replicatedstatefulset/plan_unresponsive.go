@@ -130,6 +130,9 @@ func (b blocking) remedy() string {
 	case b.timeout() == 0:
 		return text + "; its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"
 	}
+	if b.trial.text != "" && !b.now.Before(b.recreateAt()) {
+		return text + "; its claims are kept; the operator does not, because the API server would not create its new pod; correct what refuses it: " + b.trial.text
+	}
 	return text + fmt.Sprintf("; its claims are kept. The operator does so from %s on (spec.failover.recreateUnresponsiveAfter), once the sequences of %d members are known",
 		b.recreateAt().UTC().Format("15:04:05"), b.majority())
 }

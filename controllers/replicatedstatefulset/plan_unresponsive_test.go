@@ -88,6 +88,9 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 	}{
 		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"},
 		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator does so from 12:01:20 on (spec.failover.recreateUnresponsiveAfter), once the sequences of 2 members are known"},
+		{"W10 when its new pod would be refused", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute),
+			with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(9 * time.Second)} })),
+			command + "its claims are kept; the operator does not, because the API server would not create its new pod; correct what refuses it: pods are forbidden: policy"},
 		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not, because it has no claim, and its data would be gone"},
 	} {
 		for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
