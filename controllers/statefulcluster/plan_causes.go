@@ -36,17 +36,17 @@ func causesOf(w *world) []causes.Named {
 
 // hinderedMembers are the members that do not start, or have to go before they come back.
 func hinderedMembers(f *facts) []causes.Hindered {
-	return slices.DeleteFunc(f.causes.Stopped(), func(h causes.Hindered) bool { return f.hasDeparted(h.Name) })
+	return slices.DeleteFunc(f.causes.Stopped(), func(h causes.Hindered) bool { return hasDeparted(f, h.Name) })
 }
 
-func (f *facts) hasDeparted(name string) bool {
+func hasDeparted(f *facts, name string) bool {
 	return slices.ContainsFunc(f.departed, func(m *member) bool { return m.name() == name })
 }
 
 // departedMessage tells of a pod that does not go and that the set does not wait for; "" if
 // there is none.
 func departedMessage(f *facts) string {
-	found := slices.DeleteFunc(causes.Lasting(f.causes.Stopped()), func(h causes.Hindered) bool { return !f.hasDeparted(h.Name) })
+	found := slices.DeleteFunc(causes.Lasting(f.causes.Stopped()), func(h causes.Hindered) bool { return !hasDeparted(f, h.Name) })
 	if len(found) == 0 {
 		return ""
 	}
@@ -112,7 +112,7 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 }
 
 // advised is a refusal, with what helps where a pod or a claim was refused.
-func (f *facts) advised(reason, message string) string {
+func advised(f *facts, reason, message string) string {
 	if message == "" || !slices.Contains(makesPods, reason) {
 		return message
 	}

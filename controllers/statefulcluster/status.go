@@ -373,7 +373,7 @@ func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Noti
 	if !refused || !stands(refusal, f.world, p) {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: reason, Message: words + f.advised(of, refusal.message)}
+	return engine.Notice{Reason: reason, Message: words + advised(f, of, refusal.message)}
 }
 
 // manyUnready: so many members are not Ready that none is replaced for it.
@@ -480,7 +480,7 @@ var ownNotice = []string{reasonExpand, reasonTrial}
 func (r results) refusals(f *facts, p *plan) (messages []string) {
 	for reason, refused := range r.refused {
 		if !slices.Contains(ownNotice, reason) && stands(refused, f.world, p) {
-			messages = append(messages, f.advised(reason, refused.message))
+			messages = append(messages, advised(f, reason, refused.message))
 		}
 	}
 	slices.Sort(messages)
