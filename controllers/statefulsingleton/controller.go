@@ -79,6 +79,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulsingleton-role
 
 // Reconcile looks at one StatefulSingleton and does the next thing.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
@@ -32,6 +33,8 @@ type remembered struct {
 	hadPods bool
 	held    map[types.UID]time.Time // since when the gates of pods are known to run
 	mirrors map[string]time.Time    // static pods that may run, and since when they are not shown; zero while they are
+	causes  causes.Known
+	lacking lackingOwner // the owner that lacks a pod
 	// withoutBudget is the generation of the object that wants no PodDisruptionBudget, and
 	// was seen to have none.
 	withoutBudget generation

@@ -66,6 +66,8 @@ type world struct {
 	refused string
 	// undone are the writes that an admission webhook or policy changed back.
 	undone undone.Held
+	// delay is what keeps the pod whose turn it is from running.
+	delay delay
 }
 
 // member is a pod and what is known of it.
@@ -111,7 +113,10 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 	if w.object != nil {
 		err = r.readSurroundings(ctx, w, key)
 	}
-	r.of(key).recall(w)
+	known := r.of(key)
+	if known.recall(w); err == nil {
+		r.readCauses(ctx, w, known)
+	}
 	return w, err
 }
 

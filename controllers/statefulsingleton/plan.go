@@ -71,7 +71,7 @@ var rules = []engine.Rule[*facts, plan]{
 func decide(f *facts) plan {
 	p := plan{Undone: f.undone}
 	engine.Decide(rules, f, &p, &p)
-	for _, after := range f.reviews() {
+	for _, after := range append(f.reviews(), f.delay.again) {
 		p.LookAgain(after)
 	}
 	return p

@@ -1,10 +1,6 @@
 package statefulsingleton
 
 import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -38,14 +34,9 @@ func endedByNode(f *facts) (reason, message string) {
 	if serves && !f.handover {
 		return "", ""
 	}
-	for _, m := range slices.Backward(f.pods) {
-		if !podstate.Ended(m.pod) {
-			continue
-		}
-		if s := &m.pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
-			return v1.ReasonPodFailing, causes.Of(m.pod).Tell("pod "+m.name(), m.pod.Namespace, m.name())
-		}
+	m := lastEnded(f)
+	if m == nil {
 		return "", ""
 	}
-	return "", ""
+	return v1.ReasonPodFailing, causes.Of(m.pod).Tell("pod "+m.name(), m.pod.Namespace, m.name())
 }

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
@@ -17,7 +18,7 @@ var effects = kstatus.Effects{
 	v1.ReasonWriteRefused:      kstatus.NeedsPerson, // the API server understood it, and said no
 	v1.ReasonTimeout:           kstatus.NeedsPerson,
 	v1.ReasonNodeLost:          kstatus.NeedsPerson, // but for a Node that is gone: see withKstatus
-	v1.ReasonPodFailing:        kstatus.Passes,      // the kubelet starts it again
+	v1.ReasonPodFailing:        kstatus.Passes,      // but for a cause that needs a person: see withKstatus
 	v1.ReasonContainersMissing: kstatus.Beside,      // it works as gate mode Init does
 	v1.ReasonNotReplacedFirst:  kstatus.Beside,      // it works as with onEviction Replace
 }
@@ -33,6 +34,8 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 		v.Blocker = kstatus.Notice(says(v1.ConditionSelectorConflict))
 	case bad.Reason == v1.ReasonNodeLost && onLostNode(f).node.Missing:
 		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts when it has been gone for long enough
+	case bad.Reason == v1.ReasonPodFailing && waitsForPerson(f):
+		v.Blocker, v.Obstacle = v.Obstacle, engine.Notice{}
 	}
 	return kstatus.With(conditions, v)
 }

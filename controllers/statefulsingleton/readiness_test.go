@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ func readAsToolsDo() map[golden.Situation]*world {
 	}
 	old := func() *memberFixture { return granted("a", 1).of("d").old().serving() }
 	next := func(reason string) *memberFixture { return waiting("b").of("d").stuck(reason) }
+	kept := func(w *world) { (&Reconciler{}).readCauses(context.Background(), w, &remembered{}) }
 	return map[golden.Situation]*world{
 		{Sentence: "one program runs, and one pod stands by", Kstatus: current}:         worldOf(held(), granted("a", 1).serving(), waiting("b")),
 		{Sentence: "there are no pods", Kstatus: current}:                               worldOf(singleton("db")),
@@ -33,11 +35,12 @@ func readAsToolsDo() map[golden.Situation]*world {
 			w.unguarded = engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server has no ValidatingAdmissionPolicy"}
 		}),
 		{Sentence: "the program has started, and is not Ready yet", Kstatus: moving}:            worldOf(held(), granted("a", 1)),
-		{Sentence: "the program crashes again and again", Kstatus: moving}:                      worldOf(held(), granted("a", 1).crashing(), waiting("b")),
 		{Sentence: "the old program shuts down, and the new one waits for it", Kstatus: moving}: worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")),
 		{Sentence: "the new pod is coming to its gate", Kstatus: moving}:                        worldOf(held(), old(), next("ContainerCreating")),
 		{Sentence: "no pod has found a node", Kstatus: moving}:                                  worldOf(singleton("db"), waiting("a").unscheduled()),
 		{Sentence: "the node of the program is deleted", Kstatus: moving}:                       worldOf(held(), granted("a", 1).serving().onNode(goneSince(time.Second)), waiting("b")),
+		{Sentence: "the program crashes again and again", Kstatus: failed}:                      worldOf(held(), granted("a", 1).crashing(), waiting("b")).with(kept),
+		{Sentence: "the program ended a moment ago", Kstatus: moving}:                           worldOf(held(), granted("a", 1).age(0).crashing(), waiting("b")).with(kept),
 		{Sentence: "the node of the program does not answer", Kstatus: failed}:                  worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")),
 		{Sentence: "the new revision has had no image for an hour", Kstatus: failed}:            worldOf(late, old(), next("ErrImagePull")),
 		{Sentence: "three programs run beside each other", Kstatus: failed}:                     worldOf(singleton("db"), ungated("a").serving(), ungated("b").serving(), ungated("c").serving()),

@@ -214,11 +214,11 @@ func degraded(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionTrue}
 	for _, trouble := range troubles {
 		if c.Reason, c.Message = trouble(f); c.Reason != "" {
-			return c
+			return withCauses(f, c)
 		}
 	}
 	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "no problems detected"
-	return c
+	return withCauses(f, c)
 }
 
 // troubles are what may need a person, the gravest first. Each gives the reason and the

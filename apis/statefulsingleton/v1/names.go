@@ -192,8 +192,9 @@ const (
 	// ReasonContainersMissing: pods lack a container that spec.containers names, and
 	// wait as a whole.
 	ReasonContainersMissing = "ContainersMissing"
-	// ReasonPodFailing: the active pod cannot start its program, or that ends
-	// again and again. The pod keeps its turn.
+	// ReasonPodFailing: the pod whose turn it is does not run: it is not created, finds no
+	// Node, cannot start its program, or that ends again and again. A pod that has its turn
+	// keeps it.
 	ReasonPodFailing = "PodFailing"
 
 	// ReasonNotReplacedFirst: spec.onEviction is ReplaceFirst, and evictions of the active

@@ -94,6 +94,8 @@ func (j judge) mends(stalled metav1.Condition) bool {
 	case *rssv1alpha1.ReplicatedStatefulSet:
 		notReady := []string{rssv1alpha1.ReasonNotServing, rssv1alpha1.ReasonMembersFailed, rssv1alpha1.ReasonMembersDegraded, rssv1alpha1.ReasonMembersCannotStart}
 		return slices.Contains(notReady, stalled.Reason) && len(j.outOfDate(set)) > 0
+	case *ssnv1.StatefulSingleton:
+		return stalled.Reason == ssnv1.ReasonPodFailing // the object has no revisions; its Deployment has a deadline
 	}
 	return false
 }

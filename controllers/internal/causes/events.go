@@ -83,6 +83,35 @@ func RefusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]
 	return found
 }
 
+// RefusalIn returns why the last pod of a ReplicaSet or StatefulSet cannot be created, from
+// the events of that; "" if it was, or nothing is said.
+func RefusalIn(events []corev1.Event) string {
+	var last *corev1.Event
+	for i := range events {
+		e := &events[i]
+		about := e.Reason == EventFailedCreate || e.Reason == EventCreated
+		// Times have whole seconds: it may have been created after it was refused.
+		if about && (last == nil || toldAt(e).After(toldAt(last)) || (toldAt(e).Equal(toldAt(last)) && e.Reason == EventCreated)) {
+			last = e
+		}
+	}
+	if last == nil || last.Reason != EventFailedCreate {
+		return ""
+	}
+	for _, before := range []string{"failed error: ", "Error creating: "} {
+		if _, why, ok := strings.Cut(last.Message, before); ok {
+			return RefusalText(why)
+		}
+	}
+	return RefusalText(last.Message)
+}
+
+// forbidden is how the API server begins to refuse a pod, whose name is another each time.
+var forbidden = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
+
+// RefusalText is what the API server says of a pod, without the name of that.
+func RefusalText(text string) string { return forbidden.ReplaceAllString(text, "") }
+
 // podOfEvent is the pod that was created or refused by what an event says, as
 // "Create Pod web-v2-0 in StatefulSet web-v2 failed error: …"; older ones say create.
 func podOfEvent(e *corev1.Event) (pod string, ok bool) {

@@ -79,3 +79,27 @@ func TestTurns(t *testing.T) {
 		before = pause
 	}
 }
+
+// W7: the last pod of an owner counts, and its name does not.
+func TestW7WhyAnOwnerCannotCreateItsPod(t *testing.T) {
+	event := func(after time.Duration, reason, text string) corev1.Event {
+		return corev1.Event{Reason: reason, Message: text, LastTimestamp: at(after)}
+	}
+	quota := event(2*time.Second, EventFailedCreate, `Error creating: pods "web-1-x7f2k" is forbidden: exceeded quota: small`)
+	for _, r := range []struct {
+		name   string
+		events []corev1.Event
+		want   string
+	}{
+		{"nothing is said", nil, ""},
+		{"of a ReplicaSet", []corev1.Event{quota}, "exceeded quota: small"},
+		{"of a StatefulSet", []corev1.Event{event(0, EventFailedCreate, `create Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: exceeded quota: small`)}, "exceeded quota: small"},
+		{"the last one counts", []corev1.Event{quota, event(time.Second, EventFailedCreate, "Error creating: an older reason"), event(time.Hour, "Other", "x")}, "exceeded quota: small"},
+		{"it was created since", []corev1.Event{event(2*time.Second, EventCreated, "Created pod: web-1-abcde"), quota}, ""},
+		{"it was created before", []corev1.Event{quota, event(time.Second, EventCreated, "Created pod: web-1-abcde")}, "exceeded quota: small"},
+	} {
+		if got := RefusalIn(r.events); got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}

@@ -96,10 +96,11 @@ type Known struct {
 }
 
 // Named is a pod, or the name of one that comes. In is the name of the pod whose place it
-// takes; "" if it takes none.
+// takes; "" if it takes none. Refused is why one that comes is not created.
 type Named struct {
 	Name, In string
 	Pod      *corev1.Pod
+	Refused  Cause
 }
 
 // Read finds out what keeps pods from running. ours are the finalizers that the operator takes
@@ -126,7 +127,7 @@ func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pod
 
 func (k *Known) follow(n Named, told map[types.UID]Cause, now time.Time, ours []string) Found {
 	if n.Pod == nil {
-		return k.trail.Follow(n.Name, nil, Cause{}, now)
+		return k.trail.Follow(n.Name, nil, n.Refused, now)
 	}
 	if c := Stuck(n.Pod, now, ours...); c.Known() {
 		return Found{Cause: c, Lasts: true}

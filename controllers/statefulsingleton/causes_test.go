@@ -1,0 +1,244 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+)
+
+// serverOf is an API server with those owners, whose only events are these.
+func serverOf(set *appsv1.ReplicaSet, deployment *appsv1.Deployment, events ...corev1.Event) client.Reader {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			return causestest.Events(events...).List(ctx, list, o...)
+		},
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			switch into := into.(type) {
+			case *appsv1.ReplicaSet:
+				set.DeepCopyInto(into)
+			case *appsv1.Deployment:
+				deployment.DeepCopyInto(into)
+			}
+			return nil
+		},
+	})
+}
+
+// lackingSet is a ReplicaSet of a Deployment, whose pod was refused first with that text, and
+// the Deployment, which wants so many pods.
+func lackingSet(first string, replicas int32) (*appsv1.ReplicaSet, *appsv1.Deployment) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns", UID: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "ns", UID: "set",
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: "web", UID: "web", Controller: ptr.To(true)}}}}
+	set.Spec.Replicas, set.Spec.Template.Labels = &replicas, map[string]string{"app": "db"}
+	set.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Message: first}}
+	return set, d
+}
+
+// refusedPod is an event of a ReplicaSet.
+func refusedPod(text string) corev1.Event {
+	return corev1.Event{Reason: "FailedCreate", Message: `Error creating: pods "web-1-x7f2k" is forbidden: ` + text}
+}
+
+// look makes passes at these times before noon, with the status that each wrote, and returns
+// the facts of the last one.
+func look(w *world, r *Reconciler, ago ...time.Duration) *facts {
+	known := &remembered{}
+	var f *facts
+	for _, before := range ago {
+		w.now, w.delay = noon.Add(-before), delay{}
+		r.readCauses(context.Background(), w, known)
+		f = derive(w)
+		w.object.Status = summarize(f)
+	}
+	return f
+}
+
+// sampled is a pod of a Deployment that has the container of the samples, and of which nothing
+// is known yet.
+func sampled(m *memberFixture) *memberFixture {
+	m.of("web").program = []string{causestest.Container}
+	m.node = nodestate.Facts{Ready: true}
+	m.pod.Status.ContainerStatuses, m.pod.Status.Conditions = nil, nil
+	return m
+}
+
+// keptFor is a world in which a sample has kept a pod from running for that long; nil where
+// the sample is of no pod.
+func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world, client.Reader) {
+	set, d := lackingSet("an older reason", 1)
+	since := noon.Add(-age)
+	switch {
+	case s.Job != nil, s.Fails:
+		return nil, nil
+	case s.Refused != "":
+		w := worldOf(singleton("db"))
+		w.refusedOwners = []object{set}
+		return w, serverOf(set, d, refusedPod(s.Refused))
+	case s.Pod != nil:
+		s.Pod(m.pod, since)
+	default:
+		m.pod.CreationTimestamp.Time = since
+	}
+	return worldOf(held(), m), serverOf(set, d, s.Told)
+}
+
+// W7: what keeps the pod whose turn it is from running is in condition Degraded after a minute,
+// with the command that helps, and Stalled where it needs a person.
+func TestW7EachCauseIsToldOf(t *testing.T) {
+	for i := range causestest.All {
+		s := &causestest.All[i]
+		for what, m := range map[string]*memberFixture{"it waits": waiting("a"), "it may run": granted("a", 1)} {
+			w, live := keptFor(s, sampled(m), 70*time.Second)
+			if w == nil {
+				continue
+			}
+			t.Run(s.Situation+", "+what, func(t *testing.T) {
+				look(w, &Reconciler{Live: live}, 70*time.Second, 69*time.Second, 5*time.Second, 0)
+				s.Check(t, v1.ConditionDegraded, w.object, w.object.Status.Conditions)
+			})
+		}
+	}
+}
+
+// sayingOf is a condition in a line.
+func sayingOf(w *world, kind string) string {
+	c := meta.FindStatusCondition(w.object.Status.Conditions, kind)
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+const (
+	noProblem = "False Healthy: no problems detected"
+	overQuota = "True PodFailing: pod of ReplicaSet web-1 cannot be created: exceeded quota: small, requested: pods=1; raise the quota or free some of it: kubectl -n ns describe quota"
+	sysctl    = "the kubelet does not allow a sysctl"
+)
+
+func sampleOf(t *testing.T, situation string) *causestest.Sample {
+	i := slices.IndexFunc(causestest.All, func(s causestest.Sample) bool { return s.Situation == situation })
+	if i < 0 {
+		t.Fatalf("no sample of %s", situation)
+	}
+	return &causestest.All[i]
+}
+
+// W7: pods that stand by at their gates are not hindered, nor is what was left by pods of a
+// Deployment that wants none any more, nor a pod that starts.
+func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
+	broken := sampled(waiting("b"))
+	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses").Pod(broken.pod, noon.Add(-time.Hour))
+	ended := sampled(waiting("a"))
+	sampleOf(t, sysctl).Pod(ended.pod, noon.Add(-time.Hour))
+	young := sampled(waiting("a"))
+	sampleOf(t, "the scheduler finds no Node for another reason").Pod(young.pod, noon.Add(-30*time.Second))
+	elder := &singleton("a").StatefulSingleton
+	elder.CreationTimestamp.Time = noon.Add(-2 * time.Hour)
+	set, d := lackingSet("", 0)
+	for what, w := range map[string]*world{
+		"pods at their gates":              worldOf(held(), granted("a", 1).serving(), waiting("b"), waiting("c")),
+		"a standby that cannot start":      worldOf(held(), granted("a", 1).serving(), broken),
+		"the only pods are at their gates": worldOf(singleton("db"), waiting("a"), waiting("b")),
+		"a pod is unschedulable for 30 s":  worldOf(singleton("db"), young),
+		"no pods":                          worldOf(singleton("db")),
+		"an object that is not served":     worldOf(singleton("db"), broken).with(func(w *world) { w.rivals = []*v1.StatefulSingleton{elder} }),
+	} {
+		look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
+		if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
+			t.Errorf("%s: Degraded is %s", what, got)
+		}
+	}
+	w := worldOf(singleton("db"), ended)
+	look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
+	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, "False") {
+		t.Errorf("the Deployment wants no pod, and one was refused an hour ago: Stalled is %s", got)
+	}
+}
+
+// W7: a pod that is not created is told of with what the API server said last, stays told of
+// when the operator is started again, and not when it is created.
+func TestW7APodThatIsNotCreated(t *testing.T) {
+	set, d := lackingSet(`pods "web-1-x" is forbidden: an older reason`, 1)
+	w := worldOf(singleton("db"))
+	w.refusedOwners = []object{set}
+	r := &Reconciler{Live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
+	look(w, r, 30*time.Second, 29*time.Second, 0)
+	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
+		t.Errorf("after half a minute: %s", got)
+	}
+	look(w, r, 70*time.Second, 69*time.Second, 0)
+	stalled := sayingOf(w, v1.ConditionStalled)
+	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota || stalled != overQuota {
+		t.Errorf("after a minute: %s\nStalled is %s", got, stalled)
+	}
+	for _, passes := range [][]time.Duration{{0}, {time.Second, 0}} { // each with an empty memory
+		look(w, r, passes...)
+		if got := sayingOf(w, v1.ConditionDegraded); got != overQuota || sayingOf(w, v1.ConditionStalled) != stalled {
+			t.Errorf("the operator was started again: %s", got)
+		}
+	}
+	set.Status.Conditions[0].Status = corev1.ConditionFalse
+	look(w, r, 2*time.Second, 0)
+	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
+		t.Errorf("it was created: %s", got)
+	}
+	set, d = lackingSet(`pods "web-1-x" is forbidden: exceeded quota: small, requested: pods=1`, 1)
+	w.refusedOwners = []object{set}
+	look(w, &Reconciler{Live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
+	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota {
+		t.Errorf("its events are gone: %s", got)
+	}
+}
+
+// W7: a kubelet that refuses one pod after another, each of another name, is told of.
+func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
+	set, d := lackingSet("", 1)
+	r, known := &Reconciler{Live: serverOf(set, d)}, &remembered{}
+	w := worldOf(singleton("db"))
+	for second := -80; second < 0; second += 2 {
+		at := noon.Add(time.Duration(second) * time.Second)
+		next := sampled(waiting(fmt.Sprintf("p%d", second)))
+		next.pod.CreationTimestamp.Time = at
+		next.silent().phase(corev1.PodPending)
+		w.pods = append(w.pods, &next.member)
+		for range 2 { // it has just been created, and a second later it is refused
+			w.now, w.delay = at, delay{}
+			r.readCauses(context.Background(), w, known)
+			w.object.Status = summarize(derive(w))
+			sampleOf(t, sysctl).Pod(next.pod, at)
+			at = at.Add(time.Second)
+		}
+	}
+	const want = "True PodFailing: pod p-2 was ended by its Node: SysctlForbidden: forbidden sysctl"
+	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, want) {
+		t.Errorf("Stalled is %s", got)
+	}
+}
+
+// W7: a handover that takes too long keeps its reason, and says why its pod does not start.
+func TestW7ALateHandoverSaysWhy(t *testing.T) {
+	m := sampled(waiting("a"))
+	sampleOf(t, "no Node has the cpu, memory or other resource").Pod(m.pod, noon.Add(-time.Hour))
+	w := worldOf(singleton("db").with(func(s *v1.StatefulSingleton) {
+		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
+	}), m)
+	set, d := lackingSet("", 1)
+	look(w, &Reconciler{Live: serverOf(set, d)}, 0)
+	got := sayingOf(w, v1.ConditionDegraded)
+	if !strings.HasPrefix(got, "True TransitionTimeout: ") || !strings.Contains(got, "; pod a cannot be scheduled: Unschedulable: ") {
+		t.Errorf("Degraded is %s", got)
+	}
+}
