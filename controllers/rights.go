@@ -30,7 +30,7 @@ func rightsPolicy(kind requester.Kind, name, namespace string, watched []string)
 	made := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(kind.Name) + "-rights-" + namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": name}},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			ParamKind:     &admissionv1.ParamKind{APIVersion: kind.GroupVersion.String(), Kind: kind.Name},
+			ParamKind:     &admissionv1.ParamKind{APIVersion: kind.String(), Kind: kind.Name},
 			FailurePolicy: ptr.To(admissionv1.Ignore),
 			MatchConstraints: &admissionv1.MatchResources{
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{

@@ -169,7 +169,7 @@ func replacement(f *facts, old []*member) []action.Chain {
 		if len(others) == mostReplaced {
 			break
 		}
-		object.Status.Replaced = append(others, entry)
+		object.Status.Replaced = slices.Concat(others, []v1.ReplacedPod{entry})
 		names = append(names, m.name())
 		deletes = append(deletes, deletion(m, reasonTimeout, timeoutDetail)...)
 	}

@@ -134,7 +134,7 @@ func (s *site) start(t *testing.T, account string, args ...string) {
 	go func() { ended <- mgr.Start(ctx) }()
 	s.stops[account] = sync.OnceFunc(func() {
 		cancel()
-		_ = <-ended // it may have lost its rights, and so not have started
+		<-ended // it may have lost its rights, and so not have started
 	})
 	t.Cleanup(s.stops[account])
 }
