@@ -130,11 +130,14 @@ func (s *site) start(t *testing.T, account string, args ...string) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(controllers.Setup(mgr, options)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = mgr.Start(ctx) // it may have lost its rights, and so not have started
+	}()
 	s.stops[account] = sync.OnceFunc(func() {
 		cancel()
-		<-ended // it may have lost its rights, and so not have started
+		<-ended
 	})
 	t.Cleanup(s.stops[account])
 }
