@@ -1,14 +1,12 @@
 package extendedstatefulset
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 )
 
@@ -34,10 +32,7 @@ func kept(s *causestest.Sample, age time.Duration) *world {
 			pods[2].Status.Conditions[i].LastTransitionTime.Time = since
 		}
 	}
-	known := causes.Known{}
-	for _, at := range []time.Duration{2 * time.Second, 0} { // the events are read in the second pass at the latest
-		w.causes = known.Read(context.Background(), causestest.Events(s.Told), noon.Add(-at), servingPods(w))
-	}
+	w.causes = s.Read(noon, servingPods(w))
 	return w
 }
 

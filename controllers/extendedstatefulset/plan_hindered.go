@@ -2,6 +2,8 @@ package extendedstatefulset
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,32 +29,50 @@ func podsHindered(w *world, _ *plan) notice {
 	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
 		return notice{}
 	}
+	kept := ""
+	if found := causes.Lasting(w.causes.Stopped()); len(found) > 0 {
+		kept = causes.TellOf("pod", w.set.Namespace, found)
+	}
 	number := w.record.CurrentVersion
 	first, some := firstHindered(w, number)
 	if !some {
-		return stillHindered(w, number)
+		if still := stillHindered(w, number); still.Reason != "" || kept == "" {
+			return still
+		}
+		return notice{Reason: v1alpha1.ReasonPodsHindered, Message: kept}
 	}
 	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
 		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)
-	if found := causes.Lasting(w.causes.Stopped()); len(found) > 0 {
-		message += "; " + causes.TellOf("pod", w.set.Namespace, found)
+	if kept != "" {
+		message += "; " + kept
 	}
 	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: message}
 }
 
 // firstHindered returns the first pod of a version that a person has to help.
 func firstHindered(w *world, number int64) (hindrance, bool) {
-	for _, c := range w.children.ofVersion(number) {
-		if c.terminating() {
-			continue
-		}
-		for o := range c.span().ordinals() {
-			if h := hindranceOn(w, c, o); h.pod != "" {
-				return h, true
-			}
+	for c, o := range podsOfVersion(w, number) {
+		if h := hindranceOn(w, c, o); h.pod != "" {
+			return h, true
 		}
 	}
 	return hindrance{}, false
+}
+
+// podsOfVersion returns the StatefulSet and ordinal of each pod that a version has or lacks.
+func podsOfVersion(w *world, number int64) iter.Seq2[*child, int32] {
+	return func(yield func(*child, int32) bool) {
+		for _, c := range w.children.ofVersion(number) {
+			if c.terminating() {
+				continue
+			}
+			for o := range c.span().ordinals() {
+				if !yield(c, o) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // hindranceOn returns what hinders the pod of an ordinal; zero if nothing does, or not for long.
@@ -126,28 +146,10 @@ func stillHindered(w *world, number int64) notice {
 
 // servingPods returns the pods of the version that serves, whose causes are looked for.
 func servingPods(w *world) (all []causes.Named) {
-	for _, c := range w.children.ofVersion(w.set.Status.CurrentVersion) {
-		if c.terminating() {
-			continue
-		}
-		for o := range c.span().ordinals() {
-			all = append(all, causes.Named{Name: fmt.Sprintf("%s-%d", c.set.Name, o), Pod: c.pods[o]})
-		}
+	for c, o := range podsOfVersion(w, w.set.Status.CurrentVersion) {
+		all = append(all, causes.Named{Name: fmt.Sprintf("%s-%d", c.set.Name, o), Pod: c.pods[o]})
 	}
 	return all
-}
-
-// podsKept reports other pods of the version that serves that do not start or do not go, with
-// the command that helps.
-func podsKept(w *world, _ *plan) notice {
-	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
-		return notice{}
-	}
-	found := causes.Lasting(w.causes.Stopped())
-	if len(found) == 0 {
-		return notice{}
-	}
-	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: causes.TellOf("pod", w.set.Namespace, found)}
 }
 
 // hindrancePasses reports whether all that keeps pods of the version that serves from running
@@ -155,26 +157,18 @@ func podsKept(w *world, _ *plan) notice {
 func hindrancePasses(w *world) bool {
 	found := causes.Lasting(w.causes.Stopped())
 	known := len(found) > 0
-	for _, h := range found {
-		if h.NeedsPerson() {
-			return false
-		}
+	if slices.ContainsFunc(found, causes.Hindered.NeedsPerson) {
+		return false
 	}
-	for _, c := range w.children.ofVersion(w.record.CurrentVersion) {
-		if c.terminating() {
+	for c, o := range podsOfVersion(w, w.record.CurrentVersion) {
+		h := hindranceOn(w, c, o)
+		if h.pod == "" {
 			continue
 		}
-		for o := range c.span().ordinals() {
-			h := hindranceOn(w, c, o)
-			if h.pod == "" {
-				continue
-			}
-			why := w.refusals[h.pod]
-			if c.pods[o] != nil || causes.Refused(why).NeedsPerson() {
-				return false
-			}
-			known = true
+		if c.pods[o] != nil || causes.Refused(w.refusals[h.pod]).NeedsPerson() {
+			return false
 		}
+		known = true
 	}
 	return known
 }

@@ -300,7 +300,7 @@ func unserved(w *world, _ *plan) notice {
 // troubles are what can be wrong, the gravest first. Each says its reason and message, or
 // nothing.
 var troubles = []func(*world, *plan) notice{
-	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered, podsKept,
+	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered,
 }
 
 // degraded names the gravest of what is wrong.

@@ -2,11 +2,9 @@ package replicatedstatefulset
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -27,10 +25,6 @@ type failedStarts struct {
 	times       int
 	text        string // of the last one
 }
-
-// mostHanging is how many pods without containers are asked about at one time: the others
-// mostly have the same cause.
-const mostHanging = 3
 
 // readCauses finds out what keeps members from running. Nothing is decided by it, so nothing
 // waits for it.
@@ -60,17 +54,9 @@ func (r *Reconciler) readCauses(ctx context.Context, w *world) {
 
 // follow returns what keeps one member from running.
 func (k *knownCauses) follow(w *world, name string, pod *corev1.Pod, told causes.Cause) causes.Found {
-	if pod != nil {
-		if c := causes.Stuck(pod, w.now, v1alpha1.FinalizerMember); c.Known() {
-			return causes.Found{Cause: c, Lasts: true}
-		}
-	}
-	found := k.trail.Follow(name, pod, told, w.now)
-	if pod == nil || found.Known() {
+	found := k.trail.Find(name, pod, told, w.now, v1alpha1.FinalizerMember)
+	if pod == nil || found.Known() || pod.DeletionTimestamp != nil {
 		return found
-	}
-	if pod.DeletionTimestamp != nil {
-		return causes.Found{Again: pod.DeletionTimestamp.Add(causes.Patience).Sub(w.now)}
 	}
 	if f := k.starts[name]; f.times > 1 {
 		return causes.Found{Cause: causes.Cause{Word: causes.StartFails, Detail: f.text},
@@ -104,19 +90,15 @@ func (k *knownCauses) noteStarts(w *world) {
 // readTold returns the causes in the events of members that are missing, and of those that
 // have had no containers for long.
 func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world, pods map[string]*corev1.Pod) map[string]causes.Cause {
-	absent, hanging := false, []*corev1.Pod(nil)
+	absent, exist := false, []*corev1.Pod(nil)
 	for name := range w.wantedNames() {
-		pod := pods[name]
-		if pod == nil {
+		if pod := pods[name]; pod != nil {
+			exist = append(exist, pod)
+		} else {
 			absent = true
-			continue
 		}
-		hangs, wait := causes.Hangs(pod, w.now)
-		if hangs && len(hanging) < mostHanging {
-			hanging = append(hanging, pod)
-		}
-		w.causes.LookAgain(wait)
 	}
+	hanging := w.causes.Hanging(exist, w.now)
 	turns := &k.events
 	if !absent && len(hanging) == 0 {
 		*turns = causes.Turns[map[string]causes.Cause]{}
@@ -135,29 +117,22 @@ func askEvents(ctx context.Context, live client.Reader, w *world, pods map[strin
 	said := map[string]causes.Cause{}
 	if w.stateful != nil {
 		events, err := causes.ReadEvents(ctx, live, w.set.Namespace, "StatefulSet", w.stateful.UID)
-		logUnread(ctx, err)
+		causes.LogUnread(ctx, err)
 		for name, why := range causes.RefusalsIn(events, func(name string) bool { return pods[name] == nil }) {
 			said[podKey(name, nil)] = causes.Refused(why)
 		}
 	}
-	for _, pod := range hanging {
-		events, err := causes.ReadEvents(ctx, live, w.set.Namespace, "Pod", pod.UID)
-		logUnread(ctx, err)
-		said[podKey(pod.Name, pod)] = causes.InEvents(events)
+	for uid, cause := range causes.ReadPodEvents(ctx, live, hanging) {
+		said[string(uid)] = cause
 	}
 	return said
 }
 
-func logUnread(ctx context.Context, err error) {
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("events that may say why a member does not start cannot be read", "error", err.Error())
-	}
-}
-
-// podKey is a pod by its name and UID; what is told of one is not of another of its name.
+// podKey returns the UID of a pod, since a cause is not one of another pod of its name, and the
+// name of a missing one.
 func podKey(name string, pod *corev1.Pod) string {
 	if pod == nil {
 		return name
 	}
-	return fmt.Sprintf("%s/%s", name, pod.UID)
+	return string(pod.UID)
 }

@@ -36,16 +36,8 @@ func blocks(f *facts, c metav1.Condition) bool {
 // membersKept says which member does not start, why, and what helps; it is empty where none
 // is kept from it for long. What was told stays until it is known that its cause is gone.
 func membersKept(f *facts) notice {
-	found := causes.Lasting(hinderedMembers(f))
 	was := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
-	told := was != nil && was.Status == metav1.ConditionTrue && was.Reason == v1alpha1.ReasonMembersCannotStart
-	switch {
-	case len(found) > 0:
-		return notice{Reason: v1alpha1.ReasonMembersCannotStart, Message: causes.TellOf("member", f.set.Namespace, found)}
-	case told && (f.causes.Unread || len(hinderedMembers(f)) > 0):
-		return notice{Reason: was.Reason, Message: was.Message}
-	}
-	return notice{}
+	return f.causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.set.Namespace, was)
 }
 
 // hinderedMembers are the members that do not start, but for those that a person works on, and

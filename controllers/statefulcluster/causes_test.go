@@ -34,10 +34,7 @@ func kept(s *causestest.Sample, age time.Duration) *world {
 	if s.Deleted { // an update waits until it is gone
 		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: m.name(), UID: m.pod.UID, Revision: "now"}}
 	}
-	known := causes.Known{}
-	for _, at := range []time.Duration{2 * time.Second, 0} { // the events are read in the second pass at the latest
-		w.causes = known.Read(context.Background(), causestest.Events(s.Told), noon.Add(-at), causesOf(w))
-	}
+	w.causes = s.Read(noon, causesOf(w))
 	return w
 }
 

@@ -77,16 +77,8 @@ func membersKept(f *facts) engine.Notice {
 	if !f.served() {
 		return engine.Notice{}
 	}
-	found := causes.Lasting(hinderedMembers(f))
 	was := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
-	told := was != nil && was.Status == metav1.ConditionTrue && was.Reason == v1alpha1.ReasonMembersCannotStart
-	switch {
-	case len(found) > 0:
-		return engine.Notice{Reason: v1alpha1.ReasonMembersCannotStart, Message: causes.TellOf("member", f.set.Namespace, found)}
-	case told && (f.causes.Unread || len(hinderedMembers(f)) > 0):
-		return engine.Notice{Reason: was.Reason, Message: was.Message}
-	}
-	return engine.Notice{}
+	return f.causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.set.Namespace, was)
 }
 
 // waitsForPerson reports whether a member does not start before a person does something.

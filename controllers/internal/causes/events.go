@@ -2,7 +2,6 @@ package causes
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,30 +67,25 @@ func RefusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]
 	for i := range events {
 		e := &events[i]
 		pod, isPod := podOfEvent(e)
-		refused := e.Reason == EventFailedCreate
-		// Times have whole seconds: it may have been created after it was refused.
-		outdated := toldAt(e).Before(at[pod]) || (refused && toldAt(e).Equal(at[pod]))
-		if !isPod || outdated || !absent(pod) {
+		if !isPod || isOutdated(e, at[pod]) || !absent(pod) {
 			continue
 		}
 		at[pod] = toldAt(e)
 		delete(found, pod)
-		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && refused {
-			found[pod] = strings.TrimPrefix(why, fmt.Sprintf("pods %q is forbidden: ", pod))
+		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && e.Reason == EventFailedCreate {
+			found[pod] = RefusalText(why)
 		}
 	}
 	return found
 }
 
 // RefusalIn returns why the last pod of a ReplicaSet or StatefulSet cannot be created, from
-// the events of that; "" if it was, or nothing is said.
+// the events of its owner; "" if it was created, or no event has the cause.
 func RefusalIn(events []corev1.Event) string {
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
-		about := e.Reason == EventFailedCreate || e.Reason == EventCreated
-		// Times have whole seconds: it may have been created after it was refused.
-		if about && (last == nil || toldAt(e).After(toldAt(last)) || (toldAt(e).Equal(toldAt(last)) && e.Reason == EventCreated)) {
+		if isOfPods(e) && (last == nil || !isOutdated(e, toldAt(last))) {
 			last = e
 		}
 	}
@@ -106,21 +100,32 @@ func RefusalIn(events []corev1.Event) string {
 	return RefusalText(last.Message)
 }
 
-// forbidden is how the API server begins to refuse a pod, whose name is another each time.
+// forbidden is the beginning of a refusal by the API server. The name of the pod differs each time.
 var forbidden = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
 
-// RefusalText is what the API server says of a pod, without the name of that.
+// RefusalText returns a refusal by the API server without the name of the pod.
 func RefusalText(text string) string { return forbidden.ReplaceAllString(text, "") }
 
 // podOfEvent is the pod that was created or refused by what an event says, as
 // "Create Pod web-v2-0 in StatefulSet web-v2 failed error: …"; older ones say create.
 func podOfEvent(e *corev1.Event) (pod string, ok bool) {
-	if e.Reason != EventFailedCreate && e.Reason != EventCreated {
+	if !isOfPods(e) {
 		return "", false
 	}
 	rest, ok := strings.CutPrefix(e.Message[min(1, len(e.Message)):], "reate Pod ")
 	pod, _, _ = strings.Cut(rest, " ")
 	return pod, ok
+}
+
+// isOfPods reports whether an event is about the creation of a pod.
+func isOfPods(e *corev1.Event) bool {
+	return e.Reason == EventFailedCreate || e.Reason == EventCreated
+}
+
+// isOutdated reports whether an event is older than one of that time. Times have whole seconds:
+// a pod may have been created after it was refused.
+func isOutdated(e *corev1.Event, last time.Time) bool {
+	return toldAt(e).Before(last) || (e.Reason == EventFailedCreate && toldAt(e).Equal(last))
 }
 
 // toldAt is when an event was told last.

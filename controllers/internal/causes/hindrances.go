@@ -8,9 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
 const (
@@ -21,7 +24,7 @@ const (
 	mostAlso = 3
 )
 
-// Hindered is a pod that does not start or does not go, and why.
+// Hindered is a pod that does not start, or is not deleted, and the cause.
 type Hindered struct {
 	Name string
 	Found
@@ -30,13 +33,13 @@ type Hindered struct {
 // Hindrances are what keeps the pods of an object from running.
 type Hindrances struct {
 	All []Hindered
-	// Unread is true while the events that would say why were not read yet.
+	// Unread is true while the events that may have the cause were not read yet.
 	Unread bool
-	// Again is when to look again; zero: it need not be.
+	// Again is after which time to look again; 0 if that is not needed.
 	Again time.Duration
 }
 
-// Add adds what was found of a pod.
+// Add adds the cause that was found for a pod.
 func (h *Hindrances) Add(name string, found Found) {
 	if found.Known() {
 		h.All = append(h.All, Hindered{name, found})
@@ -51,12 +54,12 @@ func (h *Hindrances) LookAgain(after time.Duration) {
 	}
 }
 
-// Stopped returns those that do not run, or do not go.
+// Stopped returns the pods that do not run, or are not deleted.
 func (h *Hindrances) Stopped() []Hindered {
 	return slices.DeleteFunc(slices.Clone(h.All), func(one Hindered) bool { return one.RunsUnready() })
 }
 
-// Lasting returns those of them that have lasted, first those that need a person.
+// Lasting returns the pods that are hindered for long, first those that need a person.
 func Lasting(all []Hindered) []Hindered {
 	found := slices.DeleteFunc(slices.Clone(all), func(h Hindered) bool { return !h.Lasts })
 	slices.SortStableFunc(found, func(a, b Hindered) int { return a.rank() - b.rank() })
@@ -89,6 +92,21 @@ func TellOf(what, namespace string, found []Hindered) string {
 	return text
 }
 
+// Notice returns a notice with that reason about the pods that are hindered, once one of them has
+// been for long. The one that a condition has already stays until it is known that its cause is
+// gone. It is empty otherwise.
+func (h *Hindrances) Notice(hindered []Hindered, reason, what, namespace string, said *metav1.Condition) engine.Notice {
+	found := Lasting(hindered)
+	stands := said != nil && said.Status == metav1.ConditionTrue && said.Reason == reason
+	switch {
+	case len(found) > 0:
+		return engine.Notice{Reason: reason, Message: TellOf(what, namespace, found)}
+	case stands && (h.Unread || len(hindered) > 0):
+		return engine.Notice{Reason: said.Reason, Message: said.Message}
+	}
+	return engine.Notice{}
+}
+
 // Known is what a process remembers of what keeps the pods of one object from running.
 type Known struct {
 	trail  Trail
@@ -96,15 +114,15 @@ type Known struct {
 }
 
 // Named is a pod, or the name of one that comes. In is the name of the pod whose place it
-// takes; "" if it takes none. Refused is why one that comes is not created.
+// takes; "" if it takes none. Refused is the cause if one that comes is not created.
 type Named struct {
 	Name, In string
 	Pod      *corev1.Pod
 	Refused  Cause
 }
 
-// Read finds out what keeps pods from running. ours are the finalizers that the operator takes
-// off itself. Events that cannot be read are logged, since nothing is decided by them.
+// Read returns what keeps pods from running. ours are the finalizers that the operator removes
+// itself. Events that cannot be read are logged, since nothing is decided by them.
 func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pods []Named, ours ...string) Hindrances {
 	var h Hindrances
 	if k.trail == nil {
@@ -127,51 +145,59 @@ func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pod
 
 func (k *Known) follow(n Named, told map[types.UID]Cause, now time.Time, ours []string) Found {
 	if n.Pod == nil {
-		return k.trail.Follow(n.Name, nil, n.Refused, now)
+		return k.trail.Find(n.Name, nil, n.Refused, now)
 	}
-	if c := Stuck(n.Pod, now, ours...); c.Known() {
-		return Found{Cause: c, Lasts: true}
-	}
-	found := k.trail.Follow(n.Name, n.Pod, told[n.Pod.UID], now)
-	if !found.Known() && n.Pod.DeletionTimestamp != nil {
-		found.Again = max(0, n.Pod.DeletionTimestamp.Add(Patience).Sub(now))
-	}
-	return found
+	return k.trail.Find(n.Name, n.Pod, told[n.Pod.UID], now, ours...)
 }
 
 // readEvents returns the causes in the events of pods that have had no containers for long.
 func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Time, pods []Named, h *Hindrances) map[types.UID]Cause {
-	var hanging []*corev1.Pod
+	var exist []*corev1.Pod
 	for _, n := range pods {
-		if n.Pod == nil {
-			continue
+		if n.Pod != nil {
+			exist = append(exist, n.Pod)
 		}
-		hangs, wait := Hangs(n.Pod, now)
-		if hangs && len(hanging) < mostHanging {
-			hanging = append(hanging, n.Pod)
-		}
-		h.LookAgain(wait)
 	}
+	hanging := h.Hanging(exist, now)
 	if len(hanging) == 0 {
 		k.events = Turns[map[types.UID]Cause]{}
 		return nil
 	}
 	if k.events.Begin(now); !now.Before(k.events.Due) {
-		k.events.Learn(askPods(ctx, live, hanging), now)
+		k.events.Learn(ReadPodEvents(ctx, live, hanging), now)
 	}
 	h.Unread = k.events.Said == nil
 	h.LookAgain(k.events.Due.Sub(now))
 	return k.events.Said
 }
 
-func askPods(ctx context.Context, live client.Reader, pods []*corev1.Pod) map[types.UID]Cause {
-	said := map[types.UID]Cause{}
+// Hanging returns the first pods that have had no containers for so long that their events are
+// worth reading, and sets when to look again at the others.
+func (h *Hindrances) Hanging(pods []*corev1.Pod, now time.Time) (hanging []*corev1.Pod) {
+	for _, pod := range pods {
+		hangs, wait := Hangs(pod, now)
+		if hangs && len(hanging) < mostHanging {
+			hanging = append(hanging, pod)
+		}
+		h.LookAgain(wait)
+	}
+	return hanging
+}
+
+// ReadPodEvents returns the causes in the events of pods. Errors are logged.
+func ReadPodEvents(ctx context.Context, live client.Reader, pods []*corev1.Pod) map[types.UID]Cause {
+	found := map[types.UID]Cause{}
 	for _, pod := range pods {
 		events, err := ReadEvents(ctx, live, pod.Namespace, "Pod", pod.UID)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("events that may say why a pod does not start cannot be read", "error", err.Error())
-		}
-		said[pod.UID] = InEvents(events)
+		LogUnread(ctx, err)
+		found[pod.UID] = InEvents(events)
 	}
-	return said
+	return found
+}
+
+// LogUnread logs that events were not read. Nothing is decided by them, so nothing waits for them.
+func LogUnread(ctx context.Context, err error) {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("reading the events that may have the cause of a pod that does not start", "error", err.Error())
+	}
 }

@@ -63,6 +63,21 @@ func (t Trail) Follow(name string, pod *corev1.Pod, told Cause, now time.Time) F
 	return next.judge(pod, now, 0)
 }
 
+// Find returns what keeps the pod of a name from being Ready, as Follow does, or from being gone.
+// ours are finalizers that the operator takes off itself.
+func (t Trail) Find(name string, pod *corev1.Pod, told Cause, now time.Time, ours ...string) Found {
+	if pod != nil {
+		if c := Stuck(pod, now, ours...); c.Known() {
+			return Found{Cause: c, Lasts: true}
+		}
+	}
+	found := t.Follow(name, pod, told, now)
+	if pod != nil && pod.DeletionTimestamp != nil && !found.Known() {
+		found.Again = max(0, pod.DeletionTimestamp.Add(Patience).Sub(now))
+	}
+	return found
+}
+
 // Forget drops the pods that are not among these.
 func (t Trail) Forget(keep func(name string) bool) {
 	for name := range t {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,12 +32,24 @@ func (s *Sample) Row(t *testing.T) *causes.Row {
 }
 
 // RunsUnready reports whether the containers of the sample run, and only Ready is missing: that
-// may pass within a moment, and a kind need not tell of it in condition Degraded.
-func (s *Sample) RunsUnready(t *testing.T) bool { return s.Row(t).Seen == "condition Ready of the pod" }
+// may pass within a moment, and a kind need not report it in condition Degraded.
+func (s *Sample) RunsUnready(t *testing.T) bool {
+	return causes.Cause{Word: s.Row(t).Word}.RunsUnready()
+}
 
-// Check checks what an object says while a sample lasts: the cause in a condition of that type,
-// which is True, with a command; that it is not Ready; Stalled where a person is needed, and
-// only there; and what kstatus makes of it.
+// Read returns what is found of pods at noon, when the events of the sample have been read: in
+// the second pass at the latest.
+func (s *Sample) Read(noon time.Time, pods []causes.Named) (h causes.Hindrances) {
+	known := causes.Known{}
+	for _, before := range []time.Duration{2 * time.Second, 0} {
+		h = known.Read(context.Background(), Events(s.Told), noon.Add(-before), pods)
+	}
+	return h
+}
+
+// Check checks the conditions of an object while a sample lasts. The one of the type is True and
+// has the cause and a command. Ready is False, and Stalled is True if and only if a person is
+// needed. The status that kstatus computes is Failed then, and InProgress otherwise.
 func (s *Sample) Check(t *testing.T, in string, object client.Object, all []metav1.Condition) {
 	t.Helper()
 	find := func(kind string) metav1.Condition {
@@ -47,12 +60,12 @@ func (s *Sample) Check(t *testing.T, in string, object client.Object, all []meta
 		return metav1.Condition{}
 	}
 	if !s.RunsUnready(t) {
-		says := find(in)
-		if says.Status != metav1.ConditionTrue {
-			t.Errorf("%s: %s is %s %s: %s", s.Situation, in, says.Status, says.Reason, says.Message)
+		kept := find(in)
+		if kept.Status != metav1.ConditionTrue {
+			t.Errorf("%s: %s is %s %s: %s", s.Situation, in, kept.Status, kept.Reason, kept.Message)
 		}
-		if !strings.Contains(says.Message, s.Shows) || !strings.Contains(says.Message, "kubectl ") {
-			t.Errorf("%s: %s says %q, want %q and a command", s.Situation, in, says.Message, s.Shows)
+		if !strings.Contains(kept.Message, s.Shows) || !strings.Contains(kept.Message, "kubectl ") {
+			t.Errorf("%s: %s is %q, want %q and a command", s.Situation, in, kept.Message, s.Shows)
 		}
 	}
 	verdict, person := status.InProgressStatus, s.Row(t).Effect == kstatus.NeedsPerson
@@ -67,11 +80,11 @@ func (s *Sample) Check(t *testing.T, in string, object client.Object, all []meta
 		t.Errorf("%s: Ready is %s", s.Situation, ready.Status)
 	}
 	if got := verdictOf(t, object); got != verdict {
-		t.Errorf("%s: kstatus says %s, want %s", s.Situation, got, verdict)
+		t.Errorf("%s: kstatus computes %s, want %s", s.Situation, got, verdict)
 	}
 }
 
-// verdictOf returns what kstatus makes of an object.
+// verdictOf returns the status that kstatus computes of an object.
 func verdictOf(t *testing.T, object client.Object) status.Status {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -88,7 +101,7 @@ func verdictOf(t *testing.T, object client.Object) status.Status {
 	return result.Status
 }
 
-// Events is a client whose only events are these.
+// Events returns a client that lists these events.
 func Events(all ...corev1.Event) client.Reader {
 	return interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 		list.(*corev1.EventList).Items = all
