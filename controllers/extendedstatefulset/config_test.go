@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +20,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // givenKey is a key that is never lost.
@@ -232,7 +232,7 @@ var _ = Describe("configuration", func() {
 	})
 
 	It("E17 deletion never takes a user's object, whatever its way", func(ctx SpecContext) {
-		startGarbageCollector(ctx)
+		startGarbageCollector()
 		startConfigOperator()
 		for round := range 5 {
 			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
@@ -284,21 +284,14 @@ func mayDeleteConfig(ctx context.Context, namespace string) {
 }
 
 // startGarbageCollector runs that of Kubernetes.
-func startGarbageCollector(ctx context.Context) {
+func startGarbageCollector() {
 	GinkgoHelper()
-	program := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager")
-	if _, err := os.Stat(program); err != nil {
+	if _, err := os.Stat(apiserver.ControllerManager()); err != nil {
 		Skip("no kube-controller-manager beside the API server")
 	}
-	folder := GinkgoT().TempDir()
-	kubeconfig := filepath.Join(folder, "kubeconfig")
+	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(kubeconfig, server.KubeConfig, 0o600)).To(Succeed())
-	command := exec.CommandContext(context.WithoutCancel(ctx), program, "--kubeconfig", kubeconfig, "--leader-elect=false",
-		"--controllers=garbage-collector-controller", "--secure-port=0", "--cert-dir", folder)
-	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
-	Expect(command.Start()).To(Succeed())
-	DeferCleanup(func() {
-		Expect(command.Process.Kill()).To(Succeed())
-		_ = command.Wait() // it was killed
-	})
+	stop, err := apiserver.StartControllers(kubeconfig, GinkgoWriter, "garbage-collector-controller")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(stop)
 }

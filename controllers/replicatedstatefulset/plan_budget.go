@@ -117,7 +117,7 @@ func letsNoneGo(budget *policyv1.PodDisruptionBudget) bool {
 
 // verifyClosed returns an error if the API server did not take a closed budget as it was sent.
 // Then the label of the primary must stay: a budget that is open would let it be evicted.
-func verifyClosed(answer action.Answer) error {
+func verifyClosed(answer metav1.Object) error {
 	budget, isBudget := answer.(*policyv1.PodDisruptionBudget)
 	if isBudget && letsNoneGo(budget) {
 		return nil

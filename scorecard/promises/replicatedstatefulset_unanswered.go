@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -48,15 +49,9 @@ func unansweredSecondary(ctx context.Context, c *Cluster) {
 // blockKubelet keeps the API server from the kubelet of a node until the function that it
 // returns is called.
 func (c *Cluster) blockKubelet(name string) (unblock func()) {
-	blocked := true
-	unblock = func() {
-		if blocked {
-			blocked = false
-			c.check(c.Nodes.UnblockKubelet(name))
-		}
-	}
-	c.Cleanup(unblock)
 	c.check(c.Nodes.BlockKubelet(name))
+	unblock = sync.OnceFunc(func() { c.check(c.Nodes.UnblockKubelet(name)) })
+	c.Cleanup(unblock)
 	return unblock
 }
 

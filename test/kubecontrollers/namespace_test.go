@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
@@ -93,14 +94,11 @@ func (s *site) startKubernetes(t *testing.T) {
 	t.Helper()
 	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	s.Expect(os.WriteFile(s.kubeconfig, s.server.KubeConfig, 0o600)).To(Succeed())
-	manager := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"), "--kubeconfig="+s.kubeconfig,
-		"--leader-elect=false", "--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=1000",
-		"--controllers=namespace-controller,garbage-collector-controller,persistentvolumeclaim-protection-controller,clusterrole-aggregation-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller")
-	s.Expect(manager.Start()).To(Succeed())
-	t.Cleanup(func() {
-		_ = manager.Process.Kill()
-		_ = manager.Wait()
-	})
+	stop, err := apiserver.StartControllers(s.kubeconfig, io.Discard, "namespace-controller", "garbage-collector-controller",
+		"persistentvolumeclaim-protection-controller", "clusterrole-aggregation-controller", "disruption-controller",
+		"deployment-controller", "replicaset-controller", "statefulset-controller")
+	s.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(stop)
 }
 
 // install applies the namespaces, accounts and rights of config/namespaced.

@@ -59,9 +59,6 @@ var labels = map[Verb]string{PatchStatus: "patch_status", SetCondition: "set_con
 // Label is the verb as the label of a metric.
 func (v Verb) Label() string { return cmp.Or(labels[v], string(v)) }
 
-// Answer is an object as the API server returned it.
-type Answer = client.Object
-
 // Action is one write.
 type Action struct {
 	Verb Verb
@@ -87,7 +84,7 @@ type Action struct {
 	// Verify returns what is wrong with the answer of the API server; the chain ends if
 	// there is something. An admission webhook or policy may change what is written, and
 	// what comes next in the chain may rely on it. Optional.
-	Verify func(answer Answer) error
+	Verify func(answer metav1.Object) error
 	// Reason is one CamelCase word for the event and the metric.
 	Reason string
 	// Detail completes the line for people. Optional.

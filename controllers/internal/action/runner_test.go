@@ -241,7 +241,7 @@ func TestAnAnswerIsVerified(t *testing.T) {
 		obj.SetLabels(map[string]string{"wanted": "no"}) // as a policy changes it
 		return err
 	}}, x)
-	verified := Action{Verb: Patch, Object: to, From: x, Reason: "Kept", Verify: func(answer client.Object) error {
+	verified := Action{Verb: Patch, Object: to, From: x, Reason: "Kept", Verify: func(answer metav1.Object) error {
 		if answer.GetLabels()["wanted"] != "yes" {
 			return errors.New("it is not wanted")
 		}
