@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // drain is about primaries that are to leave their Node. kubectl drain cordons it first, and
@@ -221,7 +222,7 @@ func (r relief) whyNoSuccessor(m *member) string {
 	case m.degraded():
 		return "it runs degraded"
 	// Mutant: a primary that serves clients hands its role over to a member that serves none.
-	case r.old.unserved() == "" && r.followsUnready(m) && !mutant.Is("rss-unready-takes-over"):
+	case r.old.unserved() == "" && m.shown == secondary && !podstate.Ready(m.pod) && !mutant.Is("rss-unready-takes-over"):
 		return "its pod is not Ready"
 	}
 	return ""

@@ -95,6 +95,10 @@ func TestDecideDrain(t *testing.T) {
 		{"RS-81 a secondary whose eviction was asked for stays what it is", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), ready(1).wasToGo(0)), nil},
 		{"RS-80 of equals the one is promoted that is not to be evicted", worldOf(setOf(3, 1), ready(0).wasToGo(0), ready(1), ready(2)), []string{"1: Promote, alone"}},
 		{"RS-64 of equals the one is promoted whose Node is not cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), ready(1), ready(2)), []string{"1: Promote, alone"}},
+		{"W11 of equals the one is promoted whose pod is Ready, also on a cordoned Node", worldOf(setOf(3, 1), ready(0).unready(time.Second), ready(1).unready(time.Second), ready(2).cordoned()), []string{"2: Promote, alone"}},
+		{"W11 but never one with an older copy", worldOf(setOf(3, 1), ready(0).unready(time.Second), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
+		{"W11 it hands over to a member whose pod is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2)), []string{"0: Demote, with 0"}},
+		{"W11 it stays if no other is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2).unready(time.Second)), nil},
 		{"RS-64 but never one with an older copy", worldOf(setOf(3, 1), ready(0).cordoned(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
 		{"RS-64 so too where another primary is wanted", worldOf(setOf(4, 2), pod(0).primary(), ready(1).cordoned(), ready(2), ready(3)), []string{"2: Promote, with 0"}},
 	})
@@ -116,6 +120,7 @@ func TestDraining(t *testing.T) {
 		{"it is under way", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "demote of it has not ended"},
 		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon a Node of theirs, repair one of them, or add one. To evict it all the same, and lose what no other has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
 		{"W11 the others are not Ready", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready); uncordon a Node of theirs, repair one of them, or add one"},
+		{"W11 another has not been Ready for a moment", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(time.Second)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready)"},
 		{"W11 nor is the primary", worldOf(setOf(2, 1), leaving().unready(2*time.Minute), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonHandingOver, ""},
 		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing now: rss-db-1 (pending)"},
 		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},

@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // relieve takes its role from a primary when another member is there to take it, whose copy
@@ -160,13 +161,14 @@ func (r relief) handover() handover {
 	return h
 }
 
-// isBetterPlaced compares members whose copies are equally new: one that is not in
-// spec.maintenance is better than one that is, then one that was made from the present
-// template than one that was not, and then one that is not to leave its Node. It is 1 if the
-// first is better, and -1 if the second is.
+// isBetterPlaced compares members whose copies are equally new. A member that is not in
+// spec.maintenance is better than one that is; then one whose pod is Ready, one that was created
+// from the present template, and one that is not to leave its Node. It returns 1 if the first is
+// better, and -1 if the second is.
 func isBetterPlaced(m, than *member) int {
 	return cmp.Or(
 		truth(than.listed)-truth(m.listed),
+		truth(podstate.Ready(m.pod))-truth(podstate.Ready(than.pod)),
 		truth(m.upToDate)-truth(than.upToDate),
 		truth(than.toLeave)-truth(m.toLeave),
 	)

@@ -94,7 +94,7 @@ func unreadySecondaries(ctx context.Context, c *Cluster) {
 	for _, name := range secondaries {
 		c.exec(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, "dummy", "/bin/sh", "-c", "touch "+broken)
 	}
-	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonMembersNotReady)
+	r.reports(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, and their pods are not Ready")
 	c.Expect(meta.IsStatusConditionFalse(r.set.Status.Conditions, "Ready")).To(BeTrue(), "%s", tellSet(r.set))
 	err := c.evict(ctx, primary)
 	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary gave %v", err)
@@ -110,6 +110,6 @@ func unreadySecondaries(ctx context.Context, c *Cluster) {
 		})
 	}
 	r.whole(ctx)
-	r.isWell(ctx)
+	r.reportsNothing(ctx, r.set)
 	r.untouched(ctx, before, primary.Name)
 }
