@@ -230,9 +230,14 @@ func (w *world) unlike() (fields []string) {
 			continue
 		}
 		keepLazy(&want.Spec.Template, &c.set.Spec.Template)
-		fields = append(fields, undone.Unlike("statefulset "+c.set.Name, c.set.Spec.Template, want.Spec.Template)...)
+		fields = append(fields, undone.Unlike("statefulset "+c.set.Name, templateOnly(c.set), templateOnly(want))...)
 	}
 	return fields
+}
+
+// templateOnly returns a StatefulSet with the pod template of another one, and nothing else.
+func templateOnly(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: set.Spec.Template}}
 }
 
 // editedGeneration is written on a StatefulSet that another client edited while its

@@ -168,7 +168,7 @@ func (p *plan) waitingToo(text string) string {
 func undoneWrite(w *world, _ *plan) notice {
 	message := w.undone.Message()
 	if message == "" {
-		message = undone.Explain(w.unlike())
+		message = undone.Explain(w.unlike(), "it is not written again before the next version, since that could restart pods")
 	}
 	if message == "" {
 		return notice{}

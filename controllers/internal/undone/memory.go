@@ -173,7 +173,7 @@ func (h Held) Message() string {
 	for _, e := range undone {
 		fields = append(fields, fmt.Sprintf("%s %s: %s", e.kind, e.name, e.field))
 	}
-	return Explain(fields)
+	return Explain(fields, retried)
 }
 
 // Touches reports whether fields of a child of that kind are changed back.
@@ -194,8 +194,12 @@ func (h Held) told() (undone []entry) {
 // maxFields is how many fields a message names.
 const maxFields = 3
 
-// Explain returns the message about fields that an admission webhook or policy changes back.
-func Explain(fields []string) string {
+// retried is what becomes of a write that was undone.
+const retried = "the write is tried again within 10 minutes"
+
+// Explain returns the message about fields that an admission webhook or policy changes back, and
+// what becomes of the write.
+func Explain(fields []string, next string) string {
 	if len(fields) == 0 {
 		return ""
 	}
@@ -204,7 +208,7 @@ func Explain(fields []string) string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return "an admission webhook or policy of the cluster changes what the operator writes: " + text +
-		"; exempt the object from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them), or change the spec to agree with it; the write is tried again within 10 minutes"
+		"; exempt the object from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them), or change the spec to agree with it; " + next
 }
 
 // Unlike describes the fields of a child that are not as they were written, but for images.
@@ -223,5 +227,5 @@ func About(o action.Outcome) string {
 	for _, f := range Of(o.From, o.Object, o.Answer) {
 		fields = append(fields, fmt.Sprintf("%s %s: %s", o.Kind(), o.Object.GetName(), f))
 	}
-	return Explain(fields)
+	return Explain(fields, retried)
 }

@@ -196,7 +196,7 @@ func TestAMessageNamesTheField(t *testing.T) {
 	for i := range 5 {
 		fields = append(fields, fmt.Sprintf("field %d", i))
 	}
-	if got := Explain(fields); !strings.Contains(got, "field 2; and 2 more;") {
+	if got := Explain(fields, retried); !strings.Contains(got, "field 2; and 2 more;") {
 		t.Errorf("W3 the message is %q", got)
 	}
 }
