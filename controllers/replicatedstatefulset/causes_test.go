@@ -24,8 +24,6 @@ func kept(s *causestest.Sample, age time.Duration, things ...thing) *world {
 	var member *corev1.Pod
 	told := causes.Cause{}
 	switch {
-	case s.Job != nil:
-		return nil
 	case s.Refused != "":
 		told = causes.Refused(s.Refused)
 		known.trail.Follow(name, nil, told, ago(age))
@@ -59,9 +57,6 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
 		w := kept(s, 70*time.Second)
-		if w == nil {
-			continue
-		}
 		if len(w.causes.All) != 1 || w.causes.All[0].Situation() != s.Situation {
 			t.Errorf("W7 %s: found is %v", s.Situation, w.causes.All)
 			continue
@@ -82,7 +77,7 @@ func TestW7NothingIsSaidOfWhatJustBegan(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
 		w := kept(s, 5*time.Second)
-		if w == nil || s.Deleted || strings.Contains(s.Shows, "ended with code") || strings.Contains(s.Shows, "code 1") {
+		if s.Deleted || strings.Contains(s.Shows, "ended with code") || strings.Contains(s.Shows, "code 1") {
 			continue // crashed four times already
 		}
 		p := decide(w)

@@ -17,7 +17,7 @@ import (
 func kept(s *causestest.Sample, age time.Duration) *world {
 	things := []thing{a(), b()}
 	switch {
-	case s.Job != nil, s.Fails:
+	case s.Fails:
 		return nil
 	case s.Refused != "":
 		return seen(set("db"), append(things, refused(reasonMissing, `create pod db-f1: `+s.Refused, time.Minute))...)

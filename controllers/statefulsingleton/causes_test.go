@@ -84,7 +84,7 @@ func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world,
 	set, d := lackingSet("an older reason", 1)
 	since := noon.Add(-age)
 	switch {
-	case s.Job != nil, s.Fails:
+	case s.Fails:
 		return nil, nil
 	case s.Refused != "":
 		w := worldOf(singleton("db"))

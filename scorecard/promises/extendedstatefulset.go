@@ -9,6 +9,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E4 the active Service is switched in one write", activeService),
 	beside("E5 E6 E7 E8 a failing version stays until a lower one can go", failingVersions),
 	beside("V6 what keeps pods from being made or Ready is said, also when they are gone", saysWhy),
+	beside("W17 what keeps pods of a first version from running is reported with the command that helps", extendedReports),
 	beside("E20 retryCount allows so many more attempts", retries),
 	beside("E22 an upgrade waits until the old version is Ready", waitsUntilReady),
 	beside("E4 an edit in an upgrade supersedes it", supersedes),

@@ -85,6 +85,23 @@ func saysWhy(ctx context.Context, c *Cluster) {
 	c.Expect(len(left)).To(Equal(len(bad)), "of %d causes %d are told apart: %q", len(bad), len(left), said)
 }
 
+// extendedReports has the pod of the first version of each set kept from running.
+func extendedReports(ctx context.Context, c *Cluster) {
+	c.reportsAll(ctx, c.situations(), func(own *Cluster, s situation) kept {
+		x := own.extended("w17-"+s.name, 1)
+		pod := &x.set.Spec.Template.Spec.Template.Spec
+		good := *pod
+		*pod = edited(good, s.edit)
+		own.put(ctx, x.set)
+		return kept{x.set, func(ctx context.Context) {
+			x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) {
+				s.Template.Spec.Template.Spec, s.UpdateStrategy.UpdateNotReady = good, true
+			})
+			x.serves(ctx, 2)
+		}}
+	})
+}
+
 // saysWhy is what is said of a bad revision, without the names that are in it.
 func (x *extended) saysWhy(ctx context.Context, bad cause) string {
 	x.create(ctx)

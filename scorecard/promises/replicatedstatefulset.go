@@ -21,7 +21,7 @@ import (
 // instant, by the ledgers' own words.
 var ReplicatedStatefulSet = []Promise{
 	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it ends the operator for a while
-	beside("W7 what keeps a member from running is told within two minutes, with the command that helps", tellsCauses),
+	beside("W7 what keeps a member from running is reported with the command that helps", replicatedReports),
 	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
 	core(ledgers("RS-36 after lights out the newest copy is the first", lightsOut)),

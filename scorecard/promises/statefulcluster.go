@@ -35,6 +35,7 @@ var StatefulCluster = []Promise{
 	core(Promise{Name: "W1 SC-53 a drain of the operator's leader and of a member keeps the member", Site: OperatorSite, Run: drainsLeader}),
 	{Name: "W2 SC-52 SC-55 lights out: all nodes of a set off and on", Site: NodeSite, Faults: true, Run: allMembersDark},
 	{Name: "W2 SC-54 a Node object that is deleted and created again takes no member", Site: NodeSite, Faults: true, Run: nodeObjectReturns},
+	beside("W7 what keeps a member of a StatefulCluster from running is reported with the command that helps", clusterReports),
 	beside("W2 SC-53 a member that its kubelet evicts comes back with Keep", evictedByKubelet),
 	{Name: "SC-38 half of the nodes lost at once does not empty the set", Site: NodeSite, Faults: true, Run: halfLost},
 }

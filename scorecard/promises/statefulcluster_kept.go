@@ -203,8 +203,9 @@ func evictedByKubelet(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	evicted := false
 	watched := pods.hold(func(all map[types.UID]*corev1.Pod) error {
+		// The kubelet removes reason Evicted if the program ends with code 0. Nobody else ends the pod.
 		p := all[victim.UID]
-		evicted = evicted || (p != nil && p.Status.Reason == "Evicted")
+		evicted = evicted || (p != nil && p.DeletionTimestamp == nil && (p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded))
 		return nil
 	})
 	c.exec(ctx, client.ObjectKeyFromObject(victim), "diary", "/bin/sh", "-c", "head -c 4000000 /dev/zero > /scratch/full")

@@ -68,6 +68,23 @@ func refusedPod(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
+// clusterReports has the member of each set kept from running.
+func clusterReports(ctx context.Context, c *Cluster) {
+	c.reportsAll(ctx, c.situations(), func(own *Cluster, s situation) kept {
+		set := own.newSet(1, func(set *v1alpha1.StatefulCluster) {
+			set.Name = "w7-" + s.name
+			set.Spec.Selector.MatchLabels["app"] = set.Name // the template's labels too
+		})
+		good := set.Spec.Template.Spec
+		set.Spec.Template.Spec = edited(good, s.edit)
+		own.put(ctx, set)
+		return kept{set, func(ctx context.Context) {
+			own.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec = good })
+			own.settle(ctx, set)
+		}}
+	})
+}
+
 // samePods says which pod is not there any more, or is another one.
 func samePods(before, now map[string]corev1.Pod) error {
 	for name, old := range before {

@@ -39,3 +39,25 @@ func noShell(ctx context.Context, c *Cluster) {
 	a.says(ctx, "that its script needs a shell", isTrue(v1.ConditionDegraded, v1.ReasonScriptFailing))
 	a.none(ctx)
 }
+
+// singletonReports has the pod of each application kept from running.
+func singletonReports(ctx context.Context, c *Cluster) {
+	all := c.situations()
+	applications := map[string]*application{}
+	for _, s := range all {
+		applications[s.name] = c.application("w7-" + s.name)
+	}
+	c.reportsAll(ctx, all, func(own *Cluster, s situation) kept {
+		a := applications[s.name]
+		a.Cluster = own
+		a.hold(ctx)
+		d := a.set().Deployment(1, surge())
+		good := d.Spec.Template.Spec
+		d.Spec.Template.Spec = edited(good, s.edit)
+		own.put(ctx, d)
+		return kept{a.singleton(ctx), func(ctx context.Context) {
+			change(ctx, own, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec = good })
+			a.one(ctx)
+		}}
+	})
+}

@@ -1,5 +1,6 @@
-// Package causes says why a pod or a Job is not there, does not run, or does not go: in the
-// same words, with the same command that helps, for all kinds.
+// Package causes says why a pod is not there, does not run, or does not go: in the same words,
+// with the same command that helps, for all kinds. The table has the Jobs of an upgrade too, which
+// ExtendedStatefulSet reports.
 package causes
 
 import (
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
@@ -88,20 +88,6 @@ func Refused(text string) Cause {
 
 // RunsUnready reports whether the containers of the pod run, and it is not Ready.
 func (c Cause) RunsUnready() bool { return c.Word == running }
-
-// OfJob returns why a Job is not done.
-func OfJob(job *batchv1.Job) Cause {
-	for _, c := range job.Status.Conditions {
-		switch {
-		case c.Status != corev1.ConditionTrue:
-		case c.Type == batchv1.JobFailed:
-			return Cause{Word: jobFailed, Detail: c.Reason}
-		case c.Type == batchv1.JobSuspended:
-			return Cause{Word: jobSuspended}
-		}
-	}
-	return Cause{}
-}
 
 // hindrances are the reasons why a container waits that a person must act on,
 // those that last before the one that comes and goes.

@@ -69,7 +69,7 @@ const (
 	seenInPhase     = "the pod is Failed, with this reason"
 	seenInReady     = "condition Ready of the pod"
 	seenInMetadata  = "metadata.deletionTimestamp of the pod"
-	seenInJob       = "conditions of the Job"
+	seenInJob       = "conditions of the Job, reported by ExtendedStatefulSet alone"
 	seenInFailures  = "status.failures of a ReplicatedStatefulSet"
 )
 
@@ -149,7 +149,8 @@ var Rows = []Row{
 	{"a finalizer of others keeps the pod", Terminating, []string{"finalizer"}, seenInMetadata, notDeleted, needsPerson, "see who set the finalizer", "kubectl -n {n} get pod {p} -o jsonpath='{.metadata.finalizers}'"},
 	{"the kubelet does not say that the pod has ended, as of a Node that does not answer", Terminating, nil, seenInMetadata, notDeleted, needsPerson, "see whether its Node is Ready", "kubectl get nodes"},
 
-	{"a Job is suspended", jobSuspended, nil, seenInJob, notDone, passes, "see who suspends it, such as a queue", "kubectl -n {n} describe job {p}"},
+	{"a queue suspends a Job", jobSuspended, nil, seenInJob, notDone, passes, "see why it is not admitted", "kubectl -n {n} get workloads"},
+	{"another client, a webhook or a policy suspends a Job", jobSuspended, nil, seenInJob, notDone, needsPerson, "resume it", `kubectl -n {n} patch job {p} --type=merge -p '{"spec":{"suspend":false}}'`},
 	{"a Job failed", jobFailed, nil, seenInJob, notDone, needsPerson, "see what its pods printed", "kubectl -n {n} logs job/{p}"},
 }
 

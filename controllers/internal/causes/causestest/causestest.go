@@ -5,12 +5,11 @@ package causestest
 import (
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sample is a situation. Of Refused, Told, Job and Pod one is set.
+// Sample is a situation. Of Refused, Told and Pod one is set.
 type Sample struct {
 	// Situation is that of the row of the table.
 	Situation string
@@ -18,7 +17,6 @@ type Sample struct {
 	Refused string
 	// Told is an event about the pod.
 	Told corev1.Event
-	Job  *batchv1.Job
 	// Fails is true of a member whose start fails.
 	Fails bool
 	// Pod gives a pod its status, as of that time. It has been so since then, and has been
@@ -35,7 +33,7 @@ const (
 	Image     = "registry/x:1"
 )
 
-// All are the samples, one of each row of the table at least.
+// All are the samples, one of each row of the table at least but for those of Jobs.
 var All = []Sample{
 	refused("a claim of the pod is being deleted", "failed to create PVC data-db-0: pvc data-db-0 is being deleted", "data-db-0"),
 	refused("the namespace is being deleted", `unable to create new content in namespace shop because it is being terminated`, "being terminated"),
@@ -109,9 +107,6 @@ var All = []Sample{
 		pod.Spec.NodeName, pod.Finalizers = "", append(pod.Finalizers, "example.com/hold")
 	}},
 	{Situation: "the kubelet does not say that the pod has ended, as of a Node that does not answer", Deleted: true, Shows: "has not said that its containers have ended", Pod: deleted},
-
-	{Situation: "a Job is suspended", Shows: "JobSuspended", Job: job(batchv1.JobSuspended, "JobSuspended")},
-	{Situation: "a Job failed", Shows: "BackoffLimitExceeded", Job: job(batchv1.JobFailed, "BackoffLimitExceeded")},
 }
 
 func refused(situation, text, shows string) Sample {
@@ -190,8 +185,4 @@ func deleted(pod *corev1.Pod, since time.Time) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &grace
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
-}
-
-func job(kind batchv1.JobConditionType, reason string) *batchv1.Job {
-	return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason}}}}
 }

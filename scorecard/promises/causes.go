@@ -1,0 +1,163 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// situation keeps a pod from running. Condition Degraded reports it with these words.
+type situation struct {
+	name, words string
+	edit        func(*corev1.PodSpec)
+}
+
+// missing is the name of what a situation refers to and nobody creates.
+const missing = "there-is-no-such"
+
+// situations returns what a kubelet, a scheduler or an admission plugin keeps a pod from running
+// for. The image of the cluster has a shell. Cluster.narrow prepares the namespace for them.
+func (c *Cluster) situations() []situation {
+	first := func(edit func(*corev1.Container)) func(*corev1.PodSpec) {
+		return func(pod *corev1.PodSpec) { edit(&pod.Containers[0]) }
+	}
+	env := func(from corev1.EnvFromSource) func(*corev1.PodSpec) {
+		return first(func(k *corev1.Container) { k.EnvFrom = []corev1.EnvFromSource{from} })
+	}
+	runs := func(command ...string) func(*corev1.PodSpec) {
+		return first(func(k *corev1.Container) { k.Image, k.Command, k.Args = c.Image, command, nil })
+	}
+	volume := func(source corev1.VolumeSource) func(*corev1.PodSpec) {
+		return func(pod *corev1.PodSpec) {
+			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "more", VolumeSource: source})
+			mounts := &pod.Containers[0].VolumeMounts
+			*mounts = append(*mounts, corev1.VolumeMount{Name: "more", MountPath: "/more"})
+		}
+	}
+	needs := func(name corev1.ResourceName, requests, limits string) func(*corev1.PodSpec) {
+		return first(func(k *corev1.Container) {
+			k.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(requests)}}
+			if limits != "" {
+				k.Resources.Limits = corev1.ResourceList{name: resource.MustParse(limits)}
+			}
+		})
+	}
+	ref := corev1.LocalObjectReference{Name: missing}
+	return []situation{
+		{"image", "ImagePullBackOff: image localhost/there-is-no-such-image:1", first(func(k *corev1.Container) { k.Image = "localhost/there-is-no-such-image:1" })},
+		{"name", "InvalidImageName: ", first(func(k *corev1.Container) { k.Image = "localhost/Capital:1" })},
+		{"policy", "ErrImageNeverPull: image localhost/there-is-no-such-image:1", first(func(k *corev1.Container) {
+			k.Image, k.ImagePullPolicy = "localhost/there-is-no-such-image:1", corev1.PullNever
+		})},
+		{"config", `CreateContainerConfigError: configmap "there-is-no-such" not found`, env(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}})},
+		{"secret", `CreateContainerConfigError: secret "there-is-no-such" not found`, env(corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}})},
+		{"root", "CreateContainerConfigError: container has runAsNonRoot and image will run as root", first(func(k *corev1.Container) {
+			k.Image, k.SecurityContext = c.Image, &corev1.SecurityContext{RunAsNonRoot: new(true)}
+		})},
+		{"mount", "FailedMount: ", volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref}})},
+		{"command", "CrashLoopBackOff: container ", runs("/there-is-no-such-program")},
+		{"crash", "ended with code 3", runs("/bin/sh", "-c", "exit 3")},
+		{"memory", "(OOMKilled)", func(pod *corev1.PodSpec) {
+			runs("tail", "/dev/zero")(pod)
+			needs(corev1.ResourceMemory, "16Mi", "16Mi")(pod)
+		}},
+		{"init", "CrashLoopBackOff: init container before ended with code 4", func(pod *corev1.PodSpec) {
+			pod.InitContainers = append(pod.InitContainers, corev1.Container{Name: "before", Image: c.Image, Command: []string{"/bin/sh", "-c", "exit 4"}})
+		}},
+		{"room", "Unschedulable: 0/", needs(corev1.ResourceCPU, "4000", "")},
+		{"claim", "Unschedulable: ", volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: missing}})},
+		{"quota", "cannot be created: exceeded quota: scarce", needs(scarce, "1", "1")},
+		{"denied", `cannot be created: violates PodSecurity "baseline:`, first(func(k *corev1.Container) {
+			k.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		})},
+		{"runtime", `RuntimeClass "there-is-no-such" not found`, func(pod *corev1.PodSpec) { pod.RuntimeClassName = new(missing) }},
+		{"priority", "no PriorityClass with name there-is-no-such was found", func(pod *corev1.PodSpec) { pod.PriorityClassName = missing }},
+		{"account", `serviceaccount "there-is-no-such" not found`, func(pod *corev1.PodSpec) { pod.ServiceAccountName = missing }},
+	}
+}
+
+// kept is an object whose pod a situation keeps from running.
+type kept struct {
+	object client.Object
+	// correct removes what keeps the pod from running, and waits until it runs.
+	correct func(ctx context.Context)
+}
+
+// reportsAll creates an object for each situation, all at the same time, and checks what their
+// conditions report. It then corrects each of them, and waits until nothing is reported.
+func (c *Cluster) reportsAll(ctx context.Context, all []situation, create func(own *Cluster, s situation) kept) {
+	c.narrow(ctx)
+	took := make([]time.Duration, len(all))
+	c.atOnce(len(all), func(own *Cluster, i int) {
+		own.during(fmt.Sprintf("situation %q", all[i].name), func() {
+			k, began := create(own, all[i]), time.Now()
+			own.reports(ctx, k.object, all[i].words)
+			took[i] = time.Since(began)
+			k.correct(ctx)
+			own.reportsNothing(ctx, k.object)
+		})
+	})
+	c.Log("the slowest of %d situations was reported after %s", len(all), slices.Max(took).Round(time.Second))
+}
+
+// reports waits until condition Degraded of an object is True and has these words and a command,
+// Stalled is True, and kstatus computes Failed.
+func (c *Cluster) reports(ctx context.Context, object client.Object, words string) {
+	c.until(ctx, fmt.Sprintf("%s to report %q", object.GetName(), words), func(ctx context.Context) {
+		conditions, verdict := c.conditions(ctx, object)
+		degraded := conditions["Degraded"]
+		c.Expect(degraded).To(And(HavePrefix("True "), ContainSubstring(words), ContainSubstring("kubectl ")), "%v", conditions)
+		c.Expect(conditions["Stalled"]).To(HavePrefix("True "), "%v", conditions)
+		c.Expect(verdict).To(Equal(status.FailedStatus))
+	})
+}
+
+// reportsNothing waits until no problem of an object is reported, and kstatus computes Current.
+func (c *Cluster) reportsNothing(ctx context.Context, object client.Object) {
+	c.until(ctx, object.GetName()+" to report no problem", func(ctx context.Context) {
+		conditions, verdict := c.conditions(ctx, object)
+		c.Expect(conditions["Degraded"]).To(HavePrefix("False "), "%v", conditions)
+		c.Expect(conditions["Stalled"]).NotTo(HavePrefix("True "), "%v", conditions)
+		c.Expect(verdict).To(Equal(status.CurrentStatus), "%v", conditions)
+	})
+}
+
+// conditions returns the conditions of an object of any kind, each as a line, and the status that
+// kstatus computes of it.
+func (c *Cluster) conditions(ctx context.Context, object client.Object) (lines map[string]string, verdict status.Status) {
+	gvk, err := c.Client.GroupVersionKindFor(object)
+	c.check(err)
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(gvk)
+	c.check(c.Client.Get(ctx, client.ObjectKeyFromObject(object), now))
+	var read struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	c.check(runtime.DefaultUnstructuredConverter.FromUnstructured(now.Object, &read))
+	lines = map[string]string{}
+	for _, condition := range read.Status.Conditions {
+		lines[condition.Type] = fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
+	}
+	computed, err := status.Compute(now)
+	c.check(err)
+	return lines, computed.Status
+}
+
+// edited returns a copy of a pod's spec that was edited.
+func edited(pod corev1.PodSpec, edit func(*corev1.PodSpec)) corev1.PodSpec {
+	into := pod.DeepCopy()
+	edit(into)
+	return *into
+}
