@@ -41,8 +41,12 @@ func podsHindered(w *world, _ *plan) notice {
 		}
 		return notice{Reason: v1alpha1.ReasonPodsHindered, Message: kept}
 	}
-	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
-		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)
+	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. ",
+		number, strings.TrimPrefix(unready(w, number), "; not Ready: "))
+	if w.record.Phase == v1alpha1.PhaseWaiting {
+		message += "The present template waits for them. " + upgradeAnyway(w) + ". "
+	}
+	message += "To see more: " + first.command
 	if kept != "" {
 		message += "; " + kept
 	}

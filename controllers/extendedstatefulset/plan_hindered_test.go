@@ -62,7 +62,7 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 		{"W17 no more when the pods are there", of(plain()).has(1, span{0, 3}).but(said), []string{healthy}},
 		{"W17 not while an upgrade may cure it", ill(pulling).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }).
 			upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0), []string{healthy}},
-		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: "}},
+		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: ", `. The present template waits for them. To upgrade all the same: kubectl -n ns patch ests db --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'. To see more: kubectl`}},
 		{"W17 a canary has its own time", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

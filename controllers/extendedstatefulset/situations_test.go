@@ -156,7 +156,7 @@ func inUpgrades() []situation {
 			[]string{"Stale=True CanaryFailed: version 2 was given up (attempts: 1): why. Version 1 serves"}},
 		{"an upgrade waits for the version that serves, which is ill", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
 			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
-			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade all the same, set spec.updateStrategy.updateNotReady; not Ready: db-v1-0 (", nil},
+			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade all the same: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
 		{"the job before the upgrade failed, and all serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
 			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
 		}), "3 3 1 Aborted False", allAvailable, "False Complete: no operation in progress",

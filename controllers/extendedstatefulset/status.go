@@ -200,7 +200,14 @@ func waitingToUpgrade(w *world, p *plan) notice {
 		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("what an earlier template took is given back: " + still)}
 	}
 	return notice{Reason: v1alpha1.ReasonCurrentNotReady, Message: fmt.Sprintf(
-		"the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady", current, w.standing(current).unsettled())}
+		"the upgrade waits until version %d is Ready: %s. %s", current, w.standing(current).unsettled(), upgradeAnyway(w))}
+}
+
+// upgradeAnyway returns what starts an upgrade although pods of the version that serves are not
+// Ready.
+func upgradeAnyway(w *world) string {
+	return fmt.Sprintf(`To upgrade all the same: kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'`,
+		w.set.Namespace, w.set.Name)
 }
 
 // returning: what a failed attempt took is given back.
