@@ -76,8 +76,8 @@ func (c *Cluster) situations() []situation {
 		}},
 		{"room", "Unschedulable: 0/", needs(corev1.ResourceCPU, "4000", "")},
 		{"claim", "Unschedulable: ", volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: missing}})},
-		{"quota", "cannot be created: exceeded quota: scarce", needs(scarce, "1", "1")},
-		{"denied", `cannot be created: violates PodSecurity "baseline:`, first(func(k *corev1.Container) {
+		{"quota", "exceeded quota: scarce", needs(scarce, "1", "1")},
+		{"denied", `violates PodSecurity "baseline:`, first(func(k *corev1.Container) {
 			k.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		})},
 		{"runtime", `RuntimeClass "there-is-no-such" not found`, func(pod *corev1.PodSpec) { pod.RuntimeClassName = new(missing) }},

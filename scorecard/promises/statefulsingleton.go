@@ -35,7 +35,7 @@ var StatefulSingleton = []Promise{
 	together("S13 onTimeout DeleteOld spares a pod that was there before the object", timeoutSpares),
 	together("S14 a broken side container ends nobody's turn", brokenSide),
 	together("S14 a pod whose program never started gives way", neverStarted),
-	together("W7 what keeps the pod of a StatefulSingleton from running is reported with the command that helps", singletonReports),
+	beside("W7 what keeps the pod of a StatefulSingleton from running is reported with the command that helps", singletonReports),
 	together("S14 a script without a shell is told of", noShell),
 	scribed(together("S15 of three replicas one runs, and one other takes over", replicas)),
 	core(together("S16 a pod from before the object blocks, and is told of", unmanaged)),

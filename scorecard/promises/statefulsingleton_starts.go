@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
 // Programs that cannot start.
@@ -42,22 +43,17 @@ func noShell(ctx context.Context, c *Cluster) {
 
 // singletonReports has the pod of each application kept from running.
 func singletonReports(ctx context.Context, c *Cluster) {
-	all := c.situations()
-	applications := map[string]*application{}
-	for _, s := range all {
-		applications[s.name] = c.application("w7-" + s.name)
-	}
-	c.reportsAll(ctx, all, func(own *Cluster, s situation) kept {
-		a := applications[s.name]
-		a.Cluster = own
-		a.hold(ctx)
-		d := a.set().Deployment(1, surge())
+	c.reportsAll(ctx, c.situations(), func(own *Cluster, s situation) kept {
+		set := witnessset.Set{Name: "w7-" + s.name, Namespace: own.Namespace, Image: own.Image, Grace: 2, Change: []podChange{program(func(k *corev1.Container) {
+			k.Command = []string{"/bin/sh", "-c", "trap 'exit 0' TERM" + idle}
+		})}}
+		object, d := set.Singleton(), set.Deployment(1, witnessset.Recreate())
 		good := d.Spec.Template.Spec
 		d.Spec.Template.Spec = edited(good, s.edit)
+		own.put(ctx, object)
 		own.put(ctx, d)
-		return kept{a.singleton(ctx), func(ctx context.Context) {
+		return kept{object, func(ctx context.Context) {
 			change(ctx, own, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec = good })
-			a.one(ctx)
 		}}
 	})
 }
