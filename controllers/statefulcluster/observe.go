@@ -324,10 +324,22 @@ func (m *member) add(c *corev1.PersistentVolumeClaim) {
 	m.claims[c.Name] = c
 }
 
-// readLostClaims reads the claims that members should have and that no label
-// finds: only one that is not there at all is gone.
+// readLostClaims reads the claims that no label finds, of members and of those that are being
+// recreated: only a claim that is not there at all is gone.
 func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || w.invalid != "" {
+		return nil
+	}
+	read := func(template, id string, add func(*corev1.PersistentVolumeClaim)) error {
+		var c corev1.PersistentVolumeClaim
+		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: claim.Name(w.set.Name, template, id)}, &c)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("get claim: %w", err)
+		}
+		add(&c)
 		return nil
 	}
 	for _, m := range w.members {
@@ -335,16 +347,33 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 			continue
 		}
 		for _, t := range missingClaims(w, m) {
-			var c corev1.PersistentVolumeClaim
-			err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: claim.Name(w.set.Name, t.Name, m.id)}, &c)
-			if err == nil {
-				m.add(&c)
-			} else if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("get claim: %w", err)
+			if err := read(t.Name, m.id, m.add); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range w.set.Status.Updating {
+		id := w.idOf(e.Name)
+		// Mutant: a member is given up because a policy removed the label of its claim.
+		if w.hasPod(id) || w.orphanIDs[id] || mutant.Is("stc-unlabelled-claim-gone") {
+			continue
+		}
+		for _, t := range w.set.Spec.VolumeClaimTemplates {
+			if w.hasClaim(t.Name, id) {
+				continue
+			}
+			if err := read(t.Name, id, func(c *corev1.PersistentVolumeClaim) { w.loose = append(w.loose, c) }); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// hasClaim reports whether the claim of that template and id is there, without a pod.
+func (w *world) hasClaim(template, id string) bool {
+	name := claim.Name(w.set.Name, template, id)
+	return slices.ContainsFunc(w.loose, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
 }
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -44,7 +46,7 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	key := client.ObjectKeyFromObject(pod)
 	endedFirst := podstate.Ended(pod) && !e.leaving[key]
 	delete(e.leaving, key)
-	if endedFirst || podstate.Disrupted(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
+	if endedFirst || podstate.Disrupted(pod) || !isControlledMember(pod) {
 		delete(e.times, key)
 		return
 	}
@@ -61,9 +63,20 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
+// isControlledMember reports whether the set of its label controls a pod. Whoever may create pods
+// can copy the label.
+func isControlledMember(pod *corev1.Pod) bool {
+	label := pod.Labels[v1alpha1.LabelClusterUID]
+	if mutant.Is("stc-copied-label-ends") { // Mutant: the deletion of a pod that is no member counts as that of the member of its name.
+		return label != ""
+	}
+	controller := metav1.GetControllerOf(pod)
+	return controller != nil && string(controller.UID) == label
+}
+
 // leaves notes that a pod is being deleted, if it has not ended.
 func (e *ends) leaves(pod *corev1.Pod) {
-	if !podstate.Terminating(pod) || podstate.Ended(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
+	if !podstate.Terminating(pod) || podstate.Ended(pod) || !isControlledMember(pod) {
 		return
 	}
 	e.mu.Lock()

@@ -33,6 +33,9 @@ type plan struct {
 	// givenUp are the old pods of members that the steps take out of
 	// status.updating because the set shrinks.
 	givenUp []types.UID
+	// dropped are the names that the steps take out of status.updating because claims of the
+	// member are gone.
+	dropped []string
 	// losses are the members that replaceLost replaces.
 	losses []loss
 	// births are the new members.

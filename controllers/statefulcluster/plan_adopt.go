@@ -63,12 +63,19 @@ func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*co
 	return others
 }
 
-// orphanSlots returns how many slots stay empty because orphans have claims of members.
+// orphanSlots returns how many slots stay empty because orphans have claims of members. Members
+// that are being recreated have their slots already.
 func orphanSlots(f *facts) int {
 	if mutant.Is("stc-orphan-succeeded") { // Mutant: a successor is created beside an orphan.
 		return 0
 	}
-	return len(f.orphanIDs)
+	n := len(f.orphanIDs)
+	for _, e := range f.returning {
+		if f.orphanIDs[f.idOf(e.Name)] {
+			n--
+		}
+	}
+	return n
 }
 
 // selects reports whether the selector of the set matches the labels of a pod.

@@ -37,6 +37,9 @@ func TestAdopt(t *testing.T) {
 	check(t, []row{
 		{name: "W5 a member that lost its owner reference gets it back", world: seen(set("db"), a(), b(), c(), ownerless),
 			want: []string{"patch pod db-a: Adopted, a member that lost its owner reference"}},
+		{name: "W5 a member that is being recreated waits while another pod has its name",
+			world: seen(set("db"), a(), b(), updating("c", "uid-of-c", "now"), orphan("c"))},
+		{name: "W5 the slots of others are filled then", world: seen(set("db"), a(), updating("c", "uid-of-c", "now"), orphan("c")), want: creates("f1")},
 		{name: "W5 a pod that terminates is not adopted", world: seen(set("db"), a().going(), b(), c(), ownerless), want: []string{createsInPlaceOf("a", "f1")}},
 		{name: "W5 a refused adoption is tried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(reasonAdopted, "no", time.Minute)), wait: time.Minute},
 		{name: "W5 no successor is created beside an orphan with claims", world: seen(set("db"), b(), c(), orphan("a"))},

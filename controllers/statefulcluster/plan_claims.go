@@ -131,14 +131,15 @@ func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
 	return first.Add(secondLook)
 }
 
-// mayDelete reports whether a claim that the policy has deleted may go now.
+// mayDelete reports whether a claim that the policy has deleted may go now: while a member is
+// Ready, or none is wanted. Of a lost member a second look is needed too.
 func mayDelete(f *facts, c *corev1.PersistentVolumeClaim) bool {
-	if !retainedAs(c, v1alpha1.RetainedLost) {
-		return true
-	}
 	// Mutant: the last copy of the data is deleted.
 	someReady := !f.up.IsZero() || mutant.Is("stc-deletes-last-copy")
-	return someReady && f.reached(deletedAt(f, c))
+	if retainedAs(c, v1alpha1.RetainedLost) {
+		return someReady && f.reached(deletedAt(f, c))
+	}
+	return someReady || f.replicas() == 0
 }
 
 // looseClaim is what to do about a claim without a pod. Only a claim that was

@@ -9,9 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// lossesListed adds to status.lost what this pass deleted as lost, and the members
-// that others deleted.
-func lossesListed(f *facts, done results) []v1alpha1.LostMember {
+// lossesListed adds to status.lost what this pass deleted as lost, the members that others
+// deleted, and those that cannot come back because claims are gone.
+func lossesListed(f *facts, p *plan, done results) []v1alpha1.LostMember {
 	lost := slices.DeleteFunc(slices.Clone(f.set.Status.Lost), func(l v1alpha1.LostMember) bool { return isBack(f, l) })
 	add := func(name string, reason v1alpha1.LossReason, claims []string) {
 		if !listed(lost, name) {
@@ -23,6 +23,11 @@ func lossesListed(f *facts, done results) []v1alpha1.LostMember {
 	}
 	for _, name := range lostUnseen(f) {
 		add(name, v1alpha1.LossDeleted, retainedClaims(f.world, looseClaims(f.world, name)))
+	}
+	if done.wroteStatus() {
+		for _, name := range p.dropped {
+			add(name, v1alpha1.LossClaimGone, nil)
+		}
 	}
 	for _, l := range f.lost {
 		if done.deleted(l.pod.UID) {

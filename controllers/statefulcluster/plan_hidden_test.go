@@ -83,6 +83,25 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 	}
 }
 
+// W3: the claim of a member loses its labels while the member is recreated.
+func TestW3AnUpdateKeepsAMemberWhoseClaimLostItsLabels(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	s.Now = s.Now.Add(time.Hour)
+	command("serve").do(s)
+	for stripped := false; !stripped; {
+		s.look()
+		s.pass()
+		for _, pod := range kubelet.Pods(s.Cluster) {
+			if pod.DeletionTimestamp != nil && !stripped {
+				s.strip(&corev1.PersistentVolumeClaim{}, "db-data-"+strings.TrimPrefix(pod.Name, "db-"), nil)
+				stripped = true
+			}
+		}
+	}
+	s.losesNoMember()
+}
+
 // strip leaves an object no labels but these.
 func (s *stage) strip(obj client.Object, name string, left map[string]string) {
 	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, obj); err != nil {

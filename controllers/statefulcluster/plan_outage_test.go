@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
 // deletedByUser: this process watched how a user deleted the pod.
@@ -247,11 +248,47 @@ func TestClaimsAreDeletedAtASecondLook(t *testing.T) {
 		return looseClaimOf("x").retained("Lost").setAsideUnder(v1alpha1.DeleteClaims).onRecord().seenFor(d)
 	}
 	gone := []string{"delete persistentvolumeclaim db-data-x: Lost, as persistentVolumeClaimRetentionPolicy says"}
+	scaled := func(replicas int32) *setFixture {
+		return set().replicas(replicas).retention(v1alpha1.RetainClaims, v1alpha1.DeleteClaims, v1alpha1.RetainClaims)
+	}
+	retired := func() *claimFixture {
+		return looseClaimOf("x").retained("Scaled").setAsideUnder(v1alpha1.DeleteClaims).onRecord()
+	}
 	check(t, []row{
 		{name: "W2 not at once", world: seen(set(), a(), b(), c(), lost(secondLook-1)), wait: 1},
 		{name: "W2 at a second look", world: seen(set(), a(), b(), c(), lost(secondLook)), want: gone},
 		{name: "W2 not while no member is Ready",
 			world: seen(set(), pod("a").on("n1").unreadyFor(time.Minute), pod("b").on("n2").unreadyFor(time.Minute), pod("c").on("n3").unreadyFor(time.Minute), lost(time.Hour)),
 			wait:  4 * time.Minute},
+		{name: "W2 nor of a scale-down while no member is Ready", world: seen(scaled(1), pod("a").on("n1").unreadyFor(time.Minute), retired()), wait: 4 * time.Minute},
+		{name: "W2 but where none is wanted", world: seen(scaled(0), retired()), want: []string{"delete persistentvolumeclaim db-data-x: Scaled, as persistentVolumeClaimRetentionPolicy says"}},
 	})
+}
+
+// W2: the power fails in a surge update.
+func TestW2AnOutageInASurgeUpdate(t *testing.T) {
+	s := newStage(t, set("db").surge(1))
+	s.settle(15 * time.Minute)
+	s.Now = s.Now.Add(time.Hour)
+	command("serve").do(s)
+	turn := func(on bool) {
+		for _, node := range []string{"n1", "n2", "n3", "n4"} {
+			kubelet.Turn(s.Cluster, node, on)
+		}
+		for range 30 {
+			s.look()
+			s.pass()
+			s.Now = s.Now.Add(10 * time.Second)
+		}
+	}
+	s.look()
+	s.pass()
+	turn(false)
+	if story := strings.Join(s.Story, "\n"); strings.Contains(story, "delete ") {
+		t.Errorf("something was deleted in the outage:\n%s", story)
+	}
+	turn(true)
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.Check(t)
 }

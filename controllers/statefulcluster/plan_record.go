@@ -14,8 +14,9 @@ import (
 )
 
 // Who may patch a claim can put every label and annotation on it that the operator
-// does. So that this does not let him have it deleted, a claim is deleted only if it
-// has a name that the set gives, and stands in status.claims with its UID. It comes
+// does. So that this does not let him have it deleted, or make it that of a member, a claim
+// is deleted only if it has a name that the set gives, and stands in status.claims with its
+// UID; a member whose pod vanished comes back only then. It comes
 // there when the operator creates it, and while a member has it whose pod the set
 // controls; only the operator writes the status. A status that is older than this
 // record, or was restored, has the claims of its members on record again after the
@@ -81,9 +82,6 @@ func (w *world) owns(c *corev1.PersistentVolumeClaim) bool {
 
 // claimsOnRecord are the claims that stand in status.claims after the pass, by name.
 func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
-	if !f.deletesAny() {
-		return nil
-	}
 	var going, staying []v1alpha1.RecordedClaim
 	for _, c := range f.loose {
 		if f.onRecord(c) && c.DeletionTimestamp == nil && !done.deleted(c.UID) {

@@ -34,7 +34,7 @@ func TestClaimsOnRecord(t *testing.T) {
 		world *world
 		want  []string
 	}{
-		{"nothing is deleted, so nothing is on record", seen(set("db"), a(), b(), c()), nil},
+		{"those of members are, also where no policy deletes claims", seen(set("db"), a(), b(), c()), []string{"a", "b", "c"}},
 		{"those of members are", seen(deletes(), a(), b(), c()), []string{"a", "b", "c"}},
 		{"also with whenScaled alone", seen(set("db").retention(keep, remove, keep), a(), b(), c()), []string{"a", "b", "c"}},
 		{"and whenDeleted alone", seen(set("db").retention(remove, keep, keep), a(), b(), c()), []string{"a", "b", "c"}},

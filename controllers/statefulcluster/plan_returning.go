@@ -78,11 +78,22 @@ func returnsUnseen(f *facts) (names []string) {
 		}
 	}
 	for _, name := range f.vanished() {
-		if len(names) < slots && sparesUnseen(f, name) && !endKnown(f, name) && f.hasClaims(f.idOf(name)) {
+		if len(names) < slots && sparesUnseen(f, name) && !endKnown(f, name) && f.hasClaims(f.idOf(name)) && wasMember(f, name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// wasMember reports whether the claims of that name, which have no pod, are those of a member:
+// whoever may create claims can copy labels and names. A set without a record has the status of an
+// older operator, and one with a full record has more claims than it can hold.
+func wasMember(f *facts, name string) bool {
+	// Mutant: labels alone make a claim one of a member.
+	if n := len(f.claimRecord); n == 0 || n >= maxClaims || mutant.Is("stc-unrecorded-returns") {
+		return true
+	}
+	return !slices.ContainsFunc(looseClaims(f.world, name), func(c *corev1.PersistentVolumeClaim) bool { return !f.onRecord(c) })
 }
 
 // lostUnseen returns the names of the members whose pods vanished unseen and that do not come
@@ -90,7 +101,7 @@ func returnsUnseen(f *facts) (names []string) {
 func lostUnseen(f *facts) []string {
 	returns := returnsUnseen(f)
 	return slices.DeleteFunc(f.vanished(), func(name string) bool {
-		return slices.Contains(returns, name) || slices.Contains(f.pendingEnds, name)
+		return slices.Contains(returns, name) || slices.Contains(f.pendingEnds, name) || !wasMember(f, name)
 	})
 }
 

@@ -243,6 +243,7 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 func TestWhoDeletedAPodThatEnded(t *testing.T) {
 	running := &corev1.Pod{}
 	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelClusterUID: "uid"}
+	running.OwnerReferences = []metav1.OwnerReference{{UID: "uid", Controller: new(true)}}
 	running.Status.Phase = corev1.PodRunning
 	as := func(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 		pod = pod.DeepCopy()
@@ -266,6 +267,8 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		{"SC-53 it was being deleted when the watch began, and ended then", []*corev1.Pod{deleted, ended(deleted)}, true},
 		{"SC-53 it ended before it was deleted", []*corev1.Pod{running, ended(running), ended(deleted)}, false},
 		{"SC-53 it was disrupted", []*corev1.Pod{running, deleted, disrupted}, false},
+		{"SC-53 it had the label of a member and another owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })}, false},
+		{"SC-53 it had the label of a member and no owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences = nil })}, false},
 		{"SC-53 the watch saw it only when it had ended", []*corev1.Pod{ended(deleted)}, false},
 	} {
 		var e ends
@@ -278,5 +281,23 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		if got := e.knows(types.NamespacedName{Namespace: "ns", Name: "db-a"}); got != r.byUser {
 			t.Errorf("%s: deleted by a user %t", r.name, got)
 		}
+	}
+}
+
+// W5: whoever may create claims copies the labels of a member.
+func TestW5AClaimThatIsNotOnRecordIsNoMember(t *testing.T) {
+	recorded := looseClaimOf("y").onRecord()
+	check(t, []row{
+		{name: "W5 its member does not come back", world: seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x")),
+			want: []string{"patch status of statefulcluster db: Update"}},
+		{name: "W5 one of a set without a record does", world: seen(set("db").keepsEvicted(), a(), b(), looseClaimOf("x")),
+			want: []string{"patch status of statefulcluster db: Update"}},
+	})
+	w := seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x"))
+	if got := returnsUnseen(derive(w)); !slices.Equal(got, []string{"db-y"}) {
+		t.Errorf("W5 these come back: %v", got)
+	}
+	if lost := told(seen(set("db"), a(), b(), c(), recorded, looseClaimOf("x"))).Lost; len(lost) != 1 || lost[0].Name != "db-y" {
+		t.Errorf("W5 lost are %v", lost)
 	}
 }

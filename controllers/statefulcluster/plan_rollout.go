@@ -27,13 +27,44 @@ func rollOut(f *facts, p *plan) {
 	}
 	old := f.outdated()
 	if f.maxSurge() > 0 {
-		surplus := f.occupied() - f.replicas()
-		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && f.serves(m) })
-		retire(f, p, affordable(f.world, firstToGo(f, old, surplus), spare))
+		replaceOld(f, p, old, spare)
 		return
 	}
 	old = slices.DeleteFunc(old, f.waitsForSuccessor)
 	update(f, p, affordable(f.world, old, spare))
+}
+
+// replaceOld retires members of old revisions as new members take their places. A member that may
+// have data goes only when a new one is available, also if it does not serve, and in an outage none
+// goes.
+func replaceOld(f *facts, p *plan, old []*member, spare int) {
+	surplus := f.occupied() - f.replicas()
+	ready := surplus // of the new members, those that are available
+	for _, m := range f.alive {
+		if ok, _ := f.available(m); !ok && m.revision() == f.target.Name {
+			ready--
+		}
+	}
+	var empty, others []*member
+	for _, m := range old {
+		serves := f.serves(m)
+		if serves && spare <= 0 {
+			continue
+		}
+		kept, until := keptInOutage(f, m)
+		switch {
+		case kept && !serves:
+			p.lookAgain(until)
+		// Mutant: a member with data goes for one that never ran.
+		case mayHaveData(m) && !mutant.Is("stc-surge-retires-unready"):
+			others = append(others, m)
+		default:
+			empty = append(empty, m)
+		}
+	}
+	first := affordable(f.world, firstToGo(f, empty, surplus), spare)
+	left := min(surplus-len(first), ready)
+	retire(f, p, append(first, affordable(f.world, firstToGo(f, others, left), spare)...))
 }
 
 // affordable are the members that can go while that many may be missing. One
@@ -149,12 +180,13 @@ func bringBack(f *facts, p *plan) {
 	staysOld := f.staysOld()
 	for _, e := range f.returning {
 		id := f.idOf(e.Name)
-		if f.hasPod(id) {
-			continue // its old pod is still there
+		if f.hasPod(id) || f.orphanIDs[id] {
+			continue // its old pod is still there, or a pod that is not the set's has its name
 		}
 		// Mutant: a member comes back though its data is gone.
 		if !f.hasClaims(id) && !mutant.Is("stc-returns-without-data") {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
+			p.dropped = append(p.dropped, e.Name)
 			continue
 		}
 		rev, why := f.revisionFor(e.Revision), cmp.Or(e.Reason, v1alpha1.UpdatingUpdate)

@@ -105,11 +105,26 @@ func scaleDown(f *facts, p *plan) {
 	if f.orderedReady() {
 		surplus = 1
 	}
-	// A member that is just being recreated serves no one.
+	// A member that is just being recreated serves no one. It goes after newcomers.
 	before := len(p.Steps) // another rule may have led
-	if giveUp(f, p, min(surplus, len(p.updating))); len(p.Steps) == before {
+	if giveUp(f, p, min(max(0, surplus-len(newcomers(f))), len(p.updating))); len(p.Steps) == before {
 		retire(f, p, f.scaledDown(surplusMembers(f, surplus)))
 	}
+}
+
+// newcomers returns the members that were never Ready, of a set whose members have data.
+func newcomers(f *facts) []*member {
+	if len(f.set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.alive), func(m *member) bool { return !isNewcomer(m) })
+}
+
+// isNewcomer reports whether a member was never Ready, also not as a pod before this one. Members
+// that come back on their claims are young pods that are not Ready too, and must not go before it.
+func isNewcomer(m *member) bool {
+	// Mutant: the youngest pod goes, whether the member is new or not.
+	return !m.wasReady() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == "" && !mutant.Is("stc-newcomer-stays")
 }
 
 // scaledDown are the members that are retired of those of which there are too many. One
@@ -204,8 +219,8 @@ func surplusMembers(f *facts, n int) []*member {
 
 // firstToGo picks n of the members that are left, in the order of a scale-down: those
 // whose claims say already that they go, as the delete of such a pod may be on its way;
-// marked by the user, lost, unscheduled, not Ready, on a cordoned node that it should
-// leave, of an older revision, on the most crowded node, youngest.
+// marked by the user, lost, never Ready, unscheduled, not Ready, on a cordoned node that it
+// should leave, of an older revision, on the most crowded node, youngest.
 func firstToGo(f *facts, left []*member, n int) []*member {
 	left = slices.Clone(left)
 	perNode, lost := map[string]int{}, map[*member]bool{}
@@ -223,6 +238,7 @@ func firstToGo(f *facts, left []*member, n int) []*member {
 				yesFirst(f.wasRetired(a), f.wasRetired(b)),
 				yesFirst(a.deleteFirst(), b.deleteFirst()),
 				yesFirst(lost[a], lost[b]),
+				yesFirst(isNewcomer(a), isNewcomer(b)),
 				yesFirst(!a.scheduled(), !b.scheduled()),
 				yesFirst(!a.ready(), !b.ready()),
 				yesFirst(f.leaves(a), f.leaves(b)),

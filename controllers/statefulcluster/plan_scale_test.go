@@ -48,6 +48,9 @@ func TestScaleDownOrder(t *testing.T) {
 		{name: "lost, before one that is not scheduled",
 			world: seen(set("db").replicas(2), pod("x").aged(0), y().ready().nodeGone(), pod("z").on("n3").ready()), want: retires("y")},
 		{name: "not scheduled, before one that is not Ready", world: two(pod("x").aged(0), pod("y").aged(time.Minute).on("n2").starting()), want: retires("x"), wait: 9 * time.Minute},
+		{name: "W2 never Ready, before a younger one that came back on its claims and is not scheduled",
+			world: two(pod("x").aged(time.Second).annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingEviction)), pod("y").aged(time.Minute).on("n2").starting()),
+			want:  retires("y"), wait: 9 * time.Minute},
 		{name: "not Ready, before one of an older revision", world: two(x().ready().of("old"), y().unreadyFor(0)), want: retires("y"), wait: 5 * time.Minute},
 		{name: "of an older revision, before one on a crowded node",
 			world: seen(set("db").replicas(2), revisionOfImage("old", "zero"), x().ready().of("old"), y().ready(), pod("z").on("n2").ready()), want: retires("x")},
@@ -70,6 +73,8 @@ func TestScaleDown(t *testing.T) {
 	check(t, []row{
 		{name: "SC-7 five become three in one pass", world: five(set("db").replicas(3)), want: retires("a", "b")},
 		{name: "SC-7 OrderedReady retires one a pass", world: five(set("db").replicas(3).orderedReady()), want: retires("a")},
+		{name: "W2 a member that is being recreated stays, and one that was never Ready goes",
+			world: seen(set("db"), a(), b(), looseClaimOf("c"), updating("c", "uid-of-c", "now"), pod("d").aged(time.Minute).on("n4").starting()), want: retires("d"), wait: 9 * time.Minute},
 		{name: "SC-4 to none", world: seen(set("db").replicas(0), a(), b()), want: retires("a", "b")},
 		{name: "claims that are labelled already are not labelled again",
 			world: seen(set("db").replicas(0), pod("a").on("n1").ready().claimsRetained()),

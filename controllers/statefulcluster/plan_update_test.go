@@ -172,6 +172,27 @@ func TestEvictions(t *testing.T) {
 }
 
 // The life of an entry of status.updating.
+func TestW2SurgeUpdates(t *testing.T) {
+	one := func(things ...thing) *world {
+		return seen(set("db").replicas(1).surge(1), append(things, oldImage())...)
+	}
+	down := func(id, node string) *podFixture {
+		return pod(id).of("old").on(node).unreadyFor(time.Minute).nodeNotReadyFor(time.Minute)
+	}
+	check(t, []row{
+		{name: "W2 a member with data that is not Ready waits for a new one that is available",
+			world: one(oldA(), pod("d").aged(2*time.Second).on("n4").starting()), wait: 10*time.Minute - 2*time.Second},
+		{name: "W2 also if it does not serve",
+			world: seen(set("db").surge(1), pod("a").of("old").on("n1").unreadyFor(time.Second), oldB(), oldC(), pod("d").aged(2*time.Second).on("n4").starting(), oldImage()), wait: 5*time.Minute - time.Second},
+		{name: "W2 it goes then", world: seen(set("db").surge(1), pod("a").of("old").on("n1").unreadyFor(time.Second), oldB(), oldC(), pod("d").on("n4").ready(), oldImage()),
+			want: retires("a"), wait: 5*time.Minute - time.Second},
+		{name: "W2 one that never ran goes at once", world: seen(set("db").surge(1), pod("a").of("old").aged(time.Minute), oldB(), oldC(), pod("d").aged(2*time.Second).on("n4").starting(), oldImage()),
+			want: retires("a"), wait: 10*time.Minute - 2*time.Second},
+		{name: "W2 in an outage none goes",
+			world: seen(set("db").surge(1), down("a", "n1"), down("b", "n2"), down("c", "n3"), pod("d").aged(2*time.Minute).on("n4").starting().nodeNotReadyFor(time.Minute), oldImage())},
+	})
+}
+
 func TestUpdatingEntries(t *testing.T) {
 	check(t, []row{
 		{name: "SC-42 the old pod is gone, its claims are there: the same name returns",

@@ -66,7 +66,7 @@ func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
 		count(f, &s)
 		s.Updating = stillUpdating(updatingOnRecord(f, p, done), done)
 		s.Creating = stillCreating(f, p, done)
-		s.Lost = lossesListed(f, done)
+		s.Lost = lossesListed(f, p, done)
 		s.Claims = claimsOnRecord(f, done)
 	} else if f.set.DeletionTimestamp == nil {
 		countBlindly(f.world, &s)

@@ -84,9 +84,10 @@ type StatefulClusterStatus struct {
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Names of members that are being created",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Creating []string `json:"creating,omitempty"`
-	// Claims are those that persistentVolumeClaimRetentionPolicy may have deleted:
-	// claims of members, and of those that were, while one of its policies says
-	// Delete. A claim that is not named here is kept.
+	// Claims are those of members, and of those that were, at most 2000. A claim
+	// that is not named here is not deleted by persistentVolumeClaimRetentionPolicy,
+	// and no member comes back on it unless it is given to the set
+	// (annotation enge.me/adopt).
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	// +listType=map
