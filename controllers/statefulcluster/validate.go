@@ -2,7 +2,6 @@ package statefulcluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -345,9 +344,3 @@ func (s settings) retention() v1alpha1.ClaimRetentionPolicy {
 
 // deletesClaims reports whether claims go with the set.
 func (s settings) deletesClaims() bool { return s.retention().WhenDeleted == v1alpha1.DeleteClaims }
-
-// deletesAny reports whether there is a policy by which claims are deleted.
-func (s settings) deletesAny() bool {
-	p := s.retention()
-	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
-}
