@@ -17,7 +17,7 @@ var _ = DescribeTable("W3 a policy that changes a child, on creation and on upda
 		startFakeControlPlane(ns)
 		server.Mutate(ctx, ns, apiserver.Mutation{Group: group, Version: "v1", Resource: resource, Patch: patch})
 		startOperator(ns)
-		Expect(user.Create(ctx, object(ns, `{"spec": {"podDisruptionBudget": {"maxUnavailable": 1}, "template": {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 11}}}}}}`))).To(Succeed())
+		Expect(user.Create(ctx, object(ns, withPreJob("fine"), `{"spec": {"podDisruptionBudget": {"maxUnavailable": 1}, "template": {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 11}}}}}}`))).To(Succeed())
 		stable(ctx, ns, 1, 3)
 		says := func() string { return condition(ctx, web(ctx, ns), v1alpha1.ConditionDegraded)() }
 		if told == "" {
@@ -38,5 +38,7 @@ var _ = DescribeTable("W3 a policy that changes a child, on creation and on upda
 	Entry("changes a field of the templates of StatefulSets", "apps", "statefulsets", `[JSONPatch{op: "replace", path: "/spec/template/spec/terminationGracePeriodSeconds", value: 7}]`, "statefulset web-v1: spec.template.spec.terminationGracePeriodSeconds (wanted 11, present 7)"),
 	Entry("removes a label from StatefulSets", "apps", "statefulsets", apiserver.RemoveLabel(v1alpha1.LabelSet), "metadata.labels"),
 	Entry("adds a label to Services", "", "services", apiserver.Add("/metadata/labels/team", "x"), ""),
+	Entry("adds a label to Jobs", "batch", "jobs", apiserver.Add("/metadata/labels/team", "x"), ""),
+	Entry("changes a field of Jobs", "batch", "jobs", `[JSONPatch{op: "replace", path: "/spec/backoffLimit", value: 1}]`, ""),
 	Entry("adds a label to pods", "", "pods", apiserver.Add("/metadata/labels/team", "x"), ""),
 )
