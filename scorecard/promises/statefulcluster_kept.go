@@ -133,7 +133,8 @@ func (c *Cluster) evicted(ctx context.Context, pod *corev1.Pod) {
 
 // allMembersDark powers all nodes of a set's members off, and on after Kubernetes has noticed.
 func allMembersDark(ctx context.Context, c *Cluster) {
-	set := c.newSet(2, apart, losesNodesSoon)
+	// The control plane notices two nodes that fail together up to 15 s apart.
+	set := c.newSet(2, apart, losesNodesSoon, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(20)) })
 	before := c.create(ctx, set)
 	claims := c.unretained(ctx)
 	var off []string
