@@ -35,14 +35,13 @@ func rollOut(f *facts, p *plan) {
 }
 
 // replaceOld retires members of old revisions as new members take their places. A member that may
-// have data goes only when a new one is available, also if it does not serve, and in an outage none
-// goes.
+// have data, Ready or not, is retired only for a new one that is available, and not in an outage.
 func replaceOld(f *facts, p *plan, old []*member, spare int) {
 	surplus := f.occupied() - f.replicas()
-	ready := surplus // of the new members, those that are available
+	available := surplus // of the new members
 	for _, m := range f.alive {
-		if ok, _ := f.available(m); !ok && m.revision() == f.target.Name {
-			ready--
+		if m.revision() == f.target.Name && !f.serves(m) {
+			available--
 		}
 	}
 	var empty, others []*member
@@ -51,19 +50,19 @@ func replaceOld(f *facts, p *plan, old []*member, spare int) {
 		if serves && spare <= 0 {
 			continue
 		}
-		kept, until := keptInOutage(f, m)
-		switch {
-		case kept && !serves:
+		if kept, until := keptInOutage(f, m); kept && !serves {
 			p.lookAgain(until)
-		// Mutant: a member with data goes for one that never ran.
-		case mayHaveData(m) && !mutant.Is("stc-surge-retires-unready"):
+			continue
+		}
+		// Mutant: a member with data is retired for one that never ran.
+		if mayHaveData(m) && !mutant.Is("stc-surge-retires-unready") {
 			others = append(others, m)
-		default:
+		} else {
 			empty = append(empty, m)
 		}
 	}
 	first := affordable(f.world, firstToGo(f, empty, surplus), spare)
-	left := min(surplus-len(first), ready)
+	left := min(surplus-len(first), available)
 	retire(f, p, append(first, affordable(f.world, firstToGo(f, others, left), spare)...))
 }
 

@@ -105,25 +105,31 @@ func scaleDown(f *facts, p *plan) {
 	if f.orderedReady() {
 		surplus = 1
 	}
-	// A member that is just being recreated serves no one. It goes after newcomers.
+	// A member that is being recreated serves no client. Newcomers are retired before it.
 	before := len(p.Steps) // another rule may have led
-	if giveUp(f, p, min(max(0, surplus-len(newcomers(f))), len(p.updating))); len(p.Steps) == before {
+	if giveUp(f, p, min(max(0, surplus-countNewcomers(f)), len(p.updating))); len(p.Steps) == before {
 		retire(f, p, f.scaledDown(surplusMembers(f, surplus)))
 	}
 }
 
-// newcomers returns the members that were never Ready, of a set whose members have data.
-func newcomers(f *facts) []*member {
+// countNewcomers counts the members that were never Ready. It is 0 for a set without claims, whose
+// members have no data to keep.
+func countNewcomers(f *facts) (n int) {
 	if len(f.set.Spec.VolumeClaimTemplates) == 0 {
-		return nil
+		return 0
 	}
-	return slices.DeleteFunc(slices.Clone(f.alive), func(m *member) bool { return !isNewcomer(m) })
+	for _, m := range f.alive {
+		if isNewcomer(m) {
+			n++
+		}
+	}
+	return n
 }
 
 // isNewcomer reports whether a member was never Ready, also not as a pod before this one. Members
 // that come back on their claims are young pods that are not Ready too, and must not go before it.
 func isNewcomer(m *member) bool {
-	// Mutant: the youngest pod goes, whether the member is new or not.
+	// Mutant: the youngest pod is retired, whether the member is new or not.
 	return !m.wasReady() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == "" && !mutant.Is("stc-newcomer-stays")
 }
 

@@ -22,11 +22,11 @@ type situation struct {
 	edit        func(*corev1.PodSpec)
 }
 
-// missing is the name of what a situation refers to and nobody creates.
+// missing is the name of an object that a situation refers to and that does not exist.
 const missing = "there-is-no-such"
 
-// situations returns what a kubelet, a scheduler or an admission plugin keeps a pod from running
-// for. The image of the cluster has a shell. Cluster.narrow prepares the namespace for them.
+// situations returns reasons for which a kubelet, a scheduler or an admission plugin keeps a pod
+// from running. The image of the cluster has a shell. Cluster.narrow prepares the namespace for them.
 func (c *Cluster) situations() []situation {
 	first := func(edit func(*corev1.Container)) func(*corev1.PodSpec) {
 		return func(pod *corev1.PodSpec) { edit(&pod.Containers[0]) }

@@ -28,7 +28,7 @@ func unansweredSecondary(ctx context.Context, c *Cluster) {
 	unblock := c.blockKubelet(silent.Spec.NodeName)
 	at := testimony.Now()
 	r.killServer(ctx, old)
-	r.reports(ctx, v1alpha1.ConditionProgressing, "kubectl -n "+r.Namespace+" delete pod "+silent.Name)
+	r.conditionSays(ctx, v1alpha1.ConditionProgressing, "kubectl -n "+r.Namespace+" delete pod "+silent.Name)
 	all := r.reigns()
 	c.Expect(all[len(all)-1].Start < at).To(BeTrue(), "a primary was chosen while %s may have newer data", silent.Name)
 
@@ -55,8 +55,8 @@ func (c *Cluster) blockKubelet(name string) (unblock func()) {
 	return unblock
 }
 
-// reports waits until the message of a condition contains the words.
-func (r *replica) reports(ctx context.Context, condition, words string) {
+// conditionSays waits until the message of a condition contains the words.
+func (r *replica) conditionSays(ctx context.Context, condition, words string) {
 	r.until(ctx, condition+" to contain "+words, func(ctx context.Context) {
 		r.read(ctx, r.set)
 		found := meta.FindStatusCondition(r.set.Status.Conditions, condition)
@@ -94,11 +94,11 @@ func unreadySecondaries(ctx context.Context, c *Cluster) {
 	for _, name := range secondaries {
 		c.exec(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, "dummy", "/bin/sh", "-c", "touch "+broken)
 	}
-	r.reports(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, and their pods are not Ready")
+	r.conditionSays(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, and their pods are not Ready")
 	c.Expect(meta.IsStatusConditionFalse(r.set.Status.Conditions, "Ready")).To(BeTrue(), "%s", tellSet(r.set))
 	err := c.evict(ctx, primary)
 	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary gave %v", err)
-	r.reports(ctx, v1alpha1.ConditionDraining, "no member can take its role")
+	r.conditionSays(ctx, v1alpha1.ConditionDraining, "no member can take its role")
 
 	one := r.pod(ctx, secondaries[0])
 	c.check(c.evict(ctx, one))

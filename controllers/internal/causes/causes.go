@@ -1,6 +1,6 @@
-// Package causes says why a pod is not there, does not run, or does not go: in the same words,
-// with the same command that helps, for all kinds. The table has the Jobs of an upgrade too, which
-// ExtendedStatefulSet reports.
+// Package causes finds out why a pod is missing, does not run, or is not deleted. All kinds report
+// it in the same words, with the same command that helps. The table also has the Jobs of an upgrade,
+// which ExtendedStatefulSet reports itself.
 package causes
 
 import (
