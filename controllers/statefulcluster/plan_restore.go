@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,7 +24,7 @@ import (
 // next members are made under the ids of these claims, and on them.
 //
 // Nobody may find a set that runs on empty claims beside those with the data: one that was
-// restored from the backup that the claims come from makes no member before.
+// restored from the backup that the claims come from makes no member on empty claims before.
 //
 // A claim of this very set is given back to it in the same way: once it was set aside, no pod
 // has it, and its annotation says so, the next empty slot gets its member.
@@ -130,20 +131,55 @@ func (w *world) restoredWith(c *corev1.PersistentVolumeClaim) bool {
 // restore is about a set that was restored, and about claims that are given to it.
 type restore struct{ *facts }
 
-// awaitsWord reports whether the set was restored together with claims, and nobody has
-// said yet whether they are its own. Once it has had a member it does not ask again.
+// awaitsWord reports whether the set was restored together with claims of which nobody has
+// said yet whether they are its own. Claims are given one by one. So the answer stays true
+// while the only members are those on claims that were given, and after that until all slots
+// are filled once. A set that is complete does not ask again.
 func (f restore) awaitsWord() bool {
 	if mutant.Is("stc-restored-empty") { // Mutant: a set that was restored begins with empty claims.
 		return false
 	}
-	if len(f.offers.restored) == 0 || len(f.offers.given)+len(f.offers.inTheWay) > 0 {
+	return len(f.offers.restored) > 0 && (f.hasOnlyGiven() || f.asked())
+}
+
+// asked reports whether the last pass waited for the word of a person.
+func (f restore) asked() bool {
+	degraded := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
+	return degraded != nil && degraded.Reason == v1alpha1.ReasonRestoredClaims
+}
+
+// hasOnlyGiven reports whether the set has and had no members but those that were created on
+// claims that were given to it, none of which was Ready yet.
+func (f restore) hasOnlyGiven() bool {
+	if mutant.Is("stc-restored-half-given") && len(f.offers.given)+len(f.members) > 0 { // Mutant: the first claim that is given ends the wait for the others.
 		return false
 	}
 	s := &f.set.Status
-	if len(f.members)+len(f.loose)+len(s.Creating)+len(s.Updating)+len(s.Lost) > 0 {
+	if len(f.loose)+len(s.Updating)+len(s.Lost) > 0 {
 		return false
 	}
+	known := map[string]bool{}
+	for _, m := range f.members {
+		if m.pod.Annotations[v1alpha1.AnnotationUpdated] != restored {
+			return false
+		}
+		known[m.id] = true
+	}
+	for _, name := range s.Creating {
+		if id := f.idOf(name); !known[id] && len(f.offers.given[id]) == 0 {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(f.revisions, func(r *appsv1.ControllerRevision) bool { return f.everReady(r.Name) })
+}
+
+// countGiven counts the first of these ids whose claims were given to the set.
+func (f restore) countGiven(ids []string) int {
+	n := slices.IndexFunc(ids, func(id string) bool { return len(f.offers.given[id]) == 0 })
+	if n < 0 {
+		return len(ids)
+	}
+	return n
 }
 
 // firstIDs are the ids of the next new members as far as they are known before: those on
@@ -222,7 +258,7 @@ func adviseOnRestored(f *facts) string {
 	if n := len(f.offers.namesakes); n > 1 {
 		several = fmt.Sprintf(" (of %d sets: kubectl -n %s get pvc -L %s)", n, f.set.Namespace, v1alpha1.LabelClusterUID)
 	}
-	return fmt.Sprintf("the set comes from backup %s, and so do claims of a set of its name%s: %s. No member is made before you say whether they are its own. "+
+	return fmt.Sprintf("the set comes from backup %s, and so do claims of a set of its name%s: %s. No member is made on empty claims before you say whether they are its own. "+
 		"If they are, delete the pods that were restored with them, and give them to it: kubectl -n %s annotate pvc -l '%s=%s,%s notin (%s,%s)' %s=%s. "+
 		"To begin with empty claims: kubectl -n %s label stc %s %s-",
 		backup.Of(f.set), several, atMost(3, f.offers.restored),

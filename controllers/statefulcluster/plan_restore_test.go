@@ -77,6 +77,16 @@ var neverRan = with(func(w *world) {
 	}
 })
 
+// asks: the last pass waited for a person to say whose the restored claims are.
+var asks = with(func(w *world) {
+	w.set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRestoredClaims}}
+})
+
+// cameWith is a member that was created on claims that were given to the set.
+func cameWith(id string) *podFixture {
+	return pod(id).on("n1").ready().annotated(v1alpha1.AnnotationUpdated, restored)
+}
+
 func (s *setFixture) from(name string) *setFixture {
 	s.Labels = map[string]string{backup.Label: name}
 	return s
@@ -112,6 +122,19 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			world: seen(one().from("monday"), leftBehindBy(left(xs).from("monday"))), want: fresh},
 		{name: "SC-50 nor one whose names are on record",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday")), creating("f1")), want: creates("f1")},
+		{name: "SC-50 claims are given one by one: only members on those that were given are made until all are",
+			world: seen(set("db").replicas(3).from("monday"), neverRan, leftBehindBy(left(xs).from("monday").given(), left(ys).from("monday"))),
+			want:  []string{names, takes(xs)}},
+		{name: "SC-50 a member on given claims does not end the wait for the others",
+			world: seen(set("db").replicas(2).from("monday"), neverRan, leftBehindBy(left(ys).from("monday")), cameWith("a").starting()), failing: []string{"db-a"}},
+		{name: "SC-50 nor does it once it is Ready",
+			world: seen(set("db").replicas(2).from("monday"), asks, leftBehindBy(left(ys).from("monday")), cameWith("a"))},
+		{name: "SC-50 then the second one comes on its own claims",
+			world: seen(set("db").replicas(2).from("monday"), asks, leftBehindBy(left(ys).from("monday").given()), cameWith("a")),
+			want:  []string{names, takes(ys)}},
+		{name: "SC-50 a member that is lost meanwhile is replaced",
+			world: seen(set("db").replicas(3).maxConcurrent("2").from("monday"), asks, leftBehindBy(left(ys).from("monday")), a().failed(), cameWith("c")),
+			want:  []string{names, replaces("a", "f1", v1alpha1.LossFailed)}},
 		{name: "SC-50 claims that were given make a member of their id, whose name is on record first",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday").given())), want: []string{names, takes(xs)}},
 		{name: "SC-50 also to a set that was not restored, and whatever set them aside",
@@ -164,7 +187,7 @@ func TestRestoredClaimsAreTold(t *testing.T) {
 		says  []string
 	}{
 		{"SC-50 what waits, why, and the commands", waits(left(xs).from("monday"), left(ys).from("monday")), []string{
-			"the set comes from backup monday, and so do claims of a set of its name: db-data-xxxxxxxxxx, db-data-yyyyyyyyyy. No member is made before you say whether they are its own.",
+			"the set comes from backup monday, and so do claims of a set of its name: db-data-xxxxxxxxxx, db-data-yyyyyyyyyy. No member is made on empty claims before you say whether they are its own.",
 			"kubectl -n ns annotate pvc -l 'enge.me/cluster-uid=uid-of-old,enge.me/retained notin (Lost,Scaled)' enge.me/adopt=db.",
 			"kubectl -n ns label stc db velero.io/backup-name-"}},
 		{"SC-50 that they are of several sets", waits(left(xs).from("monday"), left(ys).from("monday").by("uid-of-older")), []string{

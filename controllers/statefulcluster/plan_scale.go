@@ -48,7 +48,13 @@ func createMissing(f *facts, p *plan) {
 	if len(f.offers.inTheWay) > 0 {
 		p.LookAgain(foreignInterval) // no event tells of the end of a pod that is not the set's
 	}
-	if missing <= 0 || (restore{f}).awaitsWord() {
+	// A member that was deleted, by a user or by a pass that died, is
+	// succeeded by the first of the new ones.
+	predecessors := f.unsucceeded()
+	if r := (restore{f}); r.awaitsWord() {
+		missing = min(missing, max(len(predecessors), r.countGiven(p.births.ids)))
+	}
+	if missing <= 0 {
 		return
 	}
 	if f.createsRefused() {
@@ -61,9 +67,6 @@ func createMissing(f *facts, p *plan) {
 		}
 		missing = 1
 	}
-	// A member that was deleted, by a user or by a pass that died, is
-	// succeeded by the first of the new ones.
-	predecessors := f.unsucceeded()
 	chains := make([]action.Chain, 0, missing)
 	for i := range min(missing, len(p.births.ids)) {
 		s := succession{ahead: f.aheadOf(f.occupied() + i)}

@@ -57,17 +57,21 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		}
 		return uids
 	}
+	giveOne := func(ctx context.Context, name string) {
+		GinkgoHelper()
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: named(name)}
+		c.Namespace = ns
+		edit(ctx, c, func(c *corev1.PersistentVolumeClaim) {
+			if c.Annotations == nil {
+				c.Annotations = map[string]string{}
+			}
+			c.Annotations[v1alpha1.AnnotationAdopt] = set.Name
+		})
+	}
 	give := func(ctx context.Context) {
 		GinkgoHelper()
 		for name := range claimUIDs(ctx) {
-			c := &corev1.PersistentVolumeClaim{ObjectMeta: named(name)}
-			c.Namespace = ns
-			edit(ctx, c, func(c *corev1.PersistentVolumeClaim) {
-				if c.Annotations == nil {
-					c.Annotations = map[string]string{}
-				}
-				c.Annotations[v1alpha1.AnnotationAdopt] = set.Name
-			})
+			giveOne(ctx, name)
 		}
 	}
 	// comesBack: the members of before, on the claims that were restored.
@@ -100,6 +104,22 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		Expect(pods(ctx, set)).To(BeEmpty())
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 		give(ctx)
+		comesBack(ctx, uids)
+	})
+
+	It("makes no member on an empty claim while only some claims are given", func(ctx SpecContext) {
+		restore(ctx, velero.Options{Without: velero.Children})
+		uids := claimUIDs(ctx)
+		degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
+		names := slices.Sorted(maps.Keys(uids))
+		giveOne(ctx, names[0])
+		Eventually(func() int32 {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			return set.Status.ReadyReplicas
+		}).Should(BeEquivalentTo(1))
+		Expect(degraded(ctx, set, v1alpha1.ReasonRestoredClaims)).To(ContainSubstring(names[1]))
+		Consistently(func() map[string]types.UID { return claimUIDs(ctx) }).Should(Equal(uids))
+		giveOne(ctx, names[1])
 		comesBack(ctx, uids)
 	})
 
