@@ -391,8 +391,7 @@ func buildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: jobName(set.Name, which, number, attempt), Namespace: set.Namespace,
-			Labels: merged(from.Labels, map[string]string{
-				v1alpha1.LabelSet: set.Name, v1alpha1.LabelVersion: strconv.FormatInt(number, 10)}),
+			Labels:          merged(from.Labels, jobLabels(set, number)),
 			Annotations:     maps.Clone(from.Annotations),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))},
 		},
@@ -400,6 +399,11 @@ func buildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which
 	}
 	job.Spec.Suspend, job.Spec.TTLSecondsAfterFinished = ptr.To(true), nil
 	return job
+}
+
+// jobLabels returns the labels by which the operator finds the jobs of a version.
+func jobLabels(set *v1alpha1.ExtendedStatefulSet, number int64) map[string]string {
+	return map[string]string{v1alpha1.LabelSet: set.Name, v1alpha1.LabelVersion: strconv.FormatInt(number, 10)}
 }
 
 // merged is a new map with both; add wins.

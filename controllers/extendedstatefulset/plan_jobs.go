@@ -41,13 +41,18 @@ type askedJob struct {
 	record *v1alpha1.JobStatus
 }
 
-// askedNow is the job of the present phase.
+// askedNow returns the job of the present phase.
 func askedNow(w *world) askedJob {
-	u, strategy := w.record.Update, &w.set.Spec.UpdateStrategy
+	return askedIn(w.set, w.record)
+}
+
+// askedIn returns the job of the phase that a status of the set has.
+func askedIn(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) askedJob {
+	u, strategy := s.Update, &set.Spec.UpdateStrategy
 	if u == nil || u.Returning {
 		return askedJob{}
 	}
-	switch w.record.Phase {
+	switch s.Phase {
 	case v1alpha1.PhasePreJob:
 		return askedJob{preJob, strategy.PreUpdateJob, u.PreJob}
 	case v1alpha1.PhaseCanary:
@@ -135,8 +140,9 @@ func runJob(w *world, p *plan, a askedJob) {
 	case a.record == nil && job == nil:
 		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, a.from, a.which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
+		p.LookAgain(lostJobTime) // no event comes of a job whose label a policy removes
 	case isOnRecord(job, a.record) && mayBegin(job):
-		p.Do(start(job))
+		p.Do(start(w, job))
 	case isOnRecord(job, a.record) && isSuspended(job):
 		p.waitFor(suspension(job))
 		return
@@ -146,11 +152,12 @@ func runJob(w *world, p *plan, a askedJob) {
 
 // start resumes a job, and notes on it that it was started. Both are one write: a job that
 // was started is never started again. A time to live that a policy has set is removed, so that
-// the job stays until its result is on record.
-func start(job *batchv1.Job) action.Chain {
+// the job stays until its result is on record. Our labels that it has removed are put back.
+func start(w *world, job *batchv1.Job) action.Chain {
 	next := job.DeepCopy()
 	next.Spec.Suspend, next.Spec.TTLSecondsAfterFinished = ptr.To(false), nil // a policy may have set one
 	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
+	next.Labels = merged(next.Labels, jobLabels(w.set, w.record.UpdateVersion))
 	return patchJob(job, next, "started")
 }
 

@@ -193,6 +193,42 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 	}
 }
 
+// W3: a policy removes our label from a job when it is created. The job goes on record by its
+// name, and its start puts the label back.
+func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*batchv1.Job)
+		seen   bool
+	}{
+		{"W3 it is the set's", func(*batchv1.Job) {}, true},
+		{"W3 it is controlled by another", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := beforeUpdate(started)
+			name, live := s.w.set.Status.Update.PreJob.Name, s.w.jobs[s.w.set.Status.Update.PreJob.Name].DeepCopy()
+			s.w.jobs, s.w.set.Status.Update.PreJob = map[string]*batchv1.Job{}, nil
+			live.Namespace, live.Labels = s.w.set.Namespace, nil
+			row.change(live)
+			r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()}
+			if err := r.readNewJob(t.Context(), s.w); err != nil {
+				t.Fatal(err)
+			}
+			if seen := s.w.jobs[name] != nil; seen != row.seen {
+				t.Errorf("seen: %t", seen)
+			}
+			if !row.seen {
+				return
+			}
+			s.w.record = &s.w.set.Status
+			begun := start(s.w, s.w.jobs[name])[0].Object.(*batchv1.Job)
+			if begun.Labels[v1alpha1.LabelSet] != s.w.set.Name {
+				t.Errorf("its labels are %v", begun.Labels)
+			}
+		})
+	}
+}
+
 func TestW19APersonIsToldOfBothWays(t *testing.T) {
 	s := beforeUpdate(started)
 	s.w.jobs, s.w.set.Status.Update.PreJob.Result = nil, v1alpha1.JobUnknown

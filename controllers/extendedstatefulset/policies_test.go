@@ -39,6 +39,7 @@ var _ = DescribeTable("W3 a policy that changes a child, on creation and on upda
 	Entry("removes a label from StatefulSets", "apps", "statefulsets", apiserver.RemoveLabel(v1alpha1.LabelSet), "metadata.labels"),
 	Entry("adds a label to Services", "", "services", apiserver.Add("/metadata/labels/team", "x"), ""),
 	Entry("adds a label to Jobs", "batch", "jobs", apiserver.Add("/metadata/labels/team", "x"), ""),
+	Entry("removes a label from Jobs", "batch", "jobs", apiserver.RemoveLabel(v1alpha1.LabelSet), ""),
 	Entry("changes a field of Jobs", "batch", "jobs", `[JSONPatch{op: "replace", path: "/spec/backoffLimit", value: 1}]`, ""),
 	Entry("adds a label to pods", "", "pods", apiserver.Add("/metadata/labels/team", "x"), ""),
 )
