@@ -43,4 +43,5 @@ var _ = DescribeTable("W3 a policy that changes a child, on creation and on upda
 	Entry("adds a label to claims", "", "persistentvolumeclaims", apiserver.Add("/metadata/labels/team", "x"), ""),
 	Entry("removes a label from claims that the operator needs", "", "persistentvolumeclaims", apiserver.RemoveLabel(v1alpha1.LabelMember), "metadata.labels."+v1alpha1.LabelMember),
 	Entry("adds a label to revisions", "apps", "controllerrevisions", apiserver.Add("/metadata/labels/team", "x"), ""),
+	Entry("removes a label from revisions", "apps", "controllerrevisions", apiserver.RemoveLabel(v1alpha1.LabelCluster), "metadata.labels"),
 )

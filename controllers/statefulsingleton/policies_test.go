@@ -40,5 +40,9 @@ var _ = DescribeTable("W3 a policy that changes a child, on creation and on upda
 	Entry("adds a label to the budget", "policy", "poddisruptionbudgets", apiserver.Add("/metadata/labels/team", "x"), ""),
 	Entry("changes a field of the budget", "policy", "poddisruptionbudgets", `[JSONPatch{op: "replace", path: "/spec/minAvailable", value: 0}]`, "poddisruptionbudget db.singleton: spec.minAvailable (wanted 1, present 0)"),
 	Entry("removes a field of the budget", "policy", "poddisruptionbudgets", `[JSONPatch{op: "remove", path: "/spec/unhealthyPodEvictionPolicy"}]`, "poddisruptionbudget db.singleton: spec.unhealthyPodEvictionPolicy"),
+	Entry("removes a label from the budget", "policy", "poddisruptionbudgets", apiserver.RemoveLabel(v1.LabelManagedBy), "metadata.labels"),
+	Entry("removes the label of its object from the budget", "policy", "poddisruptionbudgets", apiserver.RemoveLabel(v1.LabelSingleton), "metadata.labels"),
+	Entry("removes a label from the wrapper", "", "configmaps", apiserver.RemoveLabel(v1.LabelManagedBy), "configmap statefulsingleton-wrapper: metadata.labels"),
+	Entry("removes the label of its object from pods", "", "pods", apiserver.RemoveLabel(v1.LabelSingleton), ""),
 	Entry("adds an annotation to pods", "", "pods", `has(object.metadata.annotations) ? [JSONPatch{op: "add", path: "/metadata/annotations/team", value: "x"}] : []`, ""),
 )
