@@ -16,7 +16,8 @@ import (
 )
 
 // limits of what is done at one time. An answer that is not 200 is an error to the API
-// server, which then follows the webhook's failurePolicy.
+// server, which then follows the webhook's failurePolicy. So what is wrong with the object of a
+// review is a denial, and only what is wrong with the moment is an error.
 //
 // Nothing that is large or late may keep others waiting: a small body is read before its
 // request takes a turn, and a request that is light when it is decoded waits for no memory.
@@ -94,7 +95,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	weight := weigh(body)
 	if weight > l.memory/3 {
-		http.Error(w, "the object has too many parts: make its lists shorter", http.StatusRequestEntityTooLarge)
+		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many parts: make its lists shorter")
 		return
 	}
 	if weight > l.light {
@@ -111,7 +112,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if err := bounds.Quantities(body); err != nil {
-		http.Error(w, "the request "+err.Error(), http.StatusBadRequest)
+		deny(w, body, http.StatusBadRequest, "the request "+err.Error())
 		return
 	}
 	r = r.WithContext(ctx)

@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 // few are bounds that a test reaches.
@@ -25,6 +27,45 @@ func post(handler http.Handler, peer string, body string) int {
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, request)
 	return answer.Code
+}
+
+// N2: an answer that is not 200 makes the API server skip a webhook with failurePolicy Ignore. So
+// what is wrong with the object of a review is a denial.
+func TestN2AFaultOfTheObjectIsADenial(t *testing.T) {
+	wide := few
+	wide.body, wide.small, wide.memory = 10<<10, 10<<10, 300<<10
+	handler := limited(http.NotFoundHandler(), wide)
+	review := func(rest string) string {
+		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"kind":{"group":"a","kind":"uid"},"uid":"u-1",` + rest + `}}`
+	}
+	for _, row := range []struct {
+		name, body string
+		status     int
+		denied     bool
+	}{
+		{"a quantity", review(`"object":{"spec":{"requests":{"storage":"1e9999"}}}`), http.StatusOK, true},
+		{"too many parts", review(`"object":[` + strings.Repeat("0,", 110) + `0]`), http.StatusOK, true},
+		{"a quantity in what is no review", `{"requests":{"storage":"1e9999"}}`, http.StatusBadRequest, false},
+		{"a review without a UID", `{"request":{"object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
+		{"a UID beyond the head", `{"request":{"a":"` + strings.Repeat("x", head) + `","uid":"u-1","object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := NewWithT(t)
+			request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(row.body))
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, request)
+			g.Expect(answer.Code).To(Equal(row.status))
+			if !row.denied {
+				return
+			}
+			var got admissionv1.AdmissionReview
+			g.Expect(json.Unmarshal(answer.Body.Bytes(), &got)).To(Succeed())
+			g.Expect(got.Kind).To(Equal("AdmissionReview"))
+			g.Expect(got.Response.UID).To(BeEquivalentTo("u-1"))
+			g.Expect(got.Response.Allowed).To(BeFalse())
+			g.Expect(got.Response.Result.Message).NotTo(BeEmpty())
+		})
+	}
 }
 
 func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 // characters would take all memory.
 const LongestQuantity = 64
 
+// metadata is the key of what holds no quantity. A user names the annotations in it.
+const metadata = "metadata"
+
 // deepest is how many objects and lists may be within each other, as for all who read
 // JSON in Kubernetes.
 const deepest = 10000
@@ -95,6 +98,9 @@ func (p *place) next() {
 }
 
 func (p *place) isQuantity() bool {
+	if slices.ContainsFunc(*p, func(l level) bool { return l.object && l.key == metadata }) {
+		return false
+	}
 	n := len(*p)
 	if n > 0 && slices.Contains(quantities, (*p)[n-1].key) {
 		return true
