@@ -20,13 +20,14 @@ var ErrChanged = errors.New("an admission webhook or policy of the cluster chang
 const mostCauses, mostDetail = 10, 500
 
 // Explain lists the first causes in an answer of the API server, each at the path that
-// it has in another object. at is given the path of a cause, "" where it speaks
-// of the whole object. An answer without causes may speak of anything, and is not
-// passed on.
+// it has in another object. at is given the path of a cause, "" for the whole object.
+// An answer without causes may be about anything, and is not passed on. Neither is a
+// cause without a field, or one of a policy or webhook of the cluster: a review can be
+// forged, and the texts of policies are for those whom they refuse.
 func Explain(err error, at func(path string) string) field.ErrorList {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: at(""), BadValue: field.OmitValueType{}, Detail: "the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"}}
+		return field.ErrorList{refused(at(""))}
 	}
 	var errs field.ErrorList
 	causes := status.Status().Details.Causes
@@ -34,13 +35,29 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 		kind := errorType(cause.Type)
 		// The message of a cause begins with the words for its type.
 		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
-		path := cause.Field
-		if path == (*field.Path)(nil).String() {
-			path = ""
+		if isOfObject(cause) || isOfPolicy(detail) {
+			errs = append(errs, refused(at("")))
+			continue
 		}
-		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: excerpt.Of(detail, mostDetail)})
+		errs = append(errs, &field.Error{Type: kind, Field: at(cause.Field), BadValue: field.OmitValueType{}, Detail: excerpt.Of(detail, mostDetail)})
 	}
 	return errs
+}
+
+// refused is what is said of an answer that is not passed on.
+func refused(at string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{},
+		Detail: "the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"}
+}
+
+// isOfObject reports whether a cause names no field.
+func isOfObject(cause metav1.StatusCause) bool {
+	return cause.Field == "" || cause.Field == (*field.Path)(nil).String()
+}
+
+// isOfPolicy reports whether a text is that of a policy or a webhook of the cluster.
+func isOfPolicy(text string) bool {
+	return strings.HasPrefix(text, "ValidatingAdmissionPolicy ") || strings.HasPrefix(text, "admission webhook ")
 }
 
 // errorType is the type of a cause, or Invalid for one that this version does

@@ -46,7 +46,12 @@ func TestExplain(t *testing.T) {
 			`[spec.template.spec.containers[0].imagePullPolicy: Required value, spec.template.metadata.name: Forbidden: no]`},
 		{"a type that this version does not know", cause("FieldValueTooOdd", "Too odd: 3"), `spec.template.spec.nodeName: Invalid value: Too odd: 3`},
 		{"a cause without a type", cause("", "it is wrong"), `spec.template.spec.nodeName: Invalid value: it is wrong`},
-		{"a cause that names no field", invalid(field.Forbidden(nil, "not in this namespace")), `spec.template: Forbidden: not in this namespace`},
+		{"N16 a cause that names no field", invalid(field.Forbidden(nil, "not in this namespace")), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
+		{"N16 a policy of the cluster", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Message: "ValidatingAdmissionPolicy 'engine' with binding 'engine' denied request: denied by the platform"}}}}},
+			"spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
+		{"N16 a policy that names a field", cause("FieldValueInvalid", "Invalid value: ValidatingAdmissionPolicy 'engine' with binding 'engine' denied request: secret"),
+			"spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
 		{"no causes", apierrors.NewBadRequest("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
 		{"no answer of an API server", errors.New("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
 	} {
