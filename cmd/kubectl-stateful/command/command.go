@@ -24,6 +24,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/gather"
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
 )
 
 // owner is the field manager of what the plugin writes.
@@ -70,7 +71,7 @@ func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(p.Streams.ErrOut, explain(err))
+		fmt.Fprintln(p.Streams.ErrOut, tree.PrintableLines(explain(err)))
 		return 1
 	}
 	return 0
@@ -217,9 +218,9 @@ func (p *Plugin) color() bool {
 }
 
 func (p *Plugin) say(format string, args ...any) {
-	fmt.Fprintf(p.Streams.Out, format+"\n", args...)
+	fmt.Fprintln(p.Streams.Out, tree.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
 func (p *Plugin) warn(format string, args ...any) {
-	fmt.Fprintf(p.Streams.ErrOut, format+"\n", args...)
+	fmt.Fprintln(p.Streams.ErrOut, tree.PrintableLines(fmt.Sprintf(format, args...)))
 }

@@ -59,7 +59,8 @@ func TestGatherLeavesOutWhatIsNobodysBusiness(t *testing.T) {
 	leaky := files["namespace/deployments/leaky.yaml"]
 	g.Expect(leaky).To(ContainSubstring("name: PASSWORD"), "the names stay")
 	g.Expect(leaky).To(ContainSubstring("secretKeyRef"), "and what is no value")
-	g.Expect(leaky).To(ContainSubstring("mine: stays"))
+	g.Expect(leaky).To(And(ContainSubstring("enge.me/mine: stays"), ContainSubstring(`deployment.kubernetes.io/revision: "7"`)))
+	g.Expect(leaky).To(ContainSubstring("kapp.k14s.io/original: (left out)"), "N8 annotations of other tools")
 	g.Expect(files["namespace/controllerrevisions/leaky-1.yaml"]).To(ContainSubstring("name: PASSWORD"))
 }
 
@@ -83,6 +84,7 @@ func TestGatherKeepsTheEnvironmentOnRequest(t *testing.T) {
 	_, out, _ := everything(t).run("gather", "--file=-", "--keep-env")
 	files := unpack(t, []byte(out))
 	g.Expect(files["namespace/deployments/leaky.yaml"]).To(ContainSubstring("pa55word"))
+	g.Expect(files["namespace/deployments/leaky.yaml"]).To(ContainSubstring("note: (left out)"))
 	g.Expect(files["README.txt"]).To(ContainSubstring("LOOK FOR PASSWORDS"))
 }
 

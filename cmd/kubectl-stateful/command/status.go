@@ -179,14 +179,14 @@ func (p *Plugin) writeEvidence(e evidence) error {
 	fmt.Fprintf(w, "%s %s/%s\n\n", e.Kind, e.Namespace, e.Name)
 	fmt.Fprintln(w, "What it did and found out, the newest last:")
 	for _, d := range e.Decisions {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", age(now, d), d.Type, d.Reason, tree.Printable(strings.TrimSpace(d.Message)))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", age(now, d), tree.Printable(d.Type), tree.Printable(d.Reason), tree.Printable(strings.TrimSpace(d.Message)))
 	}
 	if len(e.Decisions) == 0 {
 		fmt.Fprintln(w, "  nothing that the API server still knows of: it keeps events for an hour, if it was not told otherwise")
 	}
 	fmt.Fprintln(w, "\nWhat is so now:")
 	for _, c := range e.Conditions {
-		fmt.Fprintf(w, "  for %s\t%s=%s\t%s\t%s\n", since(now, c.LastTransitionTime.Time), c.Type, c.Status, c.Reason, tree.Printable(c.Message))
+		fmt.Fprintf(w, "  for %s\t%s=%s\t%s\t%s\n", since(now, c.LastTransitionTime.Time), tree.Printable(c.Type), tree.Printable(string(c.Status)), tree.Printable(c.Reason), tree.Printable(c.Message))
 	}
 	if len(e.Conditions) == 0 {
 		fmt.Fprintln(w, "  nobody has looked at the object yet; does the operator run, and does it watch this namespace?")

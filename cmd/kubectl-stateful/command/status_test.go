@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,6 +116,26 @@ func TestWhyShowsWhatTheOperatorDid(t *testing.T) {
 	g.Expect(found.Decisions).To(HaveLen(2))
 	g.Expect(found.Decisions[1]).To(HaveKeyWithValue("count", float64(3)), "what was said by two is one")
 	g.Expect(found.Conditions).To(HaveLen(6))
+}
+
+// N7: whoever may create events writes all of one.
+func TestN7NothingSteersATerminal(t *testing.T) {
+	g := NewWithT(t)
+	x := at(t, "rss.yaml")
+	var events corev1.EventList
+	g.Expect(x.c.List(t.Context(), &events)).To(Succeed())
+	g.Expect(events.Items).NotTo(BeEmpty())
+	const title, red = "\x1b]0;owned\x07\x1b[2J", "\x1b[31mFAKE"
+	for i, event := range events.Items {
+		event.ResourceVersion, event.Name = "", fmt.Sprint("forged", i)
+		event.Type, event.Reason, event.Message = red, title, title
+		g.Expect(x.c.Create(t.Context(), &event)).To(Succeed())
+	}
+	_, out, stderr := x.run("why", "rss/db")
+	g.Expect(out).To(ContainSubstring("FAKE"))
+	g.Expect(out + stderr).NotTo(ContainSubstring("\x1b"))
+	_, out, stderr = x.run("why", "rss/"+title)
+	g.Expect(out + stderr).NotTo(ContainSubstring("\x1b"))
 }
 
 func TestErrorsAreThoseOfKubectl(t *testing.T) {

@@ -131,7 +131,9 @@ unread.txt  what could not be read
 
 Not in it: Secrets; ConfigMaps; logs of the application.
 %s
-Annotation kubectl.kubernetes.io/last-applied-configuration and managedFields are left out too.
+Annotation kubectl.kubernetes.io/last-applied-configuration and managedFields are left out too, and
+the values of annotations that are neither of Kubernetes nor of the operator. What is kept: the
+commands, arguments and probes of containers, the paths of HTTP probes with their queries, labels.
 Arguments of commands are in it: look through them if you put passwords there.
 `, a.Now.UTC().Format(time.RFC3339), a.Namespace, a.Operator, env)
 }

@@ -1,6 +1,9 @@
 package gather
 
 import (
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -9,6 +12,16 @@ const LeftOut = "(left out)"
 
 // lastApplied is the whole manifest once more, with all that is left out of it.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// keptAnnotations are the domains of the annotations whose values are kept: those of Kubernetes and of
+// the operator. Other tools keep whole manifests in theirs.
+var keptAnnotations = []string{"kubernetes.io", "k8s.io", "enge.me", "clusterlabs.org", "fissile.cloudfoundry.org", "statefulsingleton.com"}
+
+// keeps reports whether the value of an annotation is kept.
+func keeps(key string) bool {
+	domain, _, has := strings.Cut(key, "/")
+	return has && slices.ContainsFunc(keptAnnotations, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}
 
 // withValues are the lists of names and values in pod templates: the values are left out.
 var withValues = []string{"env", "httpHeaders"}
@@ -34,6 +47,11 @@ func clean(value any, keepEnv bool) {
 func cleanMap(m map[string]any, keepEnv bool) {
 	if annotations, ok := m["annotations"].(map[string]any); ok {
 		delete(annotations, lastApplied)
+		for key := range annotations {
+			if !keeps(key) {
+				annotations[key] = LeftOut
+			}
+		}
 	}
 	if !keepEnv {
 		for _, key := range withValues {

@@ -109,6 +109,15 @@ func Printable(text string) string {
 	}, text)
 }
 
+// PrintableLines returns a text of several lines without what could steer a terminal.
+func PrintableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 func branchOf(r Report) branch {
 	top := branch{cells: []cell{{r.Kind + " " + r.Namespace + "/" + r.Name, bold}, {r.state(), r.tone()}, {r.Summary, plain}}}
 	if r.state() == "" {
