@@ -21,6 +21,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -399,6 +400,11 @@ func buildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which
 	}
 	job.Spec.Suspend, job.Spec.TTLSecondsAfterFinished = ptr.To(true), nil
 	return job
+}
+
+// controls reports whether a set controls a child.
+func controls(set *v1alpha1.ExtendedStatefulSet, child metav1.Object) bool {
+	return owned.By(child, set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 }
 
 // jobLabels returns the labels by which the operator finds the jobs of a version.

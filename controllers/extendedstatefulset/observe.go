@@ -13,7 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
@@ -180,7 +180,7 @@ func (w *world) addChild(set *appsv1.StatefulSet) {
 	if !ok {
 		return
 	}
-	if !metav1.IsControlledBy(set, w.set) {
+	if !controls(w.set, set) {
 		if set.Spec.Template.Labels[v1alpha1.LabelSet] == w.set.Name {
 			w.rivals = append(w.rivals, &child{set: set, zone: index, version: number})
 		}
@@ -245,7 +245,7 @@ func (w *world) addPod(pod *corev1.Pod) {
 
 // own gives a pod to the StatefulSet that controls it.
 func (w *world) own(t *podOfOrdinal) {
-	if c := w.children.find(t.zone, t.version); c != nil && metav1.IsControlledBy(t.pod, c.set) {
+	if c := w.children.find(t.zone, t.version); c != nil && owned.By(t.pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
 		t.owned, c.pods[t.ordinal] = true, t.pod
 	}
 }
@@ -308,7 +308,7 @@ func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View
 	}
 	names := sets.New[string]()
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], w.set) {
+		if controls(w.set, &list.Items[i]) {
 			names.Insert(list.Items[i].Name)
 		}
 	}

@@ -29,7 +29,7 @@ func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) e
 	}
 	w.jobs = map[string]*batchv1.Job{}
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], w.set) {
+		if controls(w.set, &list.Items[i]) {
 			w.jobs[list.Items[i].Name] = &list.Items[i]
 		}
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, ui
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("get Job %s: %w", name, err)
-	case uid != "" && job.UID != uid, !metav1.IsControlledBy(&job, w.set):
+	case uid != "" && job.UID != uid, !controls(w.set, &job):
 		return false, nil
 	}
 	w.jobs[job.Name] = &job

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
@@ -54,7 +52,7 @@ func keepBudgets(w *world, p *plan) {
 		}
 		next, differs := owned.Budget(have, want)
 		switch {
-		case !metav1.IsControlledBy(have, w.set):
+		case !controls(w.set, have):
 			p.LookAgain(budgetRetry)
 		case have.DeletionTimestamp != nil || !differs:
 		default:
@@ -63,7 +61,7 @@ func keepBudgets(w *world, p *plan) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.budgets)) {
 		have := w.budgets[name]
-		unwanted := !wanted[name] && metav1.IsControlledBy(have, w.set)
+		unwanted := !wanted[name] && controls(w.set, have)
 		if unwanted && have.DeletionTimestamp == nil {
 			p.Do(action.Chain{{Verb: action.Delete, Object: have, Reason: reasonBudget}})
 		}
@@ -75,7 +73,7 @@ func keepBudgets(w *world, p *plan) {
 func (w *world) foreignBudget() string {
 	for _, z := range w.budgeted() {
 		name := z.stem(w.set.Name)
-		if have := w.budgets[name]; have != nil && !metav1.IsControlledBy(have, w.set) {
+		if have := w.budgets[name]; have != nil && !controls(w.set, have) {
 			return name
 		}
 	}

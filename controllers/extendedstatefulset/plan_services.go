@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
@@ -21,7 +19,7 @@ func keepServices(w *world, p *plan) {
 		switch {
 		case have == nil:
 			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
-		case !metav1.IsControlledBy(have, w.set) || have.DeletionTimestamp != nil:
+		case !controls(w.set, have) || have.DeletionTimestamp != nil:
 		case !maps.Equal(have.Spec.Selector, want.Spec.Selector):
 			next := have.DeepCopy()
 			next.Spec.Selector = want.Spec.Selector
@@ -41,7 +39,7 @@ func (w *world) traffic() traffic { return traffic{w} }
 // as that of a StatefulSet. "" where all is well.
 func (t traffic) foreignService() string {
 	have := t.services[activeService(t.set)]
-	if have == nil || metav1.IsControlledBy(have, t.set) {
+	if have == nil || controls(t.set, have) {
 		return ""
 	}
 	return have.Name
@@ -102,7 +100,7 @@ func (t traffic) hasOthers(c *child) bool {
 // switched reports whether clients are sent to what serves now.
 func (t traffic) switched() bool {
 	have := t.services[activeService(t.set)]
-	if t.set.Spec.Template.Spec.ServiceName == "" || have == nil || !metav1.IsControlledBy(have, t.set) {
+	if t.set.Spec.Template.Spec.ServiceName == "" || have == nil || !controls(t.set, have) {
 		return true
 	}
 	return maps.Equal(have.Spec.Selector, t.serves())

@@ -201,7 +201,7 @@ func countUnclear(ctx context.Context, w *world) {
 
 // owns reports whether a pod is this object's by its owners, and no stranger.
 func (w *world) owns(m *member) bool {
-	if w.stateful == nil || !w.ours(w.stateful) || !metav1.IsControlledBy(m.pod, w.stateful) {
+	if w.stateful == nil || !w.ours(w.stateful) || !makes(w.stateful, m.pod) {
 		return false
 	}
 	return w.whyStranger(m, w.isStored(m)) == ""

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
@@ -32,7 +31,7 @@ func readRevisions(ctx context.Context, w *world, from engine.View) error {
 		if err != nil {
 			return err
 		}
-		if revision != nil && metav1.IsControlledBy(revision, w.stateful) {
+		if revision != nil && makes(w.stateful, revision) {
 			w.revisions[name] = templateIn(revision)
 		}
 	}

@@ -51,7 +51,14 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 }
 
 // ours reports whether a child is controlled by the object.
-func (w *world) ours(child metav1.Object) bool { return metav1.IsControlledBy(child, w.set) }
+func (w *world) ours(child metav1.Object) bool {
+	return owned.By(child, w.set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))
+}
+
+// makes reports whether a StatefulSet controls a child.
+func makes(set *appsv1.StatefulSet, child metav1.Object) bool {
+	return owned.By(child, set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+}
 
 // mend patches a child that is not what it should be: not again at once, unless the spec has
 // changed. Another client may take it back.

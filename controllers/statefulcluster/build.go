@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -125,6 +126,11 @@ func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 		return claim.Name(w.set.Name, template, id)
 	})
 	return pod
+}
+
+// controls reports whether a set controls a child.
+func controls(set *v1alpha1.StatefulCluster, child metav1.Object) bool {
+	return owned.By(child, set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }
 
 // births are the new members that a plan makes.

@@ -248,7 +248,7 @@ func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulClu
 		return false, fmt.Errorf("list pods of the cache: %w", err)
 	}
 	for i := range list.Items {
-		if !metav1.IsControlledBy(&list.Items[i], set) {
+		if !controls(set, &list.Items[i]) {
 			return true, nil
 		}
 	}
@@ -460,7 +460,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 		return fmt.Errorf("list revisions: %w", err)
 	}
 	for i := range revisions.Items {
-		if metav1.IsControlledBy(&revisions.Items[i], w.set) {
+		if controls(w.set, &revisions.Items[i]) {
 			w.revisions = append(w.revisions, &revisions.Items[i])
 		}
 	}

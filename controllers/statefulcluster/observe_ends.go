@@ -70,8 +70,7 @@ func isControlledMember(pod *corev1.Pod) bool {
 	if mutant.Is("stc-copied-label-ends") { // Mutant: the deletion of a pod that is no member counts as that of the member of its name.
 		return label != ""
 	}
-	controller := metav1.GetControllerOf(pod)
-	return controller != nil && string(controller.UID) == label
+	return controls(&v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Name: pod.Labels[v1alpha1.LabelCluster], UID: types.UID(label)}}, pod)
 }
 
 // leaves notes that a pod is being deleted, if it has not ended.

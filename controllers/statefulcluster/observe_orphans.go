@@ -20,8 +20,8 @@ import (
 // and nothing controls it now. Who also removes the labels of the selector releases it; the
 // cache does not have them.
 func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
-	if controller := metav1.GetControllerOf(pod); controller != nil {
-		return controller.UID == set.UID
+	if metav1.GetControllerOf(pod) != nil {
+		return controls(set, pod)
 	}
 	// Mutant: labels alone make a pod a member.
 	known := r.of(set).members[pod.GetUID()] || mutant.Is("stc-orphan-unproven")
@@ -56,7 +56,7 @@ func (known *remembered) noteMembers(w *world) {
 		known.members = map[types.UID]bool{}
 	}
 	for _, m := range w.members {
-		if metav1.IsControlledBy(m.pod, w.set) || seen[m.pod.UID] {
+		if controls(w.set, m.pod) || seen[m.pod.UID] {
 			known.members[m.pod.UID] = true
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func adoptOrphans(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.members {
-		if m.terminating() || metav1.IsControlledBy(m.pod, f.set) {
+		if m.terminating() || controls(f.set, m.pod) {
 			continue
 		}
 		adopted := m.pod.DeepCopy()

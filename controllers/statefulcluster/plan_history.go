@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -66,7 +65,7 @@ func keepBudget(f *facts, p *plan) {
 
 // foreignBudget reports whether the budget of our name is not ours.
 func (w *world) foreignBudget() bool {
-	return w.budget != nil && !metav1.IsControlledBy(w.budget, w.set)
+	return w.budget != nil && !controls(w.set, w.budget)
 }
 
 // unseenBudget reports whether our budget lacks the label by which the cache finds it.

@@ -242,8 +242,8 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 // SC-53: a kubelet writes how a pod ended also when a user deleted it.
 func TestWhoDeletedAPodThatEnded(t *testing.T) {
 	running := &corev1.Pod{}
-	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelClusterUID: "uid"}
-	running.OwnerReferences = []metav1.OwnerReference{{UID: "uid", Controller: new(true)}}
+	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: "uid"}
+	running.OwnerReferences = []metav1.OwnerReference{{APIVersion: "enge.me/v1alpha1", Kind: "StatefulCluster", Name: "db", UID: "uid", Controller: new(true)}}
 	running.Status.Phase = corev1.PodRunning
 	as := func(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 		pod = pod.DeepCopy()
@@ -268,6 +268,7 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		{"SC-53 it ended before it was deleted", []*corev1.Pod{running, ended(running), ended(deleted)}, false},
 		{"SC-53 it was disrupted", []*corev1.Pod{running, deleted, disrupted}, false},
 		{"SC-53 it had the label of a member and another owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })}, false},
+		{"N3 it had the label of a member and an owner of another group", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "x.example/v1" })}, false},
 		{"SC-53 it had the label of a member and no owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences = nil })}, false},
 		{"SC-53 the watch saw it only when it had ended", []*corev1.Pod{ended(deleted)}, false},
 	} {

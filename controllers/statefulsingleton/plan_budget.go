@@ -4,6 +4,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
@@ -62,7 +63,7 @@ func (f *facts) wantsBudget() bool {
 
 // ownsBudget reports whether the budget that is there is this object's.
 func (f *facts) ownsBudget() bool {
-	return metav1.IsControlledBy(f.budget, f.object)
+	return owned.By(f.budget, f.object, v1.GroupVersion.WithKind("StatefulSingleton"))
 }
 
 // mendedBudget is the budget as it should be; nil if it is.
