@@ -20,8 +20,6 @@ type accountGuard struct {
 	policy.Keeper
 	// name is the prefix of the names in config/, namespace the operator's own.
 	name, namespace string
-	// crd is the definition that the policies go with.
-	crd string
 	// kinds are those served, watched the namespaces that the operator acts in; empty
 	// means all.
 	kinds   []requester.Kind
@@ -38,7 +36,7 @@ func (g *accountGuard) keepAll(ctx context.Context) error {
 	var problems []error
 	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name, g.namespace)} {
 		made, binding := rule.build(g.name, g.namespace)
-		if err := g.Keep(ctx, g.crd, made, binding); err != nil {
+		if err := g.Keep(ctx, g.definitions(), made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
 		}
 	}
@@ -47,11 +45,20 @@ func (g *accountGuard) keepAll(ctx context.Context) error {
 	}
 	for _, kind := range g.kinds {
 		made, binding := rightsPolicy(kind, g.name, g.namespace, g.watched)
-		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
+		if err := g.Keep(ctx, []string{kind.Definition()}, made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// definitions returns the names of those of the kinds that are served. The policies on the accounts
+// go with the last of them: an administrator may delete one that nobody uses.
+func (g *accountGuard) definitions() (names []string) {
+	for _, kind := range g.kinds {
+		names = append(names, kind.Definition())
+	}
+	return names
 }
 
 // accountRule is what one account may not do, whatever its roles say.

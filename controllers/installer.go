@@ -60,8 +60,7 @@ func (o Options) setupInstaller(mgr ctrl.Manager) error {
 	if err := mgr.Add(requesters); err != nil {
 		return fmt.Errorf("adding the policies that check requesters: %w", err)
 	}
-	first := requesters.Kinds[0]
-	accounts := &accountGuard{Keeper: keeper, name: o.Name, namespace: o.Namespace, crd: first.Plural + "." + first.Group,
+	accounts := &accountGuard{Keeper: keeper, name: o.Name, namespace: o.Namespace,
 		kinds: requesters.Kinds, watched: o.WatchNamespaces}
 	if err := mgr.Add(accounts); err != nil {
 		return fmt.Errorf("adding the policies on the operator's own accounts: %w", err)

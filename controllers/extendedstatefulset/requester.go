@@ -7,6 +7,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
+// freeFields are the fields of spec that ask for no right, and why.
+var freeFields = map[string]string{
+	"template.spec.replicas": "who may scale need not be allowed to make pods; a quota bounds them",
+	"scaling":                "it bounds what who scales may ask for",
+	"updateStrategy":         "it says when and in which order pods are made that were asked for, but for its Jobs",
+	"approval":               "it holds up pods that were asked for",
+	"approvedRevision":       "the pods of the revision were asked for by who changed the template",
+	"deletionProtection":     "it keeps from accidents",
+}
+
 // Requester is what those must be allowed who ask for an ExtendedStatefulSet.
 func Requester() requester.Kind {
 	const (
@@ -15,7 +25,9 @@ func Requester() requester.Kind {
 		owns     = `has(spec.configTracking) && spec.configTracking == "` + string(v1alpha1.TrackByOwnerReference) + `"`
 	)
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ExtendedStatefulSet", Plural: "extendedstatefulsets", Rights: []requester.Right{
-		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel"}},
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel", "az", "injectReplicasEnv",
+			"template.metadata", "template.spec.minReadySeconds", "template.spec.updateStrategy", "template.spec.podManagementPolicy",
+			"template.spec.ordinals", "template.spec.selector", "template.spec.persistentVolumeClaimRetentionPolicy", "template.spec.revisionHistoryLimit"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"template.spec.volumeClaimTemplates"}},
 		{
 			Verb:        "create",
@@ -73,5 +85,5 @@ func Requester() requester.Kind {
 			Fields:   []string{template, "configTracking"},
 			If:       owns,
 		},
-	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}, {APIGroups: []string{"batch"}, Resources: []string{"jobs"}}}}
+	}, Free: freeFields, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}, {APIGroups: []string{"batch"}, Resources: []string{"jobs"}}}}
 }

@@ -10,12 +10,14 @@ import (
 // Requester is what those must be allowed who ask for a ReplicatedStatefulSet. All Secrets
 // that it names go into its pods, or show by a condition whether they are there.
 func Requester() requester.Kind {
-	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity"}
+	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy"}
+	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval"}
 	const follows = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
 	followed := []string{"pod", "secrets", "TLS", "updateOnEnvChange"}
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: pods},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "changes the roles of members by commands", Fields: roles},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"pod.volumeClaimTemplates"}},
 		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
 			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled"].exists(w, ` +
@@ -30,5 +32,10 @@ func Requester() requester.Kind {
 			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
 		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,
 			NotCopied: []string{"kubectl.kubernetes.io/", v1alpha1.Prefix}},
+		{Verb: "create", Resource: "services", Does: "makes Services", Created: true},
+		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "makes PodDisruptionBudgets", Created: true},
+	}, Free: map[string]string{
+		"replicas":           "who may scale need not be allowed to make pods; a quota bounds them",
+		"deletionProtection": "it keeps from accidents",
 	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}}}
 }

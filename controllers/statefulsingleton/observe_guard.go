@@ -40,7 +40,7 @@ const guardSubject = "The guard of StatefulSingletons"
 func (g *GuardKeeper) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		made, binding := buildGuard(g.Namespace, g.Watched)
-		if err := g.Keep(ctx, crdName, made, binding); err != nil {
+		if err := g.Keep(ctx, []string{crdName}, made, binding); err != nil {
 			return "the policy cannot be installed: " + err.Error()
 		}
 		return ""

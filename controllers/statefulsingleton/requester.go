@@ -15,5 +15,5 @@ func Requester() requester.Kind {
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "refuses evictions by a PodDisruptionBudget", Fields: []string{"onEviction"},
 			If: `has(spec.onEviction) && spec.onEviction == "` + string(v1.EvictionReplacesFirst) + `"`},
 		{Verb: "update", Resource: "pods", Does: "lets pods go", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
-	}}
+	}, Free: map[string]string{"deletionProtection": "it keeps from accidents"}}
 }

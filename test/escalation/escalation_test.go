@@ -88,14 +88,19 @@ var attempts = []attempt{
 	{"the end of other people's pods by a StatefulSingleton", "statefulsingleton", rights{"pods": {"update"}}, singleton(), "may not delete pods"},
 	{"a StatefulSingleton by who may", "statefulsingleton", rights{"pods": {"update", "delete"}}, singleton(), ""},
 
-	{"a StatefulCluster by who may create pods", "statefulcluster", rights{"pods": {"create"}}, cluster(""), ""},
+	{"N5 a budget by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster(""), "may not create poddisruptionbudgets.policy"},
+	{"a StatefulCluster by who may create pods and budgets", "statefulcluster", rights{"pods": {"create"}, "poddisruptionbudgets": {"create"}}, cluster(""), ""},
 	{"claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster("  " + claimTemplates), "may not create persistentvolumeclaims"},
-	{"claims by a StatefulCluster by who may", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}}, cluster("  " + claimTemplates), ""},
+	{"claims by a StatefulCluster by who may", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}, "poddisruptionbudgets": {"create"}}, cluster("  " + claimTemplates), ""},
 	{"the end of claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}},
 		cluster("  " + claimTemplates + "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}"), "may not delete persistentvolumeclaims"},
 
 	{"commands by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}}, replicated("", ""), "may not create pods/exec"},
-	{"a ReplicatedStatefulSet by who may", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}}, replicated("", ""), ""},
+	{"N5 its own Services by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}}, replicated("", ""), "may not create services"},
+	{"N5 budgets by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}, "services": {"create"}}, replicated("", ""),
+		"may not create poddisruptionbudgets.policy"},
+	{"a ReplicatedStatefulSet by who may", "replicatedstatefulset",
+		rights{"pods": {"create"}, "pods/exec": {"create"}, "services": {"create"}, "poddisruptionbudgets": {"create"}}, replicated("", ""), ""},
 	{"claims by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("    "+claimTemplates, ""), "may not create persistentvolumeclaims"},
 	{"Secrets by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
@@ -151,6 +156,10 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
 	t.Run("a pod that says that it is a member", func(t *testing.T) { s.members(t) })
 	t.Run("orders by annotations, and labels that go into pods", func(t *testing.T) { s.orders(t) })
+	t.Run("fields that change pods or roles", func(t *testing.T) { s.fields(t) })
+	t.Run("N4 N12 labels and annotations without end", func(t *testing.T) { s.bounds(t) })
+	t.Run("N2 an annotation with the name of a quantity", func(t *testing.T) { s.quantity(t) })
+	t.Run("N1 an object that does not decode", func(t *testing.T) { s.undecodable(t) })
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	s.thieves(t)
 }
@@ -164,7 +173,7 @@ func (s site) actor(t *testing.T, name, kind string, more rights) client.Client 
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, GenerateName: "actor-"}}
 	for resource, verbs := range more {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"", "batch"}, Resources: []string{resource}, Verbs: verbs})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"", "batch", "policy"}, Resources: []string{resource}, Verbs: verbs})
 	}
 	NewWithT(t).Expect(s.admin.Create(t.Context(), role)).To(Succeed())
 	s.bind(t, tenant, "Role", role.Name, name)
@@ -187,6 +196,9 @@ func (s site) members(t *testing.T) {
 		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")))
 	g.Expect(s.admin.Create(t.Context(), forged)).To(Succeed())
 	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)).To(Succeed(), "one that is")
+	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata": {"ownerReferences": [{"apiVersion": "enge.me/v1alpha1", "kind": "StatefulCluster", "name": "db", "uid": "00000000-0000-0000-0000-000000000001", "controller": true}]}}`)),
+		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")), "N3b of another set")
 	for _, p := range []*corev1.Pod{plain, forged} {
 		g.Expect(s.admin.Delete(t.Context(), p)).To(Succeed())
 	}

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,14 +34,14 @@ type Keeper struct {
 // policy, and would deny everything.
 const trialPeriod = time.Minute
 
-// Keep makes a policy and its binding, or what they should be. They go with the definition
-// of that name, such as statefulclusters.enge.me.
-func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
-	owner, err := k.owner(ctx, crd)
+// Keep makes a policy and its binding, or what they should be. They go with the last of the
+// definitions of these names, such as statefulclusters.enge.me. Those that do not exist are left out.
+func (k Keeper) Keep(ctx context.Context, crds []string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
+	owners, err := k.owners(ctx, crds)
 	if err != nil {
 		return err
 	}
-	policy.OwnerReferences, binding.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
+	policy.OwnerReferences, binding.OwnerReferences = owners, slices.Clone(owners)
 	var havePolicy admissionv1.ValidatingAdmissionPolicy
 	err = k.keep(ctx, action.Action{Verb: action.Create, Object: policy, Reason: "Policy"}, &havePolicy, func() bool {
 		if policy.Spec.ParamKind != nil && (havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < trialPeriod) {
@@ -96,6 +97,29 @@ func Deny(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.Validating
 	}}
 }
 
+// owners returns references to those of the definitions that exist. It returns an error if none does.
+func (k Keeper) owners(ctx context.Context, names []string) (all []metav1.OwnerReference, err error) {
+	var missing error
+	for _, name := range names {
+		owner, err := k.owner(ctx, name)
+		switch {
+		case err == nil:
+			all = append(all, owner)
+		case apierrors.IsNotFound(err), errors.Is(err, errGoes):
+			missing = err
+		default:
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, missing
+	}
+	return all, nil
+}
+
+// errGoes is the error of a definition that is being deleted.
+var errGoes = errors.New("it is being deleted")
+
 // owner is the definition, with which the garbage collector takes a policy away.
 func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, error) {
 	crd := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -103,7 +127,7 @@ func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, 
 		return metav1.OwnerReference{}, err
 	}
 	if crd.DeletionTimestamp != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("%s is being deleted", name)
+		return metav1.OwnerReference{}, fmt.Errorf("%s: %w", name, errGoes)
 	}
 	return metav1.OwnerReference{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name, UID: crd.UID}, nil
 }

@@ -30,10 +30,15 @@ type Kind struct {
 	schema.GroupVersion
 	Name, Plural string
 	Rights       []Right
+	// Free are the fields of spec that ask for no right, and why.
+	Free map[string]string
 	// Owned are the resources of which the operator takes those that have an object of the
 	// kind as their controller.
 	Owned []admissionv1.Rule
 }
+
+// Definition returns the name of the CustomResourceDefinition of the kind.
+func (k Kind) Definition() string { return k.Plural + "." + k.Group }
 
 // policyName is the name of what checks that of a kind, for an operator of that namespace.
 func (k Kind) policyName(what, namespace string) string {
@@ -56,6 +61,19 @@ type Right struct {
 	// one asks for it, but of annotations whose keys begin with a prefix of NotCopied.
 	Copied    bool
 	NotCopied []string
+	// Created is true when each object asks for it when it is created, whatever its spec is.
+	Created bool
+}
+
+// question returns the arguments by which kubectl auth can-i asks about the right. It takes
+// pods/exec for a pod of that name.
+func (r Right) question() string {
+	if r.Subresource == "" {
+		return r.name()
+	}
+	of := r
+	of.Subresource = ""
+	return of.name() + " --subresource=" + r.Subresource
 }
 
 // name is the right in words: create pods/exec.
@@ -79,6 +97,9 @@ func (r Right) asked(object string) string {
 	}
 	for _, key := range r.Annotations {
 		parts = append(parts, fmt.Sprintf("has(%[1]s.metadata.annotations) && %[2]q in %[1]s.metadata.annotations ? [%[1]s.metadata.annotations[%[2]q]] : []", object, key))
+	}
+	if r.Created {
+		parts = append(parts, "[true]")
 	}
 	all := "[" + strings.Join(parts, ", ") + "]"
 	if r.If == "" {
@@ -109,11 +130,14 @@ func (r Right) keeps() string {
 		copied = append(copied, fmt.Sprintf("!k.startsWith(%q)", prefix))
 	}
 	of := func(object string) string { return object + ".metadata.?annotations.orValue({})" }
+	// A comparison of whole maps is cheap however many there are. Key by key it is not: the API
+	// server gives up on some ten thousand, and nobody could change the object any more.
+	few := fmt.Sprintf("size(%[1]s) <= %[3]d && size(%[2]s) <= %[3]d", of("object"), of("oldObject"), mostAnnotations)
 	within := func(a, b string) string {
 		return fmt.Sprintf("%[1]s.all(k, !(%[3]s) || (k in %[2]s && %[2]s[k] == %[1]s[k]))", of(a), of(b), strings.Join(append(copied, "true"), " && "))
 	}
-	return "oldObject == null || (object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({}) && " +
-		within("object", "oldObject") + " && " + within("oldObject", "object") + ")"
+	return "oldObject == null || (object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({}) && (" +
+		of("object") + " == " + of("oldObject") + " || " + few + " && " + within("object", "oldObject") + " && " + within("oldObject", "object") + "))"
 }
 
 // what is what of an object asks for the right, in words.
@@ -124,6 +148,9 @@ func (r Right) what() string {
 	}
 	for _, key := range r.Annotations {
 		words = append(words, "annotation "+key)
+	}
+	if r.Created {
+		words = append(words, "each new object")
 	}
 	if r.Copied {
 		words = append(words, "a change of metadata.labels or metadata.annotations, which go into pods,")
@@ -143,13 +170,19 @@ func (r Right) check() string {
 // for the namespaces that it acts in; none are all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	made := kind.policy("requester", namespace, watched, admissionv1.Create, admissionv1.Update)
-	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace)}
+	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", mostLabels), small("annotations", mostAnnotations)}
 	for i, right := range kind.Rights {
 		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
 		made.Spec.Variables = append(made.Spec.Variables,
 			admissionv1.Variable{Name: now, Expression: right.asked("object")},
 			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.asked("oldObject")})
-		unasked := fmt.Sprintf("!variables.%[1]s.exists(f, size(f) > 0) || variables.%[1]s == variables.%[2]s", now, before)
+		// A field that is removed has an effect as one that is set. What is no longer asked for
+		// because of another field, such as a retention policy that is not Delete any more, is free.
+		nothing := fmt.Sprintf("!variables.%s.exists(f, size(f) > 0)", now)
+		if right.If == "" {
+			nothing = "oldObject == null && " + nothing
+		}
+		unasked := fmt.Sprintf("%[3]s || variables.%[1]s == variables.%[2]s", now, before, nothing)
 		if right.Copied {
 			unasked = right.keeps()
 		}
@@ -158,7 +191,7 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 			Message:    fmt.Sprintf("you may not %s in this namespace, which the operator does for a %s", right.name(), kind.Name),
 			MessageExpression: fmt.Sprintf(`"the operator %s for a %s, and " + request.userInfo.username + " may not %s in namespace " + request.namespace + `+
 				`". Ask for a role with that verb (%s asks for it). To look: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
-				right.Does, kind.Name, right.name(), right.what(), right.name()),
+				right.Does, kind.Name, right.name(), right.what(), right.question()),
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		})
 	}
@@ -209,17 +242,18 @@ func Deletions(kind Kind, namespace string, watched []string) (*admissionv1.Vali
 // admission plugin OwnerReferencesPermissionEnforcement has it, who writes such an owner
 // must be allowed to update the finalizers of the kind, as the operator is.
 func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	const owned = `%s.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == %q && o.apiVersion.startsWith(%q))`
-	of := func(object string) string { return fmt.Sprintf(owned, object, kind.Name, kind.Group+"/") }
+	const owners = `%s.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.kind == %q && o.apiVersion.startsWith(%q))`
+	of := func(object string) string { return fmt.Sprintf(owners, object, kind.Name, kind.Group+"/") }
+	same := of("object") + ".all(o, " + of("oldObject") + ".exists(p, p.uid == o.uid && p.name == o.name))"
 	meta := metav1.ObjectMeta{Name: kind.policyName("owner", namespace),
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
 	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    ptr.To(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent)},
-		MatchConditions:  []admissionv1.MatchCondition{{Name: "owned", Expression: of("object")}},
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "owned", Expression: "size(" + of("object") + ") > 0"}},
 		Validations: []admissionv1.Validation{{
 			Expression: fmt.Sprintf(`(request.operation == "UPDATE" && %s) || authorizer.group(%q).resource(%q).subresource("finalizers").namespace(request.namespace).check("update").allowed()`,
-				of("oldObject"), kind.Group, kind.Plural),
+				same, kind.Group, kind.Plural),
 			MessageExpression: fmt.Sprintf(`"the operator takes what has a %s as its controller for its own, and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Leave that owner out"`,
 				kind.Name, kind.Plural),
 			Message: fmt.Sprintf("you may not update %s/finalizers in this namespace, so you cannot make what has a %s as its controller; leave that owner out", kind.Plural, kind.Name),
@@ -232,6 +266,24 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 			RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: rule}})
 	}
 	return made, policy.Deny(made)
+}
+
+// The max number of labels and of annotations of an object. The API server bounds neither, and both
+// are in the memory of the operator.
+const (
+	mostLabels      = 64
+	mostAnnotations = 256
+)
+
+// small refuses an object with more labels or annotations than that. One that has them already may be
+// changed otherwise.
+func small(words string, most int) admissionv1.Validation {
+	of := func(object string) string { return fmt.Sprintf("%s.metadata.?%s.orValue({})", object, words) }
+	return admissionv1.Validation{
+		Expression: fmt.Sprintf("size(%s) <= %d || oldObject != null && size(%s) <= size(%s)", of("object"), most, of("object"), of("oldObject")),
+		Message:    fmt.Sprintf("metadata.%s: there may be at most %d; remove the others", words, most),
+		Reason:     ptr.To(metav1.StatusReasonInvalid),
+	}
 }
 
 // elsewhere keeps objects out of two namespaces: who may edit the operator's own has its
@@ -265,7 +317,7 @@ func (g *Guard) keepAll(ctx context.Context) error {
 	var problems []error
 	for _, kind := range g.Kinds {
 		keep := func(made *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) {
-			if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
+			if err := g.Keep(ctx, []string{kind.Definition()}, made, binding); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
 			}
 		}

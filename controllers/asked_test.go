@@ -1,0 +1,106 @@
+package controllers
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+)
+
+// N6: every field of every spec asks its requester for a right, or the table of the kind says why
+// it asks for none.
+func TestEveryFieldAsksForARight(t *testing.T) {
+	for _, row := range []struct {
+		kind requester.Kind
+		spec reflect.Type
+	}{
+		{statefulcluster.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
+		{replicatedstatefulset.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
+		{extendedstatefulset.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
+		{statefulsingleton.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
+	} {
+		t.Run(row.kind.Name, func(t *testing.T) {
+			asking := map[string]bool{}
+			for _, right := range row.kind.Rights {
+				for _, field := range right.Fields {
+					asking[field] = true
+				}
+			}
+			for field := range asking {
+				if !hasField(row.spec, field) {
+					t.Errorf("a right is asked for field %s, which is not in the spec", field)
+				}
+			}
+			for field, why := range row.kind.Free {
+				if !hasField(row.spec, field) || why == "" || asking[field] {
+					t.Errorf("field %s is free because %q; in the spec: %t, asks: %t", field, why, hasField(row.spec, field), asking[field])
+				}
+			}
+			for _, field := range unasked(row.kind, asking, row.spec, "") {
+				t.Errorf("field %s asks for no right, and the table does not say why", field)
+			}
+		})
+	}
+}
+
+// unasked returns the fields below a path that ask for nothing and are not free. A field of which
+// parts ask is looked at part by part.
+func unasked(kind requester.Kind, asking map[string]bool, of reflect.Type, path string) (fields []string) {
+	for name, inner := range jsonFields(of) {
+		field := strings.TrimPrefix(path+"."+name, ".")
+		parts := slices.ContainsFunc(slices.Collect(maps.Keys(asking)), func(a string) bool { return strings.HasPrefix(a, field+".") })
+		_, free := kind.Free[field]
+		switch {
+		case asking[field], free:
+		case parts && inner.Kind() == reflect.Struct:
+			fields = append(fields, unasked(kind, asking, inner, field)...)
+		default:
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// hasField reports whether a type has a field at a path.
+func hasField(of reflect.Type, path string) bool {
+	name, rest, more := strings.Cut(path, ".")
+	inner, has := jsonFields(of)[name]
+	return has && (!more || hasField(inner, rest))
+}
+
+// jsonFields returns the types of the fields of a struct by their JSON names, without pointers.
+func jsonFields(of reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	if of.Kind() != reflect.Struct {
+		return fields
+	}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		inner := field.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case name == "-" || !field.IsExported():
+		case name == "" && (field.Anonymous || strings.Contains(options, "inline")):
+			for name, inner := range jsonFields(inner) {
+				fields[name] = inner
+			}
+		default:
+			fields[name] = inner
+		}
+	}
+	return fields
+}

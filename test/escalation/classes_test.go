@@ -1,0 +1,198 @@
+package escalation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// fields are those by which an object changes pods or roles: who may only edit the object changes
+// none, adds none and removes none.
+func (s site) fields(t *testing.T) {
+	g := NewWithT(t)
+	set := replicated("", "  maintenance: [rss-fields-1]\n  evictionTimeout: 5m\n")
+	set.Name = "fields"
+	for _, object := range []client.Object{cluster(""), set, extended("", "  podDisruptionBudget: {maxUnavailable: 1}\n")} {
+		object.SetName("fields")
+		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
+		t.Cleanup(func() { _ = s.admin.Delete(context.WithoutCancel(t.Context()), object) })
+	}
+	const pods, exec, budgets = "may not create pods in", "may not create pods/exec", "may not create poddisruptionbudgets.policy"
+	for _, row := range []struct{ kind, change, blocked string }{
+		{"ReplicatedStatefulSet", `{"primaries": 2}`, exec},
+		{"ReplicatedStatefulSet", `{"paused": true}`, exec},
+		{"ReplicatedStatefulSet", `{"seeding": "Quorum"}`, exec},
+		{"ReplicatedStatefulSet", `{"evictionPolicy": "Allow"}`, exec},
+		{"ReplicatedStatefulSet", `{"evictionTimeout": "1s"}`, exec},
+		{"ReplicatedStatefulSet", `{"evictionTimeout": null}`, exec},
+		{"ReplicatedStatefulSet", `{"failureThreshold": 9}`, exec},
+		{"ReplicatedStatefulSet", `{"maintenance": null}`, exec},
+		{"ReplicatedStatefulSet", `{"chaosLevel": 15}`, pods},
+		{"ReplicatedStatefulSet", `{"replicas": 4}`, ""},
+		{"StatefulCluster", `{"replacement": {"unreadySeconds": 1}}`, pods},
+		{"StatefulCluster", `{"updateStrategy": {"type": "OnDelete"}}`, pods},
+		{"StatefulCluster", `{"minReadySeconds": 9}`, pods},
+		{"StatefulCluster", `{"replicas": 4}`, ""},
+		{"ExtendedStatefulSet", `{"injectReplicasEnv": false}`, pods},
+		{"ExtendedStatefulSet", `{"template": {"metadata": {"labels": {"a": "b"}}}}`, pods},
+		{"ExtendedStatefulSet", `{"template": {"spec": {"minReadySeconds": 9}}}`, pods},
+		{"ExtendedStatefulSet", `{"template": {"spec": {"podManagementPolicy": "Parallel"}}}`, pods},
+		{"ExtendedStatefulSet", `{"podDisruptionBudget": null}`, budgets},
+		{"ExtendedStatefulSet", `{"template": {"spec": {"replicas": 4}}}`, ""},
+	} {
+		t.Run("N6 "+row.kind+" "+row.change, func(t *testing.T) {
+			g := NewWithT(t)
+			object := &unstructured.Unstructured{}
+			for group, kind := range map[string]string{"enge.me": "StatefulCluster", "clusterlabs.org": "ReplicatedStatefulSet", "fissile.cloudfoundry.org": "ExtendedStatefulSet"} {
+				if kind == row.kind {
+					object.SetAPIVersion(group + "/v1alpha1")
+				}
+			}
+			object.SetKind(row.kind)
+			object.SetNamespace(tenant)
+			object.SetName("fields")
+			err := s.as(t, "nobody").Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"spec": `+row.change+`}`)), client.DryRunAll)
+			if row.blocked == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(row.blocked)))
+		})
+	}
+}
+
+// bounds are those of labels and annotations. Each label is in the memory of the operator, and with
+// many annotations the API server could not decide on any change of the object.
+func (s site) bounds(t *testing.T) {
+	g := NewWithT(t)
+	words := func(n int) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[fmt.Sprint("w", i)] = "a"
+		}
+		return all
+	}
+	for _, object := range []client.Object{cluster(""), replicated("", ""), extended("", ""), singleton()} {
+		object.SetName("many")
+		object.SetLabels(words(65))
+		g.Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(MatchError(ContainSubstring("metadata.labels: there may be at most 64")))
+		object.SetLabels(words(64))
+		object.SetAnnotations(words(257))
+		g.Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(MatchError(ContainSubstring("metadata.annotations: there may be at most 256")))
+		object.SetAnnotations(words(256))
+		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
+		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}, "annotations": words(30000)}})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, change))).To(MatchError(Or(ContainSubstring("there may be at most"), ContainSubstring("too many parts"))))
+		g.Expect(s.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"w1": "b"}}}`)))).To(Succeed())
+		g.Expect(s.admin.Delete(t.Context(), object)).To(Succeed())
+	}
+}
+
+// quantity tries to have the API server skip a webhook that would refuse the object.
+func (s site) quantity(t *testing.T) {
+	g := NewWithT(t)
+	refused := cluster("")
+	refused.Name = "skipped"
+	refused.Spec.Template.Labels = map[string]string{"app": "other"}
+	want := s.admin.Create(t.Context(), refused.DeepCopy(), client.DryRunAll)
+	g.Expect(want).To(MatchError(ContainSubstring("admission webhook")))
+	for _, key := range []string{"divisor", "quantity", "sizeLimit", "perPod", "perContainer"} {
+		refused.Annotations = map[string]string{key: "1e9999"}
+		g.Expect(s.admin.Create(t.Context(), refused.DeepCopy(), client.DryRunAll)).To(MatchError(want.Error()), key)
+	}
+}
+
+// undecodable stores an object that the Go type cannot hold, as one may be that is older than a bound
+// of the schema. It costs that object a condition, and nobody else anything.
+func (s site) undecodable(t *testing.T) {
+	g := NewWithT(t)
+	const far = 99999999999
+	probe := func() *unstructured.Unstructured {
+		poison := &unstructured.Unstructured{}
+		text := fmt.Sprintf(`{"apiVersion": "enge.me/v1alpha1", "kind": "StatefulCluster", "metadata": {"name": "poison", "namespace": %q}, "spec": {"replicas": 0,
+			"selector": {"matchLabels": {"app": "p"}}, "template": {"metadata": {"labels": {"app": "p"}},
+			"spec": {"containers": [{"name": "a", "image": "a", "livenessProbe": {"httpGet": {"port": %d}}}]}}}}`, tenant, int64(far))
+		g.Expect(json.Unmarshal([]byte(text), poison)).To(Succeed())
+		return poison
+	}
+	g.Expect(s.admin.Create(t.Context(), probe())).To(MatchError(ContainSubstring("livenessProbe.httpGet.port")), "the schema refuses it")
+
+	const definition = "statefulclusters.enge.me"
+	bounded := s.object(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", definition)
+	loose := bounded.DeepCopy()
+	unbound(loose.Object)
+	g.Expect(s.admin.Update(t.Context(), loose)).To(Succeed())
+	poison := probe()
+	g.Eventually(func() error { return s.admin.Create(t.Context(), poison.DeepCopy(), client.DryRunAll) }, time.Minute).
+		Should(MatchError(ContainSubstring("spec: Invalid value: cannot be read")), "the webhook refuses it")
+	hooks := s.object(t, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validating-webhook-configuration")
+	g.Expect(s.admin.Delete(t.Context(), hooks.DeepCopy())).To(Succeed())
+	g.Eventually(func() error { return s.admin.Create(t.Context(), poison) }, time.Minute).Should(Succeed())
+	hooks.SetResourceVersion("")
+	g.Expect(s.admin.Create(t.Context(), hooks)).To(Succeed())
+	bounded.SetResourceVersion(loose.GetResourceVersion())
+	g.Expect(s.admin.Update(t.Context(), bounded)).To(Succeed())
+
+	beside := cluster("")
+	beside.Name = "beside"
+	g.Expect(s.admin.Create(t.Context(), beside)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		var served engev1alpha1.StatefulCluster
+		g.Expect(s.admin.Get(t.Context(), client.ObjectKeyFromObject(beside), &served)).To(Succeed())
+		g.Expect(served.Status.ObservedGeneration).To(Equal(served.Generation), "the set beside it is served")
+		var broken engev1alpha1.StatefulCluster
+		g.Expect(s.admin.Get(t.Context(), client.ObjectKeyFromObject(poison), &broken)).To(Succeed())
+		g.Expect(broken.Status.Conditions).To(ContainElement(And(HaveField("Type", "Degraded"), HaveField("Status", metav1.ConditionTrue),
+			HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring("cannot unmarshal number 99999999999")))))
+	}, time.Minute).Should(Succeed())
+	// It is mended by a change of the field.
+	g.Expect(s.admin.Patch(t.Context(), poison, client.RawPatch(types.JSONPatchType, []byte(
+		`[{"op": "replace", "path": "/spec/template/spec/containers/0/livenessProbe/httpGet/port", "value": 80}]`)))).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		var mended engev1alpha1.StatefulCluster
+		g.Expect(s.admin.Get(t.Context(), client.ObjectKeyFromObject(poison), &mended)).To(Succeed())
+		g.Expect(mended.Status.Conditions).To(ContainElement(And(HaveField("Type", "Degraded"), HaveField("Status", metav1.ConditionFalse))))
+	}, time.Minute).Should(Succeed())
+	for _, object := range []client.Object{poison, beside} {
+		g.Expect(s.admin.Delete(t.Context(), object)).To(Succeed())
+	}
+}
+
+// object reads an object of the cluster.
+func (s site) object(t *testing.T, version, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(version)
+	object.SetKind(kind)
+	NewWithT(t).Expect(s.admin.Get(t.Context(), client.ObjectKey{Name: name}, object)).To(Succeed())
+	return object
+}
+
+// unbound removes the bounds of integers from a schema, as an older one had none.
+func unbound(node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			unbound(item)
+		}
+	case map[string]any:
+		if node["x-kubernetes-int-or-string"] == true {
+			delete(node, "minimum")
+			delete(node, "maximum")
+		}
+		for _, child := range node {
+			unbound(child)
+		}
+	}
+}
