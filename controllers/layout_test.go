@@ -206,7 +206,8 @@ func checkAPIImports(s source) []string {
 	return s.importsBut("apis/", func(imported string) bool {
 		standard := !strings.Contains(imported, ".")
 		return standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
-			imported == "sigs.k8s.io/json" // what apimachinery decodes with
+			imported == "sigs.k8s.io/json" || // what apimachinery decodes with
+			strings.HasPrefix(imported, module+"apis/internal/")
 	}, "who imports the types should get Kubernetes' types and no more")
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // Board says what runs in a pod and what came of commands; podexec.Board does.
@@ -100,13 +101,41 @@ type considered struct {
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considered] {
 	return engine.Pass[*v1alpha1.ExtendedStatefulSet, considered]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
-		New:     func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
+		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
+		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return unreadParts(set).Any() },
+		Refuse: func(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
+			return reportUnread(ctx, r.Runner, set)
+		},
 		Decide:  r.consider,
 		Recheck: func(c considered) bool { return c.changes() || c.unsure() }, // the cache may lack a StatefulSet
 		Size:    func(c considered) (int, any) { return len(c.pods), &c.set.Spec.Template.Spec.Template },
 		Act:     r.act,
 		Deleted: r.forget,
 	}
+}
+
+// unreadParts returns why the operator does not have parts of a set.
+func unreadParts(set *v1alpha1.ExtendedStatefulSet) unread.Parts {
+	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
+}
+
+// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+func slimSet(obj any) (any, error) {
+	set, ok := obj.(*v1alpha1.ExtendedStatefulSet)
+	if !ok {
+		return obj, nil
+	}
+	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
+		set.Spec = v1alpha1.ExtendedStatefulSetSpec{Problem: problem}
+	}
+	return set, nil
+}
+
+// reportUnread reports why a set cannot be read.
+func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
+	next := set.DeepCopy()
+	next.Status.ObservedGeneration = set.Generation
+	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (considered, error) {
@@ -165,12 +194,11 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	if err != nil {
 		return ownCache{}, err
 	}
-	bare := cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: slim.Child}
 	origins := cache.ByObject{Transform: slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.ExtendedStatefulSet{}: bare,
+			&v1alpha1.ExtendedStatefulSet{}: {Transform: slimSet},
 			// The Service that a template names may belong to anyone.
 			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: {Label: ours.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			configuration.Metadata(configuration.KindConfigMap): origins, configuration.Metadata(configuration.KindSecret): origins,

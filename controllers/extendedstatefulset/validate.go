@@ -20,6 +20,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // How long the name of an ExtendedStatefulSet may be. Pods carry the name of
@@ -95,6 +96,9 @@ func validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 // refuses too; what slipped past it, under an older schema or without the webhook,
 // is found here.
 func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
+		return errs
+	}
 	spec, at := &set.Spec, field.NewPath("spec")
 	if errs := tooMuch(spec, at); len(errs) > 0 {
 		return errs
@@ -432,6 +436,9 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 
 // validateChange checks what may not change, or not now.
 func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	if unreadParts(old).Any() {
+		return nil // nothing is known of what it was
+	}
 	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
 		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
 	asked := old.Spec.UpdateStrategy.Handover != set.Spec.UpdateStrategy.Handover

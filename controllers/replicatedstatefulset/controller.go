@@ -39,6 +39,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // Board tells what runs in a pod and what came of commands; podexec.Board does.
@@ -101,6 +102,10 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] 
 	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
+		Unread: func(set *v1alpha1.ReplicatedStatefulSet) bool { return unreadParts(set).Any() },
+		Refuse: func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
+			return reportUnread(ctx, r.Runner, set)
+		},
 		Decide: r.consider,
 		// No event tells that the namespace of an object goes too.
 		Recheck: func(p *plan) bool { return !p.asksOnly() || p.looksLive || p.on.deleting() },
@@ -108,6 +113,30 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] 
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
+}
+
+// unreadParts returns why the operator does not have parts of a set.
+func unreadParts(set *v1alpha1.ReplicatedStatefulSet) unread.Parts {
+	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
+}
+
+// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+func slimSet(obj any) (any, error) {
+	set, ok := obj.(*v1alpha1.ReplicatedStatefulSet)
+	if !ok {
+		return obj, nil
+	}
+	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
+		set.Spec = v1alpha1.ReplicatedStatefulSetSpec{Problem: problem}
+	}
+	return set, nil
+}
+
+// reportUnread reports why a set cannot be read.
+func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
+	next := set.DeepCopy()
+	next.Status.ObservedGeneration = set.Generation
+	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*plan, error) {
@@ -196,7 +225,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	labelled := cache.ByObject{Transform: cutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.ReplicatedStatefulSet{}: {Transform: cache.TransformStripManagedFields()},
+			&v1alpha1.ReplicatedStatefulSet{}: {Transform: slimSet},
 			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
 			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed, &corev1.PersistentVolumeClaim{}: managed,
 			configuration.Metadata(configuration.KindSecret): bare, configuration.Metadata(configuration.KindConfigMap): labelled,

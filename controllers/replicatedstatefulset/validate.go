@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // maxNameLength is how long the name of a set may be: its pods carry
@@ -66,6 +67,9 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 // Most of it the schema refuses in the same words; what slipped past it, under an
 // older schema or without one, is found here, and nothing is done to the set.
 func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
+		return errs
+	}
 	whole, _, errs := withTemplate(set)
 	if len(errs) > 0 {
 		return errs // of what is not understood nothing else can be said

@@ -91,6 +91,9 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		}
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
+	if unreadParts(old).Any() { // nothing is known of what it was
+		return v.ValidateCreate(ctx, set)
+	}
 	errs = append(errs, validate(set)...)
 	if !same(old.Spec.SeedFrom, set.Spec.SeedFrom) || !same(old.Spec.SwitchoverTo, set.Spec.SwitchoverTo) {
 		errs = append(errs, validateOrders(set)...)

@@ -34,6 +34,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // Reconciler brings StatefulClusters to what their specs want.
@@ -83,13 +84,41 @@ type considered struct {
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
-		New:     func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
+		New:    func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
+		Unread: func(set *v1alpha1.StatefulCluster) bool { return unreadParts(set).Any() },
+		Refuse: func(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
+			return reportUnread(ctx, r.Runner, set)
+		},
 		Decide:  r.consider,
 		Recheck: r.wantsLive,
 		Size:    func(c considered) (int, any) { return len(c.facts.members), &c.facts.set.Spec.Template },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
+}
+
+// unreadParts returns why the operator does not have parts of a set.
+func unreadParts(set *v1alpha1.StatefulCluster) unread.Parts {
+	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
+}
+
+// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+func slimSet(obj any) (any, error) {
+	set, ok := obj.(*v1alpha1.StatefulCluster)
+	if !ok {
+		return obj, nil
+	}
+	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
+		set.Spec = v1alpha1.StatefulClusterSpec{Problem: problem}
+	}
+	return set, nil
+}
+
+// reportUnread reports why a set cannot be read.
+func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.StatefulCluster) report.Outcome {
+	next := set.DeepCopy()
+	next.Status.ObservedGeneration = set.Generation
+	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
@@ -144,6 +173,7 @@ func Cache() map[client.Object]cache.ByObject {
 	}
 	ours := labels.NewSelector().Add(*exists)
 	return map[client.Object]cache.ByObject{
+		&v1alpha1.StatefulCluster{}: {Transform: slimSet},
 		&corev1.Pod{}: {Label: ours, Transform: slim.Kept{
 			Labels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
 			Annotations: []string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,

@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // MaxNameLength is how long the name of a StatefulCluster may be: its pods add
@@ -72,6 +73,9 @@ func problem(set *v1alpha1.StatefulCluster) string {
 
 // validate checks what can be said about an object by itself, after defaults.
 func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
+	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
+		return errs
+	}
 	spec, path := &set.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if len(set.Name) > MaxNameLength {
@@ -241,6 +245,9 @@ func advise(set *v1alpha1.StatefulCluster) (warnings []string) {
 // validateChange checks what may not change. Identity hangs on it, so the API
 // server's rules refuse a changed selector as well.
 func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
+	if unreadParts(old).Any() {
+		return nil // nothing is known of what it was
+	}
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if !apiequality.Semantic.DeepEqual(old.Spec.Selector, set.Spec.Selector) {

@@ -30,6 +30,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // Options are what the controller needs to know of its process.
@@ -93,10 +94,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return report.Retry(err).Result()
 	}
+	if w.unread() {
+		return reportUnread(ctx, r.Runner, w.object).Result()
+	}
 	f := derive(w)
 	p := decide(f)
 	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.Steps)
 	return r.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
+}
+
+// unreadParts returns why the operator does not have parts of an object.
+func unreadParts(s *v1.StatefulSingleton) unread.Parts {
+	return unread.Parts{Spec: s.Spec.Problem, Status: s.Status.Problem}
+}
+
+// undecoded reports whether a part of the object does not decode. Then nothing else was read.
+func (w *world) unread() bool { return w.object != nil && unreadParts(w.object).Any() }
+
+// reportUnread reports why an object cannot be read.
+func reportUnread(ctx context.Context, runner unread.Runner, s *v1.StatefulSingleton) report.Outcome {
+	next := s.DeepCopy()
+	next.Status.ObservedGeneration = s.Generation
+	return unreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
 }
 
 // Cache says what the manager's cache holds for this kind. Pods are not in it:

@@ -94,8 +94,8 @@ type member struct {
 // grant: the object first, its pods after it, the holder last.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
 	w := &world{now: r.Now(), watch: r.Lease.Watch()}
-	if err := r.readObject(ctx, w, key); err != nil {
-		return nil, err
+	if err := r.readObject(ctx, w, key); err != nil || w.unread() {
+		return w, err
 	}
 	pods, err := r.readPods(ctx, w, key)
 	if err != nil {

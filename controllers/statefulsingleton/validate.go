@@ -17,6 +17,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
 // withDefaults fills in what the schema's defaults would, for objects that did
@@ -51,6 +52,9 @@ func problem(s *v1.StatefulSingleton) string {
 
 // validate checks what can be said about an object by itself, after defaults.
 func validate(s *v1.StatefulSingleton) field.ErrorList {
+	if errs := unread.Validate(s.Spec.Problem); len(errs) > 0 {
+		return errs
+	}
 	spec, at := &s.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if name := field.NewPath("metadata", "name"); len(s.Name) > validation.LabelValueMaxLength {

@@ -27,6 +27,10 @@ const (
 // grants and commands what it must not forget: these are written before what they
 // speak of is done.
 type ReplicatedStatefulSetStatus struct {
+	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
+	// does. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"

@@ -30,6 +30,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries > 0",fieldPath=".primaries",message="may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || !has(self.pod.volumes) || self.pod.volumes.all(v, self.secrets.all(s, v.name != 'secret-' + s))",fieldPath=".pod.volumes",message="a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it"
 type ReplicatedStatefulSetSpec struct {
+	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
+	// too large. "" if neither is. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// Replicas is the number of members wanted. 0 stops the set in order and
 	// keeps its data. With 1 nobody can take over, and with 2 no majority is
 	// left when one is lost. Defaults to 3.

@@ -7,6 +7,10 @@ import (
 
 // StatefulClusterStatus is what the operator sees.
 type StatefulClusterStatus struct {
+	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
+	// does. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"

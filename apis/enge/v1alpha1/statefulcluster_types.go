@@ -84,6 +84,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.template.metadata) || !has(self.template.metadata.annotations) || size(self.template.metadata.annotations) <= 64",fieldPath=".template.metadata.annotations",message="there may be at most 64; remove the others"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"
 type StatefulClusterSpec struct {
+	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
+	// too large. "" if neither is. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// Replicas is the number of members wanted. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1

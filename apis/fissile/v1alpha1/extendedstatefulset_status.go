@@ -33,6 +33,10 @@ const (
 // ExtendedStatefulSetStatus is what the operator sees, and what it must not
 // forget.
 type ExtendedStatefulSetStatus struct {
+	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
+	// does. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"

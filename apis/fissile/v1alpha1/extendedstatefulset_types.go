@@ -82,6 +82,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec.volumeClaimTemplates) || size(self.template.spec.volumeClaimTemplates) <= 16",fieldPath=".template.spec.volumeClaimTemplates",message="may be at most 16; take fewer claim templates"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || !has(self.template.spec.volumeClaimTemplates) || self.template.spec.replicas * size(self.template.spec.volumeClaimTemplates) * (has(self.zones) && size(self.zones) > 0 ? size(self.zones) : 1) <= 4000",fieldPath=".template.spec.replicas",message="times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"
 type ExtendedStatefulSetSpec struct {
+	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
+	// too large. "" if neither is. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// Template is an ordinary StatefulSet. A change of it, other than of its
 	// replicas and of the sizes of its claims, makes a new version.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"},order=1

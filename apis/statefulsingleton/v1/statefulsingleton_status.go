@@ -24,6 +24,10 @@ const (
 // StatefulSingletonStatus is what the operator sees, and in holder what it has
 // decided: who holds the grant is written here before anything else is done.
 type StatefulSingletonStatus struct {
+	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
+	// does. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"

@@ -48,6 +48,10 @@ const (
 // StatefulSingletonSpec is what the user wants.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another"
 type StatefulSingletonSpec struct {
+	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
+	// too large. "" if neither is. It is neither sent nor stored.
+	Problem string `json:"-"`
+
 	// Selector says which pods of this namespace are the singleton: of all that
 	// match, at most one runs its program. Immutable. No pod may match the
 	// selectors of two StatefulSingletons. At most 32 labels and 32

@@ -14,6 +14,10 @@
 // templates are too long for a definition. UpdateJob.UnmarshalJSON looks at the rest. And it
 // drops ephemeral containers, which the API server refuses in every template of a pod.
 //
+// And it bounds the integers of fields that hold an integer or a string: the Go type has 32 bits,
+// and a value that does not decode is one that no list of objects may hold. The status of a claim
+// template is kept as an empty object for the same reason.
+//
 // And it bounds the selectors that are compared with every pod, and quantities: a marker
 // cannot say that of a Kubernetes type. A quantity with an exponent of many digits passes
 // the pattern that controller-gen knows, and takes all memory of who decodes it.
@@ -21,6 +25,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +54,12 @@ var jobs = map[string]bool{"preUpdateJob": true, "postUpdateJob": true}
 
 // preserved marks a schema of an object in which there may be other fields too.
 const preserved = "x-kubernetes-preserve-unknown-fields"
+
+// intOrString marks the schema of an intstr.IntOrString, and of a quantity, which has a pattern.
+const intOrString = "x-kubernetes-int-or-string"
+
+// claimTemplates is the field that holds PersistentVolumeClaims.
+const claimTemplates = "volumeClaimTemplates"
 
 // selectors are the label selectors in spec that are bounded, by the name of the
 // definition.
@@ -131,6 +142,9 @@ func walk(node any) {
 		if node["pattern"] == anyQuantity {
 			node["pattern"], node["maxLength"] = quantity, longestQuantity
 		}
+		if node[intOrString] == true && node["pattern"] == nil {
+			node["minimum"], node["maximum"] = math.MinInt32, math.MaxInt32
+		}
 		if properties, ok := node["properties"].(map[string]any); ok {
 			if node[preserved] != true {
 				dropEphemeral(properties)
@@ -138,6 +152,9 @@ func walk(node any) {
 			for name, schema := range properties {
 				if embedded[name] {
 					keepOwn(schema)
+				}
+				if name == claimTemplates {
+					dropStatus(schema)
 				}
 				if jobs[name] {
 					keepQuantities(schema)
@@ -147,6 +164,14 @@ func walk(node any) {
 		for _, child := range node {
 			walk(child)
 		}
+	}
+}
+
+// dropStatus drops the fields of the status from the items of a list of claims. Nobody reads them,
+// and they hold times that the schema cannot check.
+func dropStatus(list any) {
+	if status, ok := at(list, "items", "properties", "status").(map[string]any); ok {
+		delete(status, "properties")
 	}
 }
 

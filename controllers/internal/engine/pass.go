@@ -33,6 +33,10 @@ type Pass[O client.Object, D any] struct {
 	AsCached func(client.Object) client.Object
 	// New is an empty object.
 	New func() O
+	// Unread reports whether the operator does not have a part of an object. Refuse is called
+	// for such an object in the place of all else.
+	Unread func(O) bool
+	Refuse func(context.Context, O) report.Outcome
 	// Decide reads the world of an object, and decides what to do. It fails only if the
 	// API does.
 	Decide func(context.Context, O, View) (D, error)
@@ -53,6 +57,9 @@ func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Ou
 		return p.Deleted(ctx, key)
 	} else if err != nil {
 		return report.Retry(fmt.Errorf("get the object: %w", err))
+	}
+	if p.Unread(object) {
+		return p.Refuse(ctx, object)
 	}
 	behind, err := p.Tracker.Behind(ctx, key, p.Cache, p.AsCached)
 	if err != nil {
@@ -90,6 +97,9 @@ func (p Pass[O, D]) Consider(ctx context.Context, object O) (decision D, exists 
 		return decision, true, fmt.Errorf("get the object from the API server: %w", err)
 	}
 	if live.GetUID() != object.GetUID() { // it is empty of one that is gone
+		return decision, false, nil
+	}
+	if p.Unread(live) { // the event of that is on the way
 		return decision, false, nil
 	}
 	decision, err = p.Decide(ctx, live, View{Reader: p.Live, Live: true})

@@ -1,0 +1,39 @@
+package decode
+
+import (
+	"strings"
+	"testing"
+)
+
+type part struct {
+	Port int32  `json:"port"`
+	Name string `json:"name"`
+}
+
+// N1: a value that the type cannot hold is no error.
+func TestPart(t *testing.T) {
+	for _, row := range []struct {
+		name, text, problem string
+		want                part
+		fails               bool
+	}{
+		{"it fits", `{"port": 1, "name": "a"}`, "", part{1, "a"}, false},
+		{"a number beyond its range", `{"name": "a", "port": 99999999999}`, "cannot unmarshal number 99999999999", part{}, false},
+		{"a string for a number", `{"port": "a"}`, "cannot unmarshal string", part{}, false},
+		{"another case of the name", `{"Port": 1}`, "", part{}, false},
+		{"a field that is not known", `{"other": 1}`, "", part{}, false},
+		{"a long text", `{"port": "` + strings.Repeat("ö", 1000) + `"}`, "cannot unmarshal", part{}, false},
+		{"no JSON", `{"port" 1}`, "", part{}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got part
+			problem, err := Part([]byte(row.text), &got)
+			if !strings.Contains(problem, row.problem) || (row.problem == "") != (problem == "") || len(problem) > longestProblem {
+				t.Errorf("the problem is %q", problem)
+			}
+			if (err != nil) != row.fails || !row.fails && got != row.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
