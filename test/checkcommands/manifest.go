@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -17,6 +18,20 @@ type contents struct {
 	sets   []*v1alpha1.ReplicatedStatefulSet
 	others []*unstructured.Unstructured // what their pods may need
 }
+
+// strictSet is a ReplicatedStatefulSet of which an unknown field is an error. The types of the API
+// decode by methods of their own, which these have not.
+type strictSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              strictSpec   `json:"spec"`
+	Status            strictStatus `json:"status"`
+}
+
+type (
+	strictSpec   v1alpha1.ReplicatedStatefulSetSpec
+	strictStatus v1alpha1.ReplicatedStatefulSetStatus
+)
 
 func readManifest(file string) (contents, error) {
 	content, err := os.ReadFile(file)
@@ -43,11 +58,12 @@ func parseManifest(content []byte) (m contents, err error) {
 			m.others = append(m.others, object)
 			continue
 		}
-		var set v1alpha1.ReplicatedStatefulSet
+		var set strictSet
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &set, true); err != nil {
 			return m, err
 		}
-		m.sets = append(m.sets, &set)
+		m.sets = append(m.sets, &v1alpha1.ReplicatedStatefulSet{TypeMeta: set.TypeMeta, ObjectMeta: set.ObjectMeta,
+			Spec: v1alpha1.ReplicatedStatefulSetSpec(set.Spec), Status: v1alpha1.ReplicatedStatefulSetStatus(set.Status)})
 	}
 	return m, nil
 }
