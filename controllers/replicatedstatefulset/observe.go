@@ -54,6 +54,8 @@ type world struct {
 	budget, primaryBudget *policyv1.PodDisruptionBudget
 
 	members []*member // pods of the set, by ordinal
+	// foreignPods are pods with our labels that are no members, at most mostForeign.
+	foreignPods []*corev1.Pod
 	// claims are those of the members, by name, while they may have to grow.
 	claims map[string]*corev1.PersistentVolumeClaim
 	// leftClaims are those with our labels, when the object is being deleted with them and
@@ -237,6 +239,9 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 			results:    map[string]podexec.Result{},
 		}
 		if !ok || !w.counts(m) {
+			if isForeign(pod) && len(w.foreignPods) < mostForeign {
+				w.foreignPods = append(w.foreignPods, pod)
+			}
 			continue
 		}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {

@@ -60,6 +60,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "ask how members are", Act: askStatus, Mode: engine.Beside},
 	{Name: "keep the object until its members were stopped", Act: keepObject},
 	{Name: "keep the children", Act: keepChildren, Mode: engine.Beside},
+	{Name: "remove our labels from pods that are no members", Act: removeLabels, Mode: engine.Beside},
 	{Name: "let claims grow", Act: growClaims, Mode: engine.Beside},
 	{Name: "delete pods whose machine is off", Act: deleteFenced},
 	{Name: "end commands whose end was not seen", Act: endUnseen},

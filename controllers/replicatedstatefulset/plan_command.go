@@ -24,6 +24,7 @@ const (
 	reasonLearned  = "Learned"  // what was learned of grants and commands
 	reasonRole     = "Role"     // the labels of a pod
 	reasonChild    = "Child"    // a child made or repaired
+	reasonForeign  = "Foreign"  // our labels, off a pod that is no member
 	reasonBudget   = "Budget"   // the budget closed, for a handover
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas

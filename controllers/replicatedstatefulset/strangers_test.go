@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -79,6 +80,36 @@ func TestWhoIsNoStranger(t *testing.T) {
 		w := worldOf(setOf(1, 1), r.pod, object)
 		if got := derive(w).members[0].stranger != ""; got != r.want {
 			t.Errorf("%s is a stranger: %t", r.name, got)
+		}
+	}
+}
+
+// N10: a pod that has the labels of a primary, and is no member, would open the budget of the primary
+// and receive what clients write.
+func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
+	s := newStage(t, setOf(3, 1))
+	s.settle(time.Minute)
+	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Namespace: "ns", UID: "evil", Generation: 1, CreationTimestamp: metav1.NewTime(s.Now),
+		Labels: map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True, "mine": "stays",
+			v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary}},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
+	s.settle(20 * time.Second)
+	s.check()
+	var pod corev1.Pod
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "evil"}, &pod); err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range ownPodLabels {
+		if value, has := pod.Labels[label]; has {
+			t.Errorf("it has label %s=%s", label, value)
+		}
+	}
+	if pod.Labels["mine"] != "stays" || pod.Labels[v1alpha1.LabelApp] != "db" {
+		t.Errorf("it lost labels that are not ours: %v", pod.Labels)
+	}
+	for ordinal := range 3 {
+		if s.pod(ordinal).Labels[v1alpha1.LabelManaged] != v1alpha1.True {
+			t.Errorf("member %d lost its label", ordinal)
 		}
 	}
 }

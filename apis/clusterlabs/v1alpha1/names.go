@@ -270,6 +270,8 @@ const (
 	// EventMemberUnparked: a member is in spec.maintenance no more, or became primary by
 	// another's hand.
 	EventMemberUnparked = "MemberUnparked"
+	// EventForeignPod: a pod that is no member had the labels of one, and lost them.
+	EventForeignPod = "ForeignPod"
 	// EventMemberAdded: a member came with a scale-up.
 	EventMemberAdded = "MemberAdded"
 	// EventMemberRemoved: a member went with a scale-down.
