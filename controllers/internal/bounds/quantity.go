@@ -65,13 +65,15 @@ type level struct {
 	object bool
 	key    string // of the value that comes next or is being read
 	named  bool   // whether that key was read
+	// inMetadata is true of what is below a key metadata.
+	inMetadata bool
 }
 
 // read goes on by a token. It returns the text of a quantity; "" for all else.
 func (p *place) read(token json.Token) string {
 	switch token {
 	case json.Delim('{'), json.Delim('['):
-		*p = append(*p, level{object: token == json.Delim('{')})
+		*p = append(*p, level{object: token == json.Delim('{'), inMetadata: p.entersMetadata()})
 		return ""
 	case json.Delim('}'), json.Delim(']'):
 		*p = (*p)[:len(*p)-1]
@@ -91,6 +93,12 @@ func (p *place) read(token json.Token) string {
 	return text
 }
 
+// entersMetadata reports whether the object or list that begins is below a key metadata.
+func (p *place) entersMetadata() bool {
+	n := len(*p)
+	return n > 0 && ((*p)[n-1].inMetadata || (*p)[n-1].key == metadata)
+}
+
 func (p *place) next() {
 	if n := len(*p); n > 0 {
 		(*p)[n-1].named = false
@@ -98,10 +106,10 @@ func (p *place) next() {
 }
 
 func (p *place) isQuantity() bool {
-	if slices.ContainsFunc(*p, func(l level) bool { return l.object && l.key == metadata }) {
+	n := len(*p)
+	if n > 0 && (*p)[n-1].inMetadata {
 		return false
 	}
-	n := len(*p)
 	if n > 0 && slices.Contains(quantities, (*p)[n-1].key) {
 		return true
 	}

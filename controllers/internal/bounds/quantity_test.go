@@ -31,6 +31,7 @@ func TestQuantities(t *testing.T) {
 		{"after a list within", `{"requests":{"a":[1,{"b":2}],"cpu":"1e1000"}}`, false},
 		{"a label that looks like one", `{"labels":{"sha":"1e234567"},"a":{"capacity":{"cpu":"1"}},"b":"1e1000"}`, true},
 		{"N2 an annotation with the name of a quantity", `{"metadata":{"annotations":{"divisor":"1e9999"}},"spec":{"template":{"metadata":{"annotations":{"sizeLimit":"1e9999"}}}}}`, true},
+		{"a resource named metadata", strings.Replace(claim(`"1e9999"`), "storage", "metadata", 1), false},
 		{"a quantity after metadata", `{"metadata":{"annotations":{"a":"b"}},"divisor":"1e9999"}`, false},
 		{"a variable that looks like one", `{"env":[{"name":"requests","value":"12345e6789"}]}`, true},
 		{"lists in lists", strings.Repeat("[", 20000) + `"1e1000"`, false},
