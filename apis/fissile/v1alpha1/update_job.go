@@ -3,18 +3,15 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	strictjson "sigs.k8s.io/json"
+
+	"github.com/stateful-operator/stateful-operator/apis/internal/decode"
 )
 
-const (
-	// longestJob is how long a job may be, as JSON. A list of empty objects becomes two
-	// hundred times as long when it is read, and its length is bounded by nothing else.
-	longestJob = 128 << 10
-	// longestProblem is how much of an error is kept: it may quote a name of any length.
-	longestProblem = 256
-)
+// longestJob is how long a job may be, as JSON. A list of empty objects becomes two
+// hundred times as long when it is read, and its length is bounded by nothing else.
+const longestJob = 128 << 10
 
 // UnmarshalJSON reads a job. The schema says nothing of the template but its quantities, or
 // the CustomResourceDefinition would hold three descriptions of a pod. So a template may be
@@ -52,8 +49,7 @@ func problemOf(text []byte, into any) (string, error) {
 	if err == nil {
 		return "", nil
 	}
-	problem := err.Error()
-	return strings.ToValidUTF8(problem[:min(len(problem), longestProblem)], ""), nil
+	return decode.Problem(err), nil
 }
 
 // readWithoutTemplate reads what the schema knows of a job.

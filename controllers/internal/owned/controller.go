@@ -6,16 +6,11 @@ import (
 )
 
 // By reports whether an object of that kind controls a child: its controller reference has the
-// group, kind, name and UID of the owner. The UID alone is not enough. Who may create pods can
+// group, kind, name and UID of the owner, in whatever version of the group. The UID alone is not enough. Who may create pods can
 // write it into a reference to a group that does not exist. Policies about owners of our kinds do
 // not apply to such a reference, and the garbage collector keeps the pod.
 func By(child, owner metav1.Object, kind schema.GroupVersionKind) bool {
-	return Refers(metav1.GetControllerOfNoCopy(child), owner, kind)
-}
-
-// Refers reports whether a reference is to an object of that kind, in whatever version of its
-// group. A nil reference is to none.
-func Refers(reference *metav1.OwnerReference, owner metav1.Object, kind schema.GroupVersionKind) bool {
+	reference := metav1.GetControllerOfNoCopy(child)
 	if reference == nil || reference.UID != owner.GetUID() || reference.Name != owner.GetName() || reference.Kind != kind.Kind {
 		return false
 	}
