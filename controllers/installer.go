@@ -65,6 +65,9 @@ func (o Options) setupInstaller(mgr ctrl.Manager) error {
 	if err := mgr.Add(accounts); err != nil {
 		return fmt.Errorf("adding the policies on the operator's own accounts: %w", err)
 	}
+	if err := o.paths.setup(mgr, o); err != nil {
+		return fmt.Errorf("adding what keeps the paths of the webhooks: %w", err)
+	}
 	if !o.makesCertificates() {
 		return nil
 	}

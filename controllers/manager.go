@@ -69,7 +69,7 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 		if err != nil {
 			return ctrl.Options{}, err
 		}
-		options.WebhookServer = bounded.NewWebhooks(o.WebhookPort, config)
+		options.WebhookServer = bounded.NewWebhooks(o.WebhookPort, config, o.certificate, podPaths...)
 	}
 	return options, nil
 }

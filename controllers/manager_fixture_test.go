@@ -63,8 +63,8 @@ func install(t *testing.T, user client.Client) {
 	}
 }
 
-// authorities are the CAs of the webhooks, by the webhooks' names.
-func authorities(t *testing.T, user client.Client) map[string][]byte {
+// callers returns how the API server calls the webhooks, by the webhooks' names.
+func callers(t *testing.T, user client.Client) map[string]admissionv1.WebhookClientConfig {
 	t.Helper()
 	var validating admissionv1.ValidatingWebhookConfiguration
 	var mutating admissionv1.MutatingWebhookConfiguration
@@ -73,9 +73,20 @@ func authorities(t *testing.T, user client.Client) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
-	return map[string][]byte{
-		validating.Webhooks[0].Name: validating.Webhooks[0].ClientConfig.CABundle,
-		mutating.Webhooks[0].Name:   mutating.Webhooks[0].ClientConfig.CABundle,
+	return map[string]admissionv1.WebhookClientConfig{
+		validating.Webhooks[0].Name: validating.Webhooks[0].ClientConfig,
+		mutating.Webhooks[0].Name:   mutating.Webhooks[0].ClientConfig,
+	}
+}
+
+// checkPaths checks that the webhooks answer at the path that the API server has, and at no other.
+func checkPaths(t *testing.T, port int, path string) {
+	t.Helper()
+	const plain = "/validate-enge-me-v1alpha1-statefulcluster"
+	for at, want := range map[string]int{path: http.StatusRequestEntityTooLarge, plain: http.StatusNotFound, "/guess" + plain: http.StatusNotFound} {
+		if got := post(t, fmt.Sprintf("https://127.0.0.1:%d%s", port, at), 4<<20); got != want {
+			t.Errorf("%s answered 4 MiB with %d, want %d", at, got, want)
+		}
 	}
 }
 

@@ -57,9 +57,10 @@ func TestAPIManager(t *testing.T) {
 	stopped := start(t, options, server)
 
 	eventually(t, "readyz", func() bool { return status(t, fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) == http.StatusOK })
-	for name, authority := range authorities(t, user) {
+	calls := callers(t, user)
+	for name, call := range calls {
 		trust := x509.NewCertPool()
-		trust.AppendCertsFromPEM(authority)
+		trust.AppendCertsFromPEM(call.CABundle)
 		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", webhook), &tls.Config{RootCAs: trust, ServerName: webhookHost})
 		if err != nil {
 			t.Fatalf("the API server would not trust webhook %s: %v", name, err)
@@ -71,9 +72,7 @@ func TestAPIManager(t *testing.T) {
 			t.Errorf("port %d speaks HTTP/2, with which one connection has any number of requests", port)
 		}
 	}
-	if got := post(t, fmt.Sprintf("https://127.0.0.1:%d/validate-enge-me-v1alpha1-statefulcluster", webhook), 4<<20); got != http.StatusRequestEntityTooLarge {
-		t.Errorf("a webhook answered 4 MiB with %d, want %d", got, http.StatusRequestEntityTooLarge)
-	}
+	checkPaths(t, webhook, *calls["statefulclusters.enge.me"].Service.Path)
 	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
 		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
 	}

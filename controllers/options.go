@@ -69,6 +69,7 @@ type Options struct {
 
 	certificate *servingcert.Source
 	authority   *servingcert.Authority
+	paths       *pathKeeper
 	// lease is made by Manager.
 	lease *leadership.Lease
 	// pod is the operator's own.
@@ -78,7 +79,7 @@ type Options struct {
 // ParseOptions reads the command line and the environment. Its errors are one
 // line for the user; flag.ErrHelp means that help was asked for and printed.
 func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Options, error) {
-	options := Options{certificate: &servingcert.Source{}, authority: servingcert.NewAuthority()}
+	options := Options{certificate: &servingcert.Source{}, authority: servingcert.NewAuthority(), paths: &pathKeeper{}}
 	var kindNames, namespaces, components string
 	var showVersion bool
 	flags := flag.NewFlagSet("stateful-operator", flag.ContinueOnError)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,7 +61,7 @@ func (o Options) probes(mgr ctrl.Manager) http.Handler {
 		ready.Checks["certificate"], ready.Checks["webhook"] = o.certificate.Check, mgr.GetWebhookServer().StartedChecker()
 	}
 	if o.makesCertificates() {
-		ready.Checks["authority"] = o.authority.Check
+		ready.Checks["authority"], ready.Checks["paths"] = o.authority.Check, o.paths.Check
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}))
@@ -95,7 +96,7 @@ func (o Options) serveMetrics(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("guarding the metrics: %w", err)
 	}
-	server, err := bounded.NewServer("metrics", o.MetricsAddress, config, handler)
+	server, err := bounded.NewServer("metrics", o.MetricsAddress, config, bounded.AfterRefusal(time.Second, handler))
 	if err != nil {
 		return err
 	}

@@ -33,17 +33,18 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;create,roleName=webhook-role
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;create,roleName=webhook-role
 
-// Where the API server sends new pods of ours, and objects.
 const (
-	podPath      = "/mutate-fissile-cloudfoundry-org-v1alpha1-pod"
-	replicasPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset"
+	// PodPath is where the API server sends new pods of ExtendedStatefulSets.
+	PodPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-pod"
+	// ReplicasPath is where the API server sends ExtendedStatefulSets for their default replicas.
+	ReplicasPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset"
 )
 
 // SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
 func SetupWebhook(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
-	server.Register(podPath, &admission.Webhook{Handler: &podHandler{mgr.GetAPIReader()}})
-	server.Register(replicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
+	server.Register(PodPath, &admission.Webhook{Handler: &podHandler{mgr.GetAPIReader()}})
+	server.Register(ReplicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ExtendedStatefulSet{}).
 		WithValidator(&validator{live: mgr.GetAPIReader(), court: trial.NewCourt(mgr.GetClient())}).
 		Complete()

@@ -45,10 +45,10 @@ type validator struct {
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 
 // SetupWebhook registers the admission of ReplicatedStatefulSets, and of evictions. Those of
-// primaries are written into the book, which is a ConfigMap of that name. Who asks about them
-// has to know the token; "" is none, and nobody is answered.
+// primaries are written into the book, which is a ConfigMap of that name. Nobody is answered about
+// evictions while there is no token, by which the server admits the API server alone.
 func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string) error {
-	mgr.GetWebhookServer().Register(evictionPath, onlyWith(token, &admission.Webhook{Handler: &evictionHandler{
+	mgr.GetWebhookServer().Register(EvictionPath, onlyWith(token, &admission.Webhook{Handler: &evictionHandler{
 		live: mgr.GetAPIReader(), writer: mgr.GetClient(), book: book, now: time.Now}}))
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
 		WithValidator(&validator{

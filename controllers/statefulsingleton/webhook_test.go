@@ -334,7 +334,7 @@ func TestS6OnlyNewPodsAreSentToUs(t *testing.T) {
 			continue
 		}
 		w := configuration.Webhooks[0]
-		if w.Name != "mpod.kb.io" || *w.ClientConfig.Service.Path != podPath || len(w.Rules) != 1 || !reflect.DeepEqual(w.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE"}) ||
+		if w.Name != "mpod.kb.io" || *w.ClientConfig.Service.Path != PodPath || len(w.Rules) != 1 || !reflect.DeepEqual(w.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE"}) ||
 			!reflect.DeepEqual(w.Rules[0].Resources, []string{"pods"}) || *w.FailurePolicy != "Ignore" || *w.TimeoutSeconds != 2 || *w.ReinvocationPolicy != "IfNeeded" || *w.SideEffects != "None" {
 			t.Errorf("%+v", w)
 		}

@@ -43,7 +43,7 @@ func table(all []figures) string {
 	fmt.Fprintf(&text, "%-50s %8s %8s %6s %6s %9s\n", "how long neighbours wait", "p50", "p99", "ratio", "ratio", "memory")
 	for _, f := range all {
 		ratio := func(percent int) float64 { return float64(f.at(percent)) / float64(max(1, all[0].at(percent))) }
-		fmt.Fprintf(&text, "%-50s %7.2fs %7.2fs %6.1f %6.1f %5d MiB\n", f.name, f.at(50).Seconds(), f.at(99).Seconds(), ratio(50), ratio(99), f.peak>>20)
+		fmt.Fprintf(&text, "%-50s %7.3fs %7.3fs %6.1f %6.1f %5d MiB\n", f.name, f.at(50).Seconds(), f.at(99).Seconds(), ratio(50), ratio(99), f.peak>>20)
 	}
 	return text.String()
 }

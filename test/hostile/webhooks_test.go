@@ -21,18 +21,7 @@ func (s *site) post(ctx context.Context, path, body string) (status int, err err
 }
 
 func (s *site) postAs(ctx context.Context, contentType, path, body string) (status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+s.webhooks+path, strings.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Content-Type", contentType)
-	answer, err := trusting.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode, err
+	return sendAs(ctx, trusting, contentType, "https://"+s.webhooks+path, body)
 }
 
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"default",` +
@@ -49,7 +38,7 @@ func (s *site) answers() error {
 
 // paths are those of all webhooks.
 var paths = []string{
-	"/mutate--v1-pod", "/validate--v1-pod-eviction/token", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
+	"/mutate--v1-pod", "/validate--v1-pod-eviction", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
 	"/validate-enge-me-v1alpha1-statefulcluster", "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
 	"/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset", "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
 }

@@ -31,6 +31,21 @@ func deny(w http.ResponseWriter, body []byte, code int, message string) {
 	})
 }
 
+// isOfNew reports whether a fault is one of the new object of a review, and not of the stored one. What is
+// stored with a fault must stay open to changes: a denial would keep its finalizers for ever.
+func isOfNew(body []byte, faulty func(object []byte) bool) bool {
+	var review struct {
+		Request struct {
+			// Object and OldObject are not decoded, so they take no more than their bytes.
+			Object, OldObject json.RawMessage
+		}
+	}
+	if json.Unmarshal(body, &review) != nil {
+		return false
+	}
+	return faulty(review.Request.Object) && !faulty(review.Request.OldObject)
+}
+
 // uidOf returns the UID of a review, as it is found in its first bytes; "" if there is none.
 func uidOf(body []byte) types.UID {
 	d := json.NewDecoder(bytes.NewReader(body[:min(len(body), head)]))

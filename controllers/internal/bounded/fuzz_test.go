@@ -24,7 +24,7 @@ func FuzzLimit(f *testing.F) {
 			t.Error("what is no JSON object is decoded")
 		}
 		l := handler.(*limiter)
-		if !l.working.all.TryAcquire(few.requests) || !l.working.first.TryAcquire(few.first) || !l.arriving.all.TryAcquire(few.large) || !l.decoded.TryAcquire(few.memory) ||
+		if l.working.taken+l.arriving.taken > 0 || !l.decoded.TryAcquire(few.memory) ||
 			l.arriving.known()+l.working.known() > 0 {
 			t.Error("it keeps what the request took")
 		}

@@ -28,21 +28,25 @@ type limits struct {
 	// small is the most bytes of a small body. Any number of them arrive at one time, as the
 	// connections are bounded; of larger ones so many, and of one peer.
 	small, large, largePeer int64
-	// memory is the most bytes that all requests take when they are decoded, estimated by
-	// weigh; one request may take a third of it. Those of up to light are not counted.
+	// memory is the max of bytes that all requests take when they are decoded, estimated by
+	// weigh; one request may take a third of it, and one object an eighth. Those of up to light are
+	// not counted.
 	memory, light int64
-	// requests are worked on at one time, and of one peer. Others wait. Beside them, and
-	// beside the large ones, there are so many of peers that have none: one each.
+	// requests is the max of requests that are worked on at one time, and requestsPeer that of
+	// one peer. Others wait, round robin by peer. Beside them, and beside the large ones, first
+	// is the number of peers that get one each while they have none.
 	requests, requestsPeer, first int64
-	// wait is for a turn, read for the arrival of the body, work for the answer.
-	wait, read, work time.Duration
+	// wait is for a turn, read for the arrival of the body, work for the answer, and turnedAway for
+	// the answer to a stranger.
+	wait, read, work, turnedAway time.Duration
 }
 
-// webhookLimits fit into the memory limit of config/manager, as test/hostile shows.
+// webhookLimits are those of the webhooks of pods, and of those of objects. Both fit into the memory
+// limit of config/manager together, as test/hostile shows.
 var webhookLimits = limits{
 	body: 3 << 20, small: 64 << 10, large: 12, largePeer: 8,
-	memory: 128 << 20, light: 1 << 20, requests: 24, requestsPeer: 16, first: 8,
-	wait: 5 * time.Second, read: 5 * time.Second, work: 10 * time.Second,
+	memory: 128 << 20, light: 1 << 20, requests: 16, requestsPeer: 12, first: 8,
+	wait: 5 * time.Second, read: 5 * time.Second, work: 10 * time.Second, turnedAway: time.Second,
 }
 
 // plainLimits are for requests without a body: metrics, probes.
@@ -54,7 +58,12 @@ var plainLimits = limits{
 
 // limited gives a handler these bounds.
 func limited(handler http.Handler, l limits) http.Handler {
-	return &limiter{handler: handler, limits: l, decoded: semaphore.NewWeighted(l.memory),
+	return newLimiter(handler, l, semaphore.NewWeighted(l.memory))
+}
+
+// newLimiter returns a handler with these bounds. Those with one memory share it.
+func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted) *limiter {
+	return &limiter{handler: handler, limits: l, decoded: memory,
 		arriving: newTurns(l.large, l.largePeer, l.first), working: newTurns(l.requests, l.requestsPeer, l.first)}
 }
 
@@ -94,8 +103,12 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	weight := weigh(body)
-	if weight > l.memory/3 {
+	if weight > l.memory/8 && isOfNew(body, func(object []byte) bool { return weigh(object) > l.memory/8 }) {
 		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many parts: make its lists shorter")
+		return
+	}
+	if weight > l.memory/3 {
+		http.Error(w, "the objects have too many parts", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if weight > l.light {
@@ -112,7 +125,11 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if err := bounds.Quantities(body); err != nil {
-		deny(w, body, http.StatusBadRequest, "the request "+err.Error())
+		if isOfNew(body, func(object []byte) bool { return bounds.Quantities(object) != nil }) {
+			deny(w, body, http.StatusBadRequest, "the request "+err.Error())
+			return
+		}
+		http.Error(w, "the request "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	r = r.WithContext(ctx)

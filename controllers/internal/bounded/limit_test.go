@@ -1,7 +1,11 @@
 package bounded
 
 import (
+	"context"
+	"crypto"
+	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // few are bounds that a test reaches.
@@ -45,6 +51,11 @@ func TestN2AFaultOfTheObjectIsADenial(t *testing.T) {
 	}{
 		{"a quantity", review(`"object":{"spec":{"requests":{"storage":"1e9999"}}}`), http.StatusOK, true},
 		{"too many parts", review(`"object":[` + strings.Repeat("0,", 110) + `0]`), http.StatusOK, true},
+		{"an object with as many parts as may be, of which a change is one", review(`"object":[` + strings.Repeat("0,", 30) + `0],"oldObject":[` + strings.Repeat("0,", 30) + `0]`), http.StatusNotFound, false},
+		{"too many parts, as those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 160) + `0]`), http.StatusRequestEntityTooLarge, false},
+		{"too many parts, more than those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 20) + `0]`), http.StatusOK, true},
+		{"a quantity, as the one that is stored", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1e9999"}}`), http.StatusBadRequest, false},
+		{"a quantity that was not there", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1"}}`), http.StatusOK, true},
 		{"a quantity in what is no review", `{"requests":{"storage":"1e9999"}}`, http.StatusBadRequest, false},
 		{"a review without a UID", `{"request":{"object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
 		{"a UID beyond the head", `{"request":{"a":"` + strings.Repeat("x", head) + `","uid":"u-1","object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
@@ -300,4 +311,160 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		return err
 	}).Should(Succeed(), "one that is closed makes room")
+}
+
+// N9: a peer that waits gets its turn after at most one of each other peer, and not after all that
+// others asked for before.
+func TestN9TurnsGoRoundRobin(t *testing.T) {
+	g := NewWithT(t)
+	turns := newTurns(1, 1, 0)
+	leave, err := turns.enter(t.Context(), "first", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	order := make(chan string, 20)
+	var all sync.WaitGroup
+	ask := func(address string) {
+		turn := turns.ask(address)
+		all.Go(func() {
+			<-turn
+			order <- address
+			turns.leave(address)
+		})
+	}
+	for range 5 {
+		ask("a")
+	}
+	for range 5 {
+		ask("b")
+	}
+	ask("c")
+	leave()
+	all.Wait()
+	close(order)
+	var got []string
+	for one := range order {
+		got = append(got, one)
+	}
+	g.Expect(got[:5]).To(Equal([]string{"a", "b", "c", "a", "b"}))
+	g.Expect(turns.known()).To(BeZero())
+	g.Expect(turns.taken).To(BeZero())
+}
+
+func TestARequestThatGoesGivesItsTurnBack(t *testing.T) {
+	g := NewWithT(t)
+	turns := newTurns(1, 1, 0)
+	leave, err := turns.enter(t.Context(), "a", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = turns.enter(t.Context(), "b", time.Millisecond)
+	g.Expect(err).To(HaveOccurred())
+	turn := turns.ask("b")
+	g.Expect(turns.line).To(HaveLen(1))
+	leave()
+	g.Expect(turn).To(BeClosed())
+	g.Expect(turns.withdraw("b", turn)).To(BeTrue(), "it has its turn")
+	turns.leave("b")
+	g.Expect(turns.known()).To(BeZero())
+	g.Expect(turns.line).To(BeEmpty())
+}
+
+// one admits paths that begin with its token.
+type one string
+
+func (token one) Admit(path string) (string, bool) { return strings.CutPrefix(path, "/"+string(token)) }
+
+// N9: requests of strangers take no turn, and those about objects none of those about pods.
+func TestN9TheWebhooksOfPodsHaveTurnsOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	began, end := make(chan string), make(chan struct{})
+	l := few
+	l.requests, l.requestsPeer, l.first = 1, 1, 0
+	s := &Webhooks{callers: one("secret"), pods: []string{"/pods"}}
+	handler := s.lanes(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- r.URL.Path
+		<-end
+	}), l)
+	ask := func(path string) int {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}")))
+		return answer.Code
+	}
+	go ask("/secret/objects")
+	g.Expect(<-began).To(Equal("/objects"))
+	g.Expect(ask("/secret/objects")).To(Equal(http.StatusTooManyRequests))
+	g.Expect(ask("/pods")).To(Equal(http.StatusNotFound), "a stranger")
+	go ask("/secret/pods")
+	g.Expect(<-began).To(Equal("/pods"))
+	close(end)
+}
+
+// N9c: who makes handshakes fail fills no log.
+func TestN9FailedConnectionsFillNoLog(t *testing.T) {
+	g := NewWithT(t)
+	var lines []string
+	now := time.Unix(1000, 0)
+	e := newErrorLog(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	e.now = func() time.Time { return now }
+	for range 1000 {
+		_, err := e.Write([]byte("http: TLS handshake error\n"))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(lines).To(HaveLen(1))
+	now = now.Add(e.interval)
+	_, _ = e.Write([]byte("again"))
+	g.Expect(lines).To(HaveLen(2))
+	g.Expect(lines[1]).To(ContainSubstring(`"skipped"=999`))
+}
+
+// N9: a peer without a valid token costs one review in a second.
+func TestN9ARefusedPeerRests(t *testing.T) {
+	g, asked, status := NewWithT(t), 0, http.StatusInternalServerError
+	now := time.Unix(1000, 0)
+	handler := AfterRefusal(time.Second, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(status)
+	}))
+	handler.(*refusals).now = func() time.Time { return now }
+	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusInternalServerError))
+	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusTooManyRequests))
+	g.Expect(asked).To(Equal(1))
+	status = http.StatusOK
+	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusOK), "another peer")
+	now = now.Add(time.Second)
+	for range 2 {
+		g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusOK), "a second later")
+	}
+	status = http.StatusForbidden
+	for i := range 3 * mostRefused {
+		now = now.Add(time.Millisecond)
+		post(handler, fmt.Sprint("10.1.0.", i), "")
+	}
+	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", mostRefused), "those whose time is over are forgotten")
+}
+
+// N9: handshakes get their signatures by peer in turn.
+func TestN9HandshakesAreFair(t *testing.T) {
+	g := NewWithT(t)
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	pair, err := tls.X509KeyPair(certificate, key)
+	g.Expect(err).NotTo(HaveOccurred())
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	go func() {
+		_ = server.Serve(tls.NewListener(inner, fairHandshakes(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})))
+	}()
+	defer server.Close()
+	connection, err := tls.Dial("tcp", inner.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	connection.Close()
+
+	_, err = fairHandshakes(&tls.Config{}).GetCertificate(nil)
+	g.Expect(err).To(HaveOccurred(), "there is no certificate")
+	signing := newTurns(1, 1, 0)
+	_, err = signing.enter(t.Context(), "a", time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = (&fairSigner{Signer: pair.PrivateKey.(crypto.Signer), ctx: gone, peer: "b", turns: signing}).Sign(nil, nil, nil)
+	g.Expect(err).To(MatchError(context.Canceled), "another peer has the turn")
 }

@@ -9,11 +9,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -33,22 +37,67 @@ type Webhooks struct {
 	webhook.Server
 	address string
 	tls     *tls.Config
+	callers Callers
+	pods    []string
 	started atomic.Bool
 }
 
-// NewWebhooks gives a webhook server on that port of all addresses.
-func NewWebhooks(port int, config *tls.Config) *Webhooks {
-	return &Webhooks{Server: webhook.NewServer(webhook.Options{}), address: fmt.Sprintf(":%d", port), tls: config}
+// Callers separates the API server from others that reach the port.
+type Callers interface {
+	// Admit returns the path of a webhook that a request asks for. It is false for a caller that
+	// is not the API server.
+	Admit(path string) (webhook string, ok bool)
 }
 
-// Start listens and serves until ctx ends. All webhooks share the bounds.
+// NewWebhooks returns a webhook server on that port of all addresses. pods are the paths of webhooks
+// that the pods of all tenants wait for. They have turns that no other webhook can take.
+func NewWebhooks(port int, config *tls.Config, callers Callers, pods ...string) *Webhooks {
+	return &Webhooks{Server: webhook.NewServer(webhook.Options{}), address: fmt.Sprintf(":%d", port), tls: config, callers: callers, pods: pods}
+}
+
+// Start listens and serves until ctx ends.
 func (s *Webhooks) Start(ctx context.Context) error {
-	server, err := newServer("webhooks", s.address, s.tls, limited(s.WebhookMux(), webhookLimits))
+	server, err := newServer("webhooks", s.address, s.tls, s.lanes(s.WebhookMux(), webhookLimits))
 	if err != nil {
 		return err
 	}
 	s.started.Store(true)
 	return server.Start(ctx)
+}
+
+// lanes returns a handler that answers the callers that are admitted: those of the webhooks of pods and
+// those of all others with turns of their own. Others get 404 before anything is read, and no turn.
+func (s *Webhooks) lanes(next http.Handler, l limits) http.Handler {
+	memory := semaphore.NewWeighted(l.memory)
+	pods, objects := newLimiter(next, l, memory), newLimiter(next, l, memory)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, ok := s.callers.Admit(r.URL.Path)
+		if !ok {
+			turnAway(w, r, l.turnedAway)
+			return
+		}
+		at := *r.URL
+		at.Path, at.RawPath = path, ""
+		r = r.WithContext(r.Context())
+		r.URL = &at
+		if slices.Contains(s.pods, path) {
+			pods.ServeHTTP(w, r)
+			return
+		}
+		objects.ServeHTTP(w, r)
+	})
+}
+
+// turnAway answers 404 after a delay. A connection has one request at a time, so the delay bounds what
+// strangers can ask for.
+func turnAway(w http.ResponseWriter, r *http.Request, delay time.Duration) {
+	// For what the server reads of the body afterwards. A writer of a test has no deadline.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * delay))
+	select {
+	case <-r.Context().Done():
+	case <-time.After(delay):
+	}
+	http.NotFound(w, r)
 }
 
 // StartedChecker is a check that holds once the server listens.
@@ -68,13 +117,14 @@ func newServer(name, address string, config *tls.Config, handler http.Handler) (
 	}
 	var outer net.Listener = newListener(inner, maxConnections)
 	if config != nil {
-		config = config.Clone()
+		config = fairHandshakes(config)
 		// One connection has one request at a time: HTTP/2 would let one peer open any number.
 		config.NextProtos = []string{"http/1.1"}
 		outer = tls.NewListener(outer, config)
 	}
 	timeout := shutdownTimeout
 	return &manager.Server{Name: name, Listener: outer, ShutdownTimeout: &timeout, Server: &http.Server{
+		ErrorLog:          log.New(newErrorLog(ctrl.Log.WithName(name)), "", 0),
 		Handler:           handler,
 		MaxHeaderBytes:    16 << 10,
 		ReadHeaderTimeout: 10 * time.Second,

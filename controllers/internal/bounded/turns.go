@@ -2,97 +2,136 @@ package bounded
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
-// turns are for what may be done so many times at one time: by all, and by one peer.
+// turns bounds what is done at one time: in all, and for one peer. Peers that wait get their turns
+// round robin, so a peer that waits for one turn gets it after at most one turn of each other peer.
 type turns struct {
-	all *semaphore.Weighted
-	// first are for peers that have no turn while all are taken: two that send much would
-	// have all, and keep others waiting.
-	first *semaphore.Weighted
-	each  int64 // of one peer
+	// all is the max of turns of all peers, and each that of one peer.
+	all, each int64
+	// first is how many turns there are beside those, one each, for peers that have none: a few
+	// peers whose requests take long could have all.
+	first int64
 
 	mu    sync.Mutex
+	taken int64
 	peers map[string]*peer
+	// line has the peers that wait, the next one first.
+	line []*peer
 }
 
 // peer has the turns of one address.
 type peer struct {
-	turns *semaphore.Weighted
-	users int
-	// held is how many turns it has.
-	held atomic.Int64
+	held int64
+	// waiting are its requests that wait, the oldest first. The channel of one is closed when it
+	// gets its turn.
+	waiting []chan struct{}
 }
 
 func newTurns(all, each, first int64) *turns {
-	return &turns{all: semaphore.NewWeighted(all), first: semaphore.NewWeighted(first), each: each, peers: map[string]*peer{}}
+	return &turns{all: all, each: each, first: first, peers: map[string]*peer{}}
 }
 
-// enter waits for a turn: first among those of a peer, so that one peer that sends much
-// waits for itself, and then among all.
+// enter waits for a turn. It returns an error if there is none within wait, or before ctx ends.
 func (t *turns) enter(ctx context.Context, address string, wait time.Duration) (leave func(), err error) {
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	mine := t.peer(address)
-	if err := mine.turns.Acquire(ctx, 1); err != nil {
-		t.forget(address)
-		return nil, err
+	turn := t.ask(address)
+	select {
+	case <-turn:
+	case <-ctx.Done():
+		if !t.withdraw(address, turn) {
+			return nil, ctx.Err()
+		}
 	}
-	from, err := t.take(ctx, mine)
-	if err != nil {
-		mine.turns.Release(1)
-		t.forget(address)
-		return nil, err
-	}
-	mine.held.Add(1)
-	return func() {
-		mine.held.Add(-1)
-		from.Release(1)
-		mine.turns.Release(1)
-		t.forget(address)
-	}, nil
+	return func() { t.leave(address) }, nil
 }
 
-// take waits for a turn among those of all, and returns where it has to be given back.
-func (t *turns) take(ctx context.Context, by *peer) (*semaphore.Weighted, error) {
-	if t.all.TryAcquire(1) {
-		return t.all, nil
-	}
-	if by.held.Load() == 0 && t.first.TryAcquire(1) {
-		return t.first, nil
-	}
-	return t.all, t.all.Acquire(ctx, 1)
-}
-
-func (t *turns) peer(address string) *peer {
+// ask puts a request into the line of its peer. The channel is closed when it has its turn.
+func (t *turns) ask(address string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peers[address]
 	if p == nil {
-		p = &peer{turns: semaphore.NewWeighted(t.each)}
+		p = &peer{}
 		t.peers[address] = p
 	}
-	p.users++
-	return p
+	if len(p.waiting) == 0 {
+		t.line = append(t.line, p)
+	}
+	turn := make(chan struct{})
+	p.waiting = append(p.waiting, turn)
+	t.serve()
+	return turn
 }
 
-// forget lets go of a peer that nobody uses.
-func (t *turns) forget(address string) {
+// withdraw takes a request out of the line. It reports true if the request got its turn meanwhile.
+func (t *turns) withdraw(address string, turn chan struct{}) (got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p := t.peers[address]; p.users > 1 {
-		p.users--
-		return
+	p := t.peers[address]
+	at := slices.Index(p.waiting, turn)
+	if at < 0 {
+		return true
 	}
-	delete(t.peers, address)
+	p.waiting = slices.Delete(p.waiting, at, at+1)
+	if len(p.waiting) == 0 {
+		t.line = slices.DeleteFunc(t.line, func(one *peer) bool { return one == p })
+	}
+	t.forget(address, p)
+	return false
 }
 
-// known is the number of peers that have turns or wait for them.
+// leave gives a turn back.
+func (t *turns) leave(address string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.peers[address]
+	p.held--
+	t.taken--
+	t.forget(address, p)
+	t.serve()
+}
+
+// serve gives turns to peers that wait while there are some. A peer that waits for more goes to the
+// end of the line.
+func (t *turns) serve() {
+	for {
+		at := slices.IndexFunc(t.line, t.may)
+		if at < 0 {
+			return
+		}
+		p := t.line[at]
+		t.line = slices.Delete(t.line, at, at+1)
+		close(p.waiting[0])
+		p.waiting = p.waiting[1:]
+		p.held++
+		t.taken++
+		if len(p.waiting) > 0 {
+			t.line = append(t.line, p)
+		}
+	}
+}
+
+// may reports whether a peer may have one more turn.
+func (t *turns) may(p *peer) bool {
+	if p.held == 0 {
+		return t.taken < t.all+t.first
+	}
+	return p.held < t.each && t.taken < t.all
+}
+
+// forget deletes a peer that has no turn and waits for none.
+func (t *turns) forget(address string, p *peer) {
+	if p.held == 0 && len(p.waiting) == 0 {
+		delete(t.peers, address)
+	}
+}
+
+// known returns the number of peers that have turns or wait for them.
 func (t *turns) known() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,6 +10,7 @@
 package servingcert
 
 import (
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +38,9 @@ const (
 type Source struct {
 	certificate atomic.Pointer[tls.Certificate]
 	caller      atomic.Pointer[Caller]
+	// previous is the caller before the certificate was renewed. The API server sends the token of it
+	// until the webhook configurations are updated.
+	previous atomic.Pointer[Caller]
 }
 
 // Caller is how the API server is told from strangers, who reach the port as well, and whom
@@ -43,8 +48,8 @@ type Source struct {
 type Caller struct {
 	// Authority is the certificate by which it knows us.
 	Authority []byte
-	// Token is in paths that only it is told of. It follows from the key of the certificate,
-	// and changes with it.
+	// Token is the first part of the paths in the webhook configurations. It follows from the key
+	// of the certificate, and changes with it.
 	Token string
 }
 
@@ -54,6 +59,33 @@ func (s *Source) Caller() Caller {
 		return *caller
 	}
 	return Caller{}
+}
+
+// Admit returns the path of a webhook, which is that of a request without the token. It is false for a
+// request without the token. Where there is no token, every request is admitted.
+func (s *Source) Admit(path string) (string, bool) {
+	caller, previous := s.caller.Load(), s.previous.Load()
+	if caller == nil {
+		return path, true
+	}
+	token, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if !caller.has(token) && (previous == nil || !previous.has(token)) {
+		return "", false
+	}
+	return "/" + rest, true
+}
+
+// has reports whether this is the token of the caller.
+func (c *Caller) has(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(c.Token), []byte(token)) == 1
+}
+
+// know sets the caller.
+func (s *Source) know(caller *Caller) {
+	if now := s.caller.Load(); now != nil && now.Token != caller.Token {
+		s.previous.Store(now)
+	}
+	s.caller.Store(caller)
 }
 
 // Configure makes a TLS server ask this source at each handshake.

@@ -66,6 +66,26 @@ func TestReadyNeedsTheCertificate(t *testing.T) {
 	}
 }
 
+// N9: requests without the token are not admitted. That of before a renewal is: the configurations are
+// updated a moment later.
+func TestN9Admit(t *testing.T) {
+	s := &Source{}
+	if path, ok := s.Admit("/pods"); !ok || path != "/pods" {
+		t.Errorf("got %q and %v where there is no token", path, ok)
+	}
+	s.know(&Caller{Token: "zero"})
+	s.know(&Caller{Token: "first"})
+	s.know(&Caller{Token: "first"})
+	s.know(&Caller{Token: "second"})
+	for path, want := range map[string]string{
+		"/second/pods": "/pods", "/first/pods": "/pods", "/zero/pods": "", "/pods": "", "/": "", "": "", "/secon/pods": "", "//pods": "", "/second": "/",
+	} {
+		if got, ok := s.Admit(path); got != want || ok != (want != "") {
+			t.Errorf("%s: got %q and %v, want %q", path, got, ok, want)
+		}
+	}
+}
+
 func TestTheAuthorityIsReadyWhenItIsTrusted(t *testing.T) {
 	authority := NewAuthority()
 	if authority.Check(nil) == nil {

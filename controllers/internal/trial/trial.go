@@ -12,7 +12,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -23,12 +22,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// Bounds on trials at one time, and how long one waits for its turn: admission has
-// 5 s for all.
+// Max trials at one time. One that is too many is not held, and waits for none: a request that waits
+// keeps others of the same webhook from being answered.
 const (
 	mostOfNamespace = 4
-	mostInAll       = 32
-	patience        = time.Second
+	mostInAll       = 12
 )
 
 // Court holds trials.
@@ -41,12 +39,11 @@ type Court struct {
 	mu      sync.Mutex
 	running map[string]int // by namespace
 	inAll   int
-	left    chan struct{} // closed when one ends
 }
 
 // NewCourt makes a Court that asks by that client.
 func NewCourt(c client.Client) *Court {
-	return &Court{client: c, dryRun: client.NewDryRunClient(c), running: map[string]int{}, left: make(chan struct{})}
+	return &Court{client: c, dryRun: client.NewDryRunClient(c), running: map[string]int{}}
 }
 
 // Open begins a trial in a namespace, for who sent the admission request of ctx. It
@@ -56,7 +53,7 @@ func (c *Court) Open(ctx context.Context, namespace string) (end func(), why str
 	if err != nil || namespace == "" || request.Namespace != namespace {
 		return nil, "nobody knows who asks"
 	}
-	if !c.enter(ctx, namespace) {
+	if !c.enter(namespace) {
 		return nil, "too many objects are tried out at one time"
 	}
 	if !c.mayCreatePods(ctx, &request.UserInfo, namespace) {
@@ -89,28 +86,16 @@ func (c *Court) Try(ctx context.Context, object client.Object, at func(path stri
 	return leftOut(sent, specOf(object), at), nil
 }
 
-// enter waits for a place, and reports whether there is one.
-func (c *Court) enter(ctx context.Context, namespace string) bool {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		c.mu.Lock()
-		if c.running[namespace] < mostOfNamespace && c.inAll < mostInAll {
-			c.running[namespace]++
-			c.inAll++
-			c.mu.Unlock()
-			return true
-		}
-		left := c.left
-		c.mu.Unlock()
-		select {
-		case <-left:
-		case <-timer.C:
-			return false
-		case <-ctx.Done():
-			return false
-		}
+// enter takes a place, and reports whether there is one.
+func (c *Court) enter(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[namespace] >= mostOfNamespace || c.inAll >= mostInAll {
+		return false
 	}
+	c.running[namespace]++
+	c.inAll++
+	return true
 }
 
 func (c *Court) leave(namespace string) {
@@ -120,8 +105,6 @@ func (c *Court) leave(namespace string) {
 	if c.running[namespace]--; c.running[namespace] == 0 {
 		delete(c.running, namespace)
 	}
-	close(c.left)
-	c.left = make(chan struct{})
 }
 
 // WhyNot says what kept an object from being taken that is not invalid, and what

@@ -88,22 +88,22 @@ func TestTrialsAtOneTimeAreBounded(t *testing.T) {
 	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many objects are tried out at one time" || len(reviews) != mostOfNamespace {
 		t.Errorf("one more: %q, %d reviews", why, len(reviews))
 	}
-	if !c.enter(context.Background(), "another") {
+	if !c.enter("another") {
 		t.Error("another namespace waits for this one")
 	}
 	c.leave("another")
-	go ends[0]()
+	ends[0]()
 	if end, why := c.Open(asking("maker", "ns"), "ns"); why != "" {
 		t.Errorf("when one has ended: %s", why)
 	} else {
 		ends[0] = end
 	}
 	for i := c.inAll; i < mostInAll; i++ {
-		if !c.enter(context.Background(), fmt.Sprint("ns", i)) {
+		if !c.enter(fmt.Sprint("ns", i)) {
 			t.Fatalf("the %dth has no place", i)
 		}
 	}
-	if c.enter(context.Background(), "another") {
+	if c.enter("another") {
 		t.Errorf("more than %d are held in all", mostInAll)
 	}
 }

@@ -1,0 +1,149 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-validating-webhook-configuration,verbs=get;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=mutatingwebhookconfigurations,resourceNames=stateful-operator-mutating-webhook-configuration,verbs=get;update
+
+// webhookPaths has the path of each webhook of config/webhook by its name. The manifests of
+// config/default have no paths: the token in front of them is made at run time, and a tool that keeps
+// manifests applied, such as Argo CD, would remove it from a path of a manifest.
+var webhookPaths = map[string]string{
+	"mpod.kb.io": statefulsingleton.PodPath,
+	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulset.PodPath,
+	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedstatefulset.ReplicasPath,
+	"extendedstatefulsets.fissile.cloudfoundry.org":           "/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
+	"replicatedstatefulsets.clusterlabs.org":                  "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
+	"statefulclusters.enge.me":                                "/validate-enge-me-v1alpha1-statefulcluster",
+	"statefulsingletons.apps.openshift.statefulsingleton.com": "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
+}
+
+// podPaths are those of the webhooks that the pods of all tenants wait for.
+var podPaths = []string{statefulsingleton.PodPath, extendedstatefulset.PodPath, replicatedstatefulset.EvictionPath}
+
+// pathKeeper keeps the paths in the configurations of the webhooks.
+type pathKeeper struct {
+	live   client.Reader
+	writer client.Writer
+	// validating and mutating are the names of the configurations.
+	validating, mutating string
+	// isOfOthers is set where the operator makes no certificate. The Operator Lifecycle Manager makes
+	// the configurations by other names then, and gives no right to these.
+	isOfOthers bool
+	// prefix is what precedes the paths. It is false while that is not known.
+	prefix func() (string, bool)
+	kept   atomic.Bool
+}
+
+// pathRetry is the time before the next attempt after one that failed.
+const pathRetry = time.Second
+
+// setup adds the keeper to the manager, on each replica: a write carries the resourceVersion that was
+// read.
+func (k *pathKeeper) setup(mgr ctrl.Manager, o Options) error {
+	names := o.certificateNames()
+	k.live, k.writer, k.validating, k.mutating = mgr.GetAPIReader(), mgr.GetClient(), names.Validating, names.Mutating
+	k.prefix, k.isOfOthers = func() (string, bool) { return "", true }, !o.makesCertificates()
+	if o.makesCertificates() {
+		k.prefix = func() (string, bool) {
+			token := o.certificate.Caller().Token
+			return "/" + token, token != ""
+		}
+	}
+	return mgr.Add(follow.Everywhere(func(ctx context.Context) error {
+		policy.Look(ctx, "The paths of the webhooks", policy.Interval, pathRetry, func() string { return policy.Problem(k.keep(ctx)) })
+		return nil
+	}))
+}
+
+// Check returns an error until the API server has the paths.
+func (k *pathKeeper) Check(*http.Request) error {
+	if !k.kept.Load() {
+		return errors.New("the paths are not yet in the webhook configurations")
+	}
+	return nil
+}
+
+// keep writes the paths where they differ. A configuration that does not exist has none.
+func (k *pathKeeper) keep(ctx context.Context) error {
+	prefix, known := k.prefix()
+	if !known {
+		return errors.New("there is no serving certificate yet")
+	}
+	var validating admissionv1.ValidatingWebhookConfiguration
+	err := k.update(ctx, k.validating, &validating, func() (changed bool) {
+		for i := range validating.Webhooks {
+			w := &validating.Webhooks[i]
+			changed = setPath(prefix, w.Name, &w.ClientConfig) || changed
+		}
+		return changed
+	})
+	if err != nil {
+		return err
+	}
+	var mutating admissionv1.MutatingWebhookConfiguration
+	err = k.update(ctx, k.mutating, &mutating, func() (changed bool) {
+		for i := range mutating.Webhooks {
+			w := &mutating.Webhooks[i]
+			changed = setPath(prefix, w.Name, &w.ClientConfig) || changed
+		}
+		return changed
+	})
+	if err != nil {
+		return err
+	}
+	k.kept.Store(true)
+	return nil
+}
+
+// update reads a configuration and writes it if that changes it.
+func (k *pathKeeper) update(ctx context.Context, name string, configuration client.Object, change func() bool) error {
+	if name == "" {
+		return nil
+	}
+	err := k.live.Get(ctx, types.NamespacedName{Name: name}, configuration)
+	refused := k.isOfOthers && apierrors.IsForbidden(err)
+	if apierrors.IsNotFound(err) || refused {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the webhook configuration %s: %w", name, err)
+	}
+	if !change() {
+		return nil
+	}
+	if err := k.writer.Update(ctx, configuration); err != nil {
+		return fmt.Errorf("writing the webhook configuration %s: %w", name, err)
+	}
+	return nil
+}
+
+// setPath sets the path of a webhook of ours, and reports whether it was another one.
+func setPath(prefix, name string, at *admissionv1.WebhookClientConfig) bool {
+	path, ours := webhookPaths[name]
+	if !ours || at.Service == nil || ptr.Deref(at.Service.Path, "") == prefix+path {
+		return false
+	}
+	at.Service.Path = ptr.To(prefix + path)
+	return true
+}
