@@ -23,6 +23,8 @@ import (
 type entry struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	// Set is the ReplicatedStatefulSet of the pod.
+	Set string `json:"set,omitempty"`
 	// At is when its eviction was asked for last, and By who asked; for people who look.
 	At time.Time `json:"at"`
 	By string    `json:"by"`

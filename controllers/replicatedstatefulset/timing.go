@@ -64,6 +64,9 @@ const (
 	// asked for. evictionNoted is for how long that is not written again.
 	evictionFor   = 2 * time.Minute
 	evictionNoted = 30 * time.Second
+	// evictionEvery is the time between two evictions without a cordon that move a role of one
+	// set: who may evict pods, and not delete them, could have it move all the time.
+	evictionEvery = 5 * time.Minute
 	// webhookRetry is when the configuration of webhooks is looked at again that could not be
 	// written.
 	webhookRetry = 2 * time.Second

@@ -19,6 +19,7 @@ func TestTimesFitTogether(t *testing.T) {
 		{answersWithin, unreadyAfter, "a primary that does not answer is told of as such before its pod is"},
 		{settleWithin, minPodAge, "a pod is not recreated for a start that status has not denied yet"},
 		{2 * evictionNoted, evictionFor, "who asks for an eviction again and again is heard all the time"},
+		{evictionFor, evictionEvery, "an eviction that was asked for is over before another pod of the set is noted"},
 		{handoverPause, evictionFor, "a handover that failed is tried again for the same eviction"},
 		{soon, afterActs, "what was overtaken is tried first"},
 		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},

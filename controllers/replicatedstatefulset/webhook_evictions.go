@@ -130,16 +130,17 @@ func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil || pod == nil || isOfAnother(&asked, pod) {
 		return admission.Allowed("")
 	}
+	var waits time.Time
 	if !isDryRun(&asked, req.DryRun) {
-		e := entry{Namespace: pod.Namespace, Pod: pod.Name, At: h.now().UTC(), By: req.UserInfo.Username}
-		if err := h.note(ctx, pod.UID, e); err != nil {
+		e := entry{Namespace: pod.Namespace, Pod: pod.Name, Set: set.Name, At: h.now().UTC(), By: req.UserInfo.Username}
+		if waits, err = h.note(ctx, pod.UID, e); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "The controllers are not told of an eviction: the book cannot be written")
 		}
 	}
 	if !podstate.Ready(pod) { // which budgets may not hold
 		return admission.Allowed("")
 	}
-	return handingOver(set, pod)
+	return handingOver(set, pod, waits)
 }
 
 // primary is the pod of that name if it is a primary that its budget lets nobody evict, and its
@@ -185,27 +186,34 @@ func isDryRun(asked *policyv1.Eviction, said *bool) bool {
 }
 
 // handingOver refuses an eviction for a moment: clients that know of Retry-After ask again by
-// themselves, and are through when the role has moved.
-func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod) admission.Response {
+// themselves, and are through when the role has moved. waits is when an eviction without a cordon is
+// heard again; zero if this one was.
+func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits time.Time) admission.Response {
 	to := "another member"
 	if names := set.Status.Members.Secondary; len(names) > 0 {
 		to = strings.Join(names, " or ")
 	}
+	message := fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining says why: kubectl -n %s get rss %s -o yaml",
+		pod.Name, set.Name, to, set.Namespace, set.Name)
+	if !waits.IsZero() {
+		message = fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s, whose role was to move for the eviction of another pod. Until %s it moves again only if the Node is cordoned: kubectl cordon %s",
+			pod.Name, set.Name, waits.UTC().Format("15:04:05"), pod.Spec.NodeName)
+	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
-		Status: metav1.StatusFailure,
-		Code:   http.StatusTooManyRequests,
-		Reason: metav1.StatusReasonTooManyRequests,
-		Message: fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining says why: kubectl -n %s get rss %s -o yaml",
-			pod.Name, set.Name, to, set.Namespace, set.Name),
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusTooManyRequests,
+		Reason:  metav1.StatusReasonTooManyRequests,
+		Message: message,
 		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
 	}}}
 }
 
 // note writes an entry into the book. It is tried again a few times when another replica wrote
-// meanwhile; whose entry is lost asks again for the eviction.
-func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) error {
+// meanwhile; whose entry is lost asks again for the eviction. Where another pod of the set was to be evicted
+// lately nothing is written, and waits is until when.
+func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (waits time.Time, err error) {
 	e.By = e.By[:min(len(e.By), mostRequester)]
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		have, err := find[corev1.ConfigMap](ctx, h.live, h.book)
 		if err != nil {
 			return err
@@ -215,6 +223,9 @@ func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) erro
 		if have != nil {
 			book.WithResourceVersion(have.ResourceVersion)
 			entries = entriesOf(have.Data)
+		}
+		if waits = waitsUntil(entries, pod, e); !waits.IsZero() {
+			return nil
 		}
 		if !add(entries, pod, e) {
 			return nil
@@ -228,6 +239,19 @@ func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) erro
 		}
 		return h.writer.Apply(ctx, book, client.FieldOwner("stateful-operator-webhook"), client.ForceOwnership)
 	})
+	return waits, err
+}
+
+// waitsUntil returns until when the eviction of a pod is not noted since that of another pod of its set was;
+// zero if it is.
+func waitsUntil(entries map[types.UID]entry, pod types.UID, e entry) (until time.Time) {
+	for uid, one := range entries {
+		of := one.Namespace == e.Namespace && one.Set != "" && one.Set == e.Set
+		if of && uid != pod && one.isWithin(evictionEvery, e.At) && one.At.Add(evictionEvery).After(until) {
+			until = one.At.Add(evictionEvery)
+		}
+	}
+	return until
 }
 
 // add adds an entry to those of a book, and takes out those whose time is over. It reports
@@ -239,7 +263,7 @@ func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
 	}
 	of := map[string]int{}
 	for uid, one := range entries {
-		if uid == pod || !one.isWithin(evictionFor, e.At) {
+		if uid == pod || !one.isWithin(evictionEvery, e.At) {
 			delete(entries, uid)
 			continue
 		}

@@ -117,7 +117,7 @@ func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
 			}
 			if book := e.book(); len(book) > 0 {
 				got = append(got, told)
-				g.Expect(book).To(Equal(map[string]string{"u0": `{"namespace":"ns","pod":"rss-db-0","at":"2026-03-01T12:00:00Z","by":"descheduler"}`}))
+				g.Expect(book).To(Equal(map[string]string{"u0": `{"namespace":"ns","pod":"rss-db-0","set":"db","at":"2026-03-01T12:00:00Z","by":"descheduler"}`}))
 				g.Expect(e.writes).To(Equal(1))
 			}
 			g.Expect(strings.Join(got, " ")).To(Equal(r.want))
@@ -156,9 +156,29 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	}
 	g.Expect(entries).To(And(HaveLen(mostEntries), HaveKey(types.UID("quiet0"))), "however many there are that have more")
 
-	late := entry{Namespace: "quiet", At: noon.Add(evictionFor + 2*time.Second)}
+	late := entry{Namespace: "quiet", At: noon.Add(evictionEvery + 2*time.Second)}
 	g.Expect(add(entries, "late", late)).To(BeTrue())
 	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
+}
+
+// N11: who may evict pods, and not delete them, moves the role of a set once in five minutes.
+func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
+	g, e := NewWithT(t), evictionOf()
+	e.asked(noon)
+	next := evictionOf(func(e *evicted) { e.pod.UID = "u1" })
+	next.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "book"}, Data: e.book()})
+	for _, after := range []time.Duration{time.Second, evictionFor, evictionEvery - time.Second} {
+		answer := next.asked(noon.Add(after))
+		g.Expect(answer.Allowed).To(BeFalse())
+		g.Expect(answer.Result.Message).To(ContainSubstring("Until 12:05:00 it moves again only if the Node is cordoned"), after)
+		g.Expect(next.book()).To(HaveLen(1), "it is not noted")
+	}
+	g.Expect(next.asked(noon.Add(evictionEvery)).Result.Message).To(ContainSubstring("handing over"))
+	g.Expect(next.book()).To(And(HaveLen(1), HaveKey("u1")))
+	other := entry{Namespace: "ns", Set: "other", At: noon}
+	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "of another set")
+	other = entry{Namespace: "else", Set: "db", At: noon}
+	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "of another namespace")
 }
 
 // RS-83: where nothing separates the API server from others, no eviction is asked about.
