@@ -112,16 +112,16 @@ fmt: $(LINT) ## Format the code.
 lint: $(LINT) ## Look for faults without running anything.
 	$(call say,Linting)
 	@$(LINT) run --timeout=20m ./...
-	@$(MAKE) vulncheck
+	@$(MAKE) vulncheck UNREACHABLE=passes
 
-# Without a way to the database nothing is known, which fails nothing: the same commit must
-# not pass or fail by what a network is like.
+# A change must not pass or fail by what a network is like, so lint passes where the database is
+# unreachable. A release does not.
 VULNDB ?= https://vuln.go.dev
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in what the images import [VULNDB=https://vuln.go.dev].
+vulncheck: ## Look for known vulnerabilities in all programs of a release [VULNDB=https://vuln.go.dev UNREACHABLE=passes].
 	$(call say,Looking for known vulnerabilities)
-	@found=$$(go tool -modfile=tools/vulncheck/go.mod govulncheck -db '$(VULNDB)' . ./gate 2>&1) && echo "$$found" || case $$found in \
-		*'fetching vulnerabilities'*) echo "nothing is known: $$found" ;; \
+	@found=$$(go tool -modfile=tools/vulncheck/go.mod govulncheck -db '$(VULNDB)' . ./gate ./cmd/kubectl-stateful 2>&1) && echo "$$found" || case '$(UNREACHABLE)'$$found in \
+		passes*'fetching vulnerabilities'*) echo "nothing is known: $$found" ;; \
 		*) echo "$$found" >&2; exit 1 ;; \
 	esac
 
@@ -359,9 +359,9 @@ spaces := $(subst ,, )
 RELEASE := go run ./test/release/cmd/release
 
 .PHONY: release
-release: ## Write a release of this commit to dist/: manifests, images, bundle, catalog, sums [VERSION REGISTRY PREVIOUS ARCHITECTURES SIGNING_KEY DIST].
+release: ## Write a release of this commit to dist/: manifests, images, bundle, catalog, sums [VERSION REGISTRY PREVIOUS ARCHITECTURES SIGNING_KEY UNSIGNED=yes DIST].
 	$(call say,Releasing version $(VERSION))
-	@$(RELEASE) write --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' \
+	@$(RELEASE) write --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' --unsigned='$(UNSIGNED)' \
 		--architectures='$(subst $(spaces),$(comma),$(strip $(ARCHITECTURES)))' --opm=$(OPM)
 
 # A version without a suffix has notes of its own, which the next one has not before its time.
@@ -376,7 +376,7 @@ check-release: ## Write a release twice, and fail if one byte differs [as releas
 publish: ## Push the images of dist/ to REGISTRY, and make a release of it on GitHub, by gh [VERSION REGISTRY DIST].
 	$(call say,Publishing version $(VERSION))
 	@cd '$(DIST)' && sha256sum --check --quiet SHA256SUMS
-	@$(RELEASE) push --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)'
+	@$(RELEASE) push --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' --unsigned='$(UNSIGNED)'
 	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file '$(DIST)/release-notes.md' \
 		$(if $(findstring -,$(VERSION)),--prerelease) '$(DIST)'/*
 

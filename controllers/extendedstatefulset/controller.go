@@ -216,7 +216,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 
 // cutPod is a cache transform that keeps of a pod what decisions ask about.
 func cutPod(obj any) (any, error) {
-	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
+	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive, v1alpha1.LabelStatefulSet},
 		Annotations: []string{v1alpha1.AnnotationConfigHash},
 		Containers:  func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
 		Causes:      true,

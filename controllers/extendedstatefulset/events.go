@@ -124,6 +124,8 @@ var tellings = map[string]telling{
 		"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced"},
 	v1alpha1.EventSurplusDeleted: {corev1.EventTypeNormal, "Delete",
 		"pod %s is no longer wanted, and its StatefulSet controller cannot delete it before it has created the pods that the API server refuses"},
+	v1alpha1.EventForeignPod: {corev1.EventTypeWarning, "Patch",
+		"removed the labels of this object from pod %s, which belongs to none of its versions: clients would have been sent to it"},
 	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 }

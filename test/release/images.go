@@ -161,22 +161,34 @@ func Push(ctx context.Context, folder, reference string, options ...remote.Optio
 	return remote.WriteIndex(at, one, append(options, remote.WithContext(ctx))...)
 }
 
-// PushAll uploads all images of a release that is in a folder to a registry.
-func PushAll(ctx context.Context, folder, registry, version string, options ...remote.Option) (references []string, err error) {
+// Push uploads all images of a release that is in its folder to its registry, each with its signature if
+// there is a key. It returns the references of both.
+func (r *Release) Push(ctx context.Context, options ...remote.Option) (references []string, err error) {
+	if r.lacksKey() {
+		return nil, fmt.Errorf("the images of version %s would not be signed: give a key, or UNSIGNED=yes", r.Version)
+	}
 	for _, repository := range []string{Operator.Name, Gate.Name, bundleName} {
 		work, err := os.MkdirTemp("", "push-")
 		if err != nil {
-			return nil, err
+			return references, err
 		}
 		defer os.RemoveAll(work)
-		if err := unpack(filepath.Join(folder, imageFile(repository, version)), work); err != nil {
-			return nil, err
+		if err := unpack(filepath.Join(r.Out, imageFile(repository, r.Version)), work); err != nil {
+			return references, err
 		}
-		reference := path.Join(registry, repository) + ":" + version
+		reference := path.Join(r.Registry, repository) + ":" + r.Version
 		if err := Push(ctx, work, reference, options...); err != nil {
-			return nil, fmt.Errorf("pushing %s: %w", reference, err)
+			return references, fmt.Errorf("pushing %s: %w", reference, err)
 		}
 		references = append(references, reference)
+		if len(r.Key) == 0 {
+			continue
+		}
+		signature, err := SignPushed(ctx, r.Key, reference, options...)
+		if err != nil {
+			return references, fmt.Errorf("pushing the signature of %s: %w", reference, err)
+		}
+		references = append(references, signature)
 	}
 	return references, nil
 }

@@ -53,6 +53,8 @@ type Release struct {
 	Changelog, License string
 	// Key is a private key in PEM that signs the sums; without one nothing is signed.
 	Key []byte
+	// Unsigned allows a version without a suffix to have no key.
+	Unsigned bool
 	// Out is the folder that all is written to, and Log gets what is said.
 	Out string
 	Log io.Writer
@@ -78,10 +80,17 @@ func (r *Release) check() error {
 		return fmt.Errorf("commit %q is not the name of one", r.Commit)
 	case r.Out == "":
 		return errors.New("a folder to write to is needed")
+	case r.lacksKey():
+		return fmt.Errorf("version %s would not be signed: give a key, or UNSIGNED=yes", r.Version)
 	case len(r.Architectures) == 0:
 		return fmt.Errorf("architectures are needed, such as %s", strings.Join(Architectures, ","))
 	}
 	return nil
+}
+
+// lacksKey reports whether a key is missing: a version that is no trial is signed.
+func (r *Release) lacksKey() bool {
+	return len(r.Key) == 0 && !r.Unsigned && semver.Prerelease("v"+r.Version) == ""
 }
 
 // Write makes the release. The folder has nothing else afterwards.

@@ -2,7 +2,9 @@ package release
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -34,7 +36,8 @@ func small(t *testing.T) *Release {
 	t.Helper()
 	program := Program{"./gate", "gate"}
 	return &Release{
-		Version: "1.2.3", Registry: "registry.example.com/us", Source: "https://example.com/us/operator", Commit: "0123abc",
+		Unsigned: true,
+		Version:  "1.2.3", Registry: "registry.example.com/us", Source: "https://example.com/us/operator", Commit: "0123abc",
 		Time:          time.Unix(1700000000, 0),
 		Architectures: []string{runtime.GOARCH},
 		Images:        []Image{{Operator.Name, []Program{program}}, {Gate.Name, []Program{program}}},
@@ -161,9 +164,14 @@ func TestWhatIsPushedIsWhatWasReleased(t *testing.T) {
 	defer server.Close()
 	r.Registry = strings.TrimPrefix(server.URL, "http://") + "/us"
 	g.Expect(r.Write(t.Context())).To(Succeed())
-	pushed, err := PushAll(t.Context(), r.Out, r.Registry, r.Version)
+	r.Unsigned = false
+	_, err := r.Push(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("would not be signed")), "without a key, and nobody said so")
+	r.Key = newKey(t)
+	pushed, err := r.Push(t.Context())
 	g.Expect(err).To(Succeed())
-	g.Expect(pushed).To(HaveLen(3))
+	g.Expect(pushed).To(HaveLen(6))
+	checkSignature(g, r.Key, pushed[0], pushed[1])
 	install := contents(t, r.Out)["install.yaml"]
 	_, reference, _ := strings.Cut(install, "image: ")
 	reference, _, _ = strings.Cut(reference, "\n")
@@ -183,6 +191,40 @@ func TestWhatIsPushedIsWhatWasReleased(t *testing.T) {
 	g.Expect(len(content)).To(BeNumerically(">", 1<<20), "bytes of the program in it")
 }
 
+// checkSignature checks the signature of an image as cosign does: the layer names the digest of the image,
+// and its annotation is the signature of its bytes.
+func checkSignature(g Gomega, key []byte, reference, signature string) {
+	at, err := name.ParseReference(reference)
+	g.Expect(err).To(Succeed())
+	head, err := remote.Head(at)
+	g.Expect(err).To(Succeed())
+	g.Expect(signature).To(HaveSuffix("stateful-operator:" + strings.Replace(head.Digest.String(), ":", "-", 1) + ".sig"))
+	beside, err := name.ParseReference(signature)
+	g.Expect(err).To(Succeed())
+	image, err := remote.Image(beside)
+	g.Expect(err).To(Succeed())
+	manifest, err := image.Manifest()
+	g.Expect(err).To(Succeed())
+	g.Expect(manifest.Layers).To(HaveLen(1))
+	layers, err := image.Layers()
+	g.Expect(err).To(Succeed())
+	content, err := layers[0].Uncompressed()
+	g.Expect(err).To(Succeed())
+	defer content.Close()
+	payload, err := io.ReadAll(content)
+	g.Expect(err).To(Succeed())
+	var claim signed
+	g.Expect(json.Unmarshal(payload, &claim)).To(Succeed())
+	g.Expect(claim.Critical.Image.DockerManifestDigest).To(Equal(head.Digest.String()))
+	g.Expect(claim.Critical.Identity.DockerReference).To(Equal(at.Context().Name()))
+	private, err := signerOf(key)
+	g.Expect(err).To(Succeed())
+	bytes, err := base64.StdEncoding.DecodeString(manifest.Layers[0].Annotations[signatureAnnotation])
+	g.Expect(err).To(Succeed())
+	sum := sha256.Sum256(payload)
+	g.Expect(ecdsa.VerifyASN1(&private.(*ecdsa.PrivateKey).PublicKey, sum[:], bytes)).To(BeTrue())
+}
+
 func TestWhatCannotBeReleased(t *testing.T) {
 	for says, row := range map[string]struct {
 		change func(*Release)
@@ -197,6 +239,7 @@ func TestWhatCannotBeReleased(t *testing.T) {
 		"no architecture":             {func(r *Release) { r.Architectures = nil }, "architectures are needed"},
 		"a version that nobody noted": {func(r *Release) { r.Version = "1.3.0" }, "says nothing of [1.3.0]"},
 		"a version without notes":     {func(r *Release) { r.Version = "1.2.2" }, "empty section [1.2.2]"},
+		"no key":                      {func(r *Release) { r.Unsigned = false }, "would not be signed"},
 		"no folder":                   {func(r *Release) { r.Out = "" }, "a folder to write to is needed"},
 		"a folder with other things":  {func(r *Release) { r.Out = "testdata" }, "testdata has files and is no release"},
 	} {

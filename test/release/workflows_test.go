@@ -26,7 +26,9 @@ func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 		var workflow struct {
 			Jobs map[string]struct {
 				Strategy struct{ Matrix struct{ Target []string } }
-				Steps    []struct{ Uses, Run string }
+				Environment string
+				Env         map[string]string
+				Steps       []struct{ Uses, Run string }
 			}
 		}
 		text, err := os.ReadFile(file)
@@ -34,9 +36,14 @@ func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 		g.Expect(yaml.Unmarshal(text, &workflow)).To(Succeed(), file)
 		g.Expect(workflow.Jobs).NotTo(BeEmpty())
 		for name, job := range workflow.Jobs {
+			if filepath.Base(file) == "release.yaml" {
+				g.Expect(job.Environment).To(Equal("release"), "whoever may push a tag would make a release")
+				g.Expect(job.Env).To(BeEmpty(), "each step would have the tokens")
+			}
 			targets := job.Strategy.Matrix.Target
 			for _, step := range job.Steps {
 				if step.Uses != "" {
+					g.Expect(step.Uses).To(MatchRegexp(`@[0-9a-f]{40}$`), "who moves a tag would run in this job")
 					continue
 				}
 				command := strings.TrimPrefix(step.Run, `sudo env "PATH=$PATH" `)

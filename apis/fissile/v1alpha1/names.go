@@ -252,4 +252,6 @@ const (
 	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
 	// policy changed it back; it is tried again within 10 minutes.
 	EventWriteUndone = "WriteUndone"
+	// EventForeignPod: a pod that belongs to no version had the labels of one, and lost them.
+	EventForeignPod = "ForeignPod"
 )

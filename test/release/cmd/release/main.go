@@ -24,8 +24,8 @@ import (
 
 const usage = `usage: release COMMAND --version=1.2.3 --registry=ghcr.io/you --out=FOLDER FLAGS
 $SIGNING_KEY_PEM is the key if there is no --key.
-  write  [--architectures=amd64,arm64] [--source=URL] [--opm=PROGRAM] [--key=FILE] [--bundle=false]
-  push
+  write  [--architectures=amd64,arm64] [--source=URL] [--opm=PROGRAM] [--key=FILE] [--unsigned=yes] [--bundle=false]
+  push   [--key=FILE] [--unsigned=yes]
 `
 
 // plugin is the folder of the plug-in of kubectl.
@@ -63,6 +63,7 @@ func run(ctx context.Context, command string, args []string) error {
 	flags.StringVar(&r.Source, "source", "https://github.com/stateful-operator/stateful-operator", "")
 	key := flags.String("key", "", "")
 	architectures := flags.String("architectures", strings.Join(release.Architectures, ","), "")
+	unsigned := flags.String("unsigned", "", "")
 	opm := flags.String("opm", "", "")
 	withBundle := flags.Bool("bundle", true, "")
 	if err := flags.Parse(args); err != nil {
@@ -77,9 +78,10 @@ func run(ctx context.Context, command string, args []string) error {
 		}
 		r.Key = text
 	}
+	r.Unsigned = *unsigned == "yes"
 	switch command {
 	case "push":
-		pushed, err := release.PushAll(ctx, r.Out, r.Registry, r.Version, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+		pushed, err := r.Push(ctx, remote.WithAuthFromKeychain(authn.DefaultKeychain))
 		for _, reference := range pushed {
 			fmt.Println("Pushed", reference)
 		}

@@ -1,0 +1,67 @@
+package extendedstatefulset
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// N10: no label alone makes a pod an endpoint of a Service of ours, or part of a budget.
+func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
+	controller := func(apiVersion, kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "u", Controller: ptr.To(true)}}
+	}
+	const stays = v1alpha1.LabelSet
+	for _, row := range []struct {
+		name, pod string
+		owners    []metav1.OwnerReference
+		deleted   bool
+		want      []string // of our labels
+	}{
+		{"another name", "evil", nil, false, nil},
+		{"a name without an ordinal", "db-v1-x", nil, false, nil},
+		{"of a version", "db-v1-0", controller("apps/v1", "StatefulSet", "db-v1"), false, ownPodLabels},
+		{"orphaned", "db-v1-0", nil, false, ownPodLabels},
+		{"of another StatefulSet", "db-v1-9", controller("apps/v1", "StatefulSet", "other"), false, []string{stays}},
+		{"of a kind of that name", "db-v1-9", controller("x.example/v1", "StatefulSet", "db-v1"), false, []string{stays}},
+		{"being deleted", "evil", nil, true, ownPodLabels},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: row.pod, OwnerReferences: row.owners, Labels: map[string]string{"mine": "stays"}}}
+			if row.deleted {
+				pod.DeletionTimestamp = ptr.To(metav1.Now())
+			}
+			for _, label := range ownPodLabels {
+				pod.Labels[label] = "db"
+			}
+			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
+			w.addPod(pod)
+			var p plan
+			removeLabels(w, &p)
+			labels := pod.Labels
+			for _, step := range p.Steps {
+				for _, chain := range step {
+					labels = chain[0].Object.GetLabels()
+				}
+			}
+			want := slices.Sorted(slices.Values(append(slices.Clone(row.want), "mine")))
+			if got := slices.Sorted(maps.Keys(labels)); !slices.Equal(got, want) {
+				t.Errorf("it has %v, want %v", got, want)
+			}
+			p = plan{}
+			pod.Labels = labels
+			w = &world{set: w.set}
+			w.addPod(pod)
+			removeLabels(w, &p)
+			if p.Acts() != 0 {
+				t.Error("it is written again")
+			}
+		})
+	}
+}
