@@ -41,6 +41,7 @@ func (s *site) attacks() []attack {
 		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
 		{name: "connections from many addresses", strike: s.connections},
 		{name: "large objects", prepare: h.largeObjects, clean: true, long: true},
+		{name: "50 of each kind, full", prepare: h.full, strike: h.touch, clean: true, long: true},
 		{name: "large metadata of pods and ConfigMaps", prepare: h.largeMetadata, strike: h.touch, clean: true, long: true},
 		{name: "large pods that a StatefulSingleton selects", prepare: h.largePods, strike: h.touch, clean: true, long: true},
 		{name: "objects that change all the time", prepare: h.objects, strike: h.touch, clean: true, long: true},
@@ -191,6 +192,46 @@ func (n *tenant) largeObjects(ctx context.Context) {
 		set.Spec.Replicas, set.Annotations = new(int32(0)), fill
 		return set
 	})
+}
+
+// full makes as many objects of each kind as the quota of docs/security.md allows, each with as many bytes
+// in all parts as the policies and the schemas take.
+func (n *tenant) full(ctx context.Context) {
+	labels, annotations, fill := map[string]string{}, map[string]string{}, map[string]string{}
+	for i := range 64 {
+		labels[strings.Repeat("x", 120)+"."+strings.Repeat("y", 20)+fmt.Sprintf(".example/%060d", i)] = strings.Repeat("z", 63)
+	}
+	for i := range 256 {
+		annotations[fmt.Sprintf("example.com/%03d", i)] = strings.Repeat("x", 900)
+	}
+	for i := range 60 {
+		fill[fmt.Sprint("fill-", i)] = strings.Repeat("x", 4000)
+	}
+	var taken atomic.Int64
+	create := func(object client.Object) {
+		object.SetLabels(labels)
+		object.SetAnnotations(annotations)
+		if n.Create(ctx, object) == nil {
+			taken.Add(1)
+		}
+	}
+	many(ctx, 50, func(i int) {
+		name := fmt.Sprint("full-", i)
+		cluster := newCluster(n.name, name)
+		cluster.Spec.Replicas, cluster.Spec.Template.Annotations = new(int32(0)), fill
+		create(cluster)
+		extended := newExtended(n.name, name)
+		extended.Spec.Template.Spec.Replicas, extended.Spec.Template.Spec.Template.Annotations = new(int32(0)), fill
+		create(extended)
+		replicated := newReplicated(n.name, name)
+		replicated.Spec.Replicas = new(int32(0))
+		for i := range 60 {
+			replicated.Spec.Pod.Containers[0].Env = append(replicated.Spec.Pod.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("FILL_", i), Value: strings.Repeat("x", 4000)})
+		}
+		create(replicated)
+		create(newSingleton(n.name, name))
+	})
+	fmt.Printf("%d full objects were taken\n", taken.Load())
 }
 
 // largeMetadata is what watches bring of objects that are not ours: labels that the
