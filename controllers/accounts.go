@@ -34,7 +34,7 @@ func (g *accountGuard) Start(ctx context.Context) error {
 
 func (g *accountGuard) keepAll(ctx context.Context) error {
 	var problems []error
-	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name, g.namespace)} {
+	for _, rule := range accountRules(g.name, g.namespace) {
 		made, binding := rule.build(g.name, g.namespace)
 		if err := g.Keep(ctx, g.definitions(), made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
@@ -71,8 +71,24 @@ type accountRule struct {
 	validations []admissionv1.Validation
 }
 
+// policyName returns the name of the policy, and of its binding.
+func (r accountRule) policyName(namespace string) string { return r.account + "-account-" + namespace }
+
+// accountRules returns the rules of the operator's accounts.
+func accountRules(name, namespace string) []accountRule {
+	return []accountRule{controllersRule(name, namespace), webhooksRule(name, namespace)}
+}
+
+// accountPolicies returns the names of the policies on the operator's accounts.
+func accountPolicies(name, namespace string) (names []string) {
+	for _, rule := range accountRules(name, namespace) {
+		names = append(names, rule.policyName(namespace))
+	}
+	return names
+}
+
 func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	meta := metav1.ObjectMeta{Name: r.account + "-account-" + namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": name}}
+	meta := metav1.ObjectMeta{Name: r.policyName(namespace), Labels: map[string]string{"app.kubernetes.io/managed-by": name}}
 	selector := &metav1.LabelSelector{}
 	if len(r.namespaces) > 0 {
 		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: r.namespaces}}

@@ -161,7 +161,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := options.watchAPIServer(mgr); err != nil {
 		return err
 	}
-	watch := &requester.Watch{Live: mgr.GetAPIReader(), Namespace: options.Namespace}
+	watch := &requester.Watch{Live: mgr.GetAPIReader(), Namespace: options.Namespace, Accounts: accountPolicies(options.Name, options.Namespace)}
 	for _, k := range options.kinds() {
 		watch.Kinds = append(watch.Kinds, k.requester())
 		if options.runs(Controllers) {

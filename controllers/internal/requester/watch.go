@@ -15,7 +15,7 @@ import (
 
 var missingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "stateful_operator_requester_policies_missing",
-	Help: "Policies of a kind that are not there, so that who asks for an object is not asked for rights of their own.",
+	Help: "Missing policies: of a kind, so that requesters are not checked for rights of their own, or on the operator's own accounts (kind=accounts).",
 }, []string{"kind"})
 
 func init() { metrics.Registry.MustRegister(missingGauge) }
@@ -28,6 +28,8 @@ type Watch struct {
 	Kinds []Kind
 	// Namespace is the operator's own.
 	Namespace string
+	// Accounts are the names of the policies on the operator's own accounts.
+	Accounts []string
 }
 
 // Start looks until ctx ends.
@@ -49,20 +51,26 @@ func (w *Watch) Start(ctx context.Context) error {
 
 // look finds the names of bindings that are not there.
 func (w *Watch) look(ctx context.Context) (missing []string, err error) {
-	for _, kind := range w.Kinds {
+	lookFor := func(kind string, names []string) error {
 		lacks := 0
-		for _, name := range policyNames(kind, w.Namespace) {
+		for _, name := range names {
 			err := w.Live.Get(ctx, types.NamespacedName{Name: name}, &admissionv1.ValidatingAdmissionPolicyBinding{})
 			if client.IgnoreNotFound(err) != nil {
-				return nil, err
+				return err
 			}
 			if err != nil {
 				missing, lacks = append(missing, name), lacks+1
 			}
 		}
-		missingGauge.WithLabelValues(kind.Name).Set(float64(lacks))
+		missingGauge.WithLabelValues(kind).Set(float64(lacks))
+		return nil
 	}
-	return missing, nil
+	for _, kind := range w.Kinds {
+		if err := lookFor(kind.Name, policyNames(kind, w.Namespace)); err != nil {
+			return nil, err
+		}
+	}
+	return missing, lookFor("accounts", w.Accounts)
 }
 
 // policyNames are those of a kind, and of their bindings.

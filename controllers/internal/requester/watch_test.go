@@ -23,11 +23,13 @@ func TestWatchNoticesMissingPolicies(t *testing.T) {
 		there.All[objects.KeyOf(binding)] = binding
 	}
 	bind("database-requester-home")
-	w := &Watch{Live: there, Kinds: []Kind{kind}, Namespace: "home"}
-	g.Expect(w.look(t.Context())).To(ConsistOf("database-deletion-home", "database-owner-home"))
+	w := &Watch{Live: there, Kinds: []Kind{kind}, Namespace: "home", Accounts: []string{"webhook-account-home"}}
+	g.Expect(w.look(t.Context())).To(ConsistOf("database-deletion-home", "database-owner-home", "webhook-account-home"))
+	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("accounts"))).To(BeEquivalentTo(1))
 	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("Database"))).To(BeEquivalentTo(2))
 	bind("database-deletion-home")
 	bind("database-owner-home")
+	bind("webhook-account-home")
 	g.Expect(w.look(t.Context())).To(BeEmpty())
 	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("Database"))).To(BeZero())
 }
