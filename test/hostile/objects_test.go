@@ -12,14 +12,18 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
@@ -47,6 +51,7 @@ func (s *site) attacks() []attack {
 		{name: "objects that change all the time", prepare: h.objects, strike: h.touch, clean: true, long: true},
 		{name: "20 StatefulClusters of 20000", prepare: h.hugeClusters, clean: true, long: true},
 		{name: "objects that are older than the bounds", prepare: s.older, clean: true, long: true},
+		{name: "large metadata of what looks like children", prepare: h.largeChildren, strike: h.touch, clean: true, long: true},
 	}
 }
 
@@ -254,6 +259,44 @@ func (n *tenant) largeMetadata(ctx context.Context) {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: name, Annotations: map[string]string{"a": strings.Repeat("x", 250<<10)}},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
 	})
+}
+
+// largeChildren makes objects of each cached kind with labels by which the operator finds its own, and as
+// many others as the API server takes.
+func (n *tenant) largeChildren(ctx context.Context) {
+	_ = n.Create(ctx, newCluster(n.name, "all"))
+	_ = n.Create(ctx, newExtended(n.name, "all"))
+	labels := map[string]string{clusterlabsv1alpha1.LabelApp: "all", clusterlabsv1alpha1.LabelManaged: "true",
+		engev1alpha1.LabelCluster: "all", fissilev1alpha1.LabelSet: "all"}
+	for i := range 7000 {
+		labels[fmt.Sprintf("%s.example/%d", strings.Repeat("x", 60), i)] = strings.Repeat("y", 60)
+	}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "all"}},
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "all"}}
+	kept := template
+	kept.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	for _, object := range []client.Object{
+		&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}},
+		&policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}},
+		&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0)), Selector: selector, Template: kept}},
+		&batchv1.Job{Spec: batchv1.JobSpec{Suspend: new(true), Template: template}},
+		&corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
+		&corev1.ConfigMap{},
+	} {
+		var taken atomic.Int64
+		many(ctx, 60, func(i int) {
+			one := object.DeepCopyObject().(client.Object)
+			one.SetNamespace(n.name)
+			one.SetName(fmt.Sprint("large-", i))
+			one.SetLabels(labels)
+			if n.Create(ctx, one) == nil {
+				taken.Add(1)
+			}
+		})
+		fmt.Printf("%d objects of %T were taken\n", taken.Load(), object)
+	}
 }
 
 // largePods are read whole where they are read live.

@@ -25,7 +25,7 @@ func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 	for _, file := range files {
 		var workflow struct {
 			Jobs map[string]struct {
-				Strategy struct{ Matrix struct{ Target []string } }
+				Strategy    struct{ Matrix struct{ Target []string } }
 				Environment string
 				Env         map[string]string
 				Steps       []struct{ Uses, Run string }
