@@ -46,11 +46,11 @@ type world struct {
 	// rivals are StatefulSets that were ours, and whose pods get our claims.
 	rivals children
 	// seen are zones that labels tell of and the status does not.
-	seen   []v1alpha1.ZoneStatus
-	pods   []podOfOrdinal
+	seen []v1alpha1.ZoneStatus
+	pods []podOfOrdinal
 	// foreignPods are pods with our labels that belong to no version, at most mostForeign.
 	foreignPods []*corev1.Pod
-	claims map[string]*corev1.PersistentVolumeClaim
+	claims      map[string]*corev1.PersistentVolumeClaim
 	// foreign are claims that have the names of ours and belong to another owner.
 	foreign map[string]*corev1.PersistentVolumeClaim
 	// claimants are StatefulSets whose claims would have the names of ours, by those
