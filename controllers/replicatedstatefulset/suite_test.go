@@ -55,13 +55,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	askAboutEvictions(ctx)
 })
 
-// askAboutEvictions has the API server ask the webhook, at an address and not by a Service.
+// askAboutEvictions has the API server ask the webhook, at an address and not by a Service. The server of the
+// suite takes no token from the path.
 func askAboutEvictions(ctx context.Context) {
 	at := server.WebhookInstallOptions
 	made := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
 		servingcert.Caller{Authority: at.LocalServingCAData, Token: "token"})
 	to := &made.Webhooks[0].ClientConfig
-	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + *to.Service.Path)
+	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + replicatedstatefulset.EvictionPath)
 	to.Service = nil
 	Expect(user.Create(ctx, made)).To(Succeed())
 }

@@ -196,8 +196,8 @@ func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits tim
 	message := fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining says why: kubectl -n %s get rss %s -o yaml",
 		pod.Name, set.Name, to, set.Namespace, set.Name)
 	if !waits.IsZero() {
-		message = fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s, whose role was to move for the eviction of another pod. Until %s it moves again only if the Node is cordoned: kubectl cordon %s",
-			pod.Name, set.Name, waits.UTC().Format("15:04:05"), pod.Spec.NodeName)
+		message = fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first if Node %s is cordoned, as by kubectl drain. For evictions without a cordon a role moves once in %s, next at %s",
+			pod.Name, set.Name, to, pod.Spec.NodeName, evictionEvery, waits.UTC().Format("15:04:05"))
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status:  metav1.StatusFailure,
