@@ -136,11 +136,14 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 	if !known {
 		return
 	}
-	name := o.Object.GetName()
-	if o.Reason == v1alpha1.EventVersionCreated {
+	name, related := o.Object.GetName(), o.Object
+	switch o.Reason {
+	case v1alpha1.EventVersionCreated:
 		name += " with " + o.Detail
+	case v1alpha1.EventForeignPod:
+		related = nil // so that the events of any number of pods become one series
 	}
-	r.event(w, o.Object, about.kind, o.Reason, about.verb, about.text, name)
+	r.event(w, related, about.kind, o.Reason, about.verb, about.text, name)
 }
 
 // announce says what the record says for the first time.

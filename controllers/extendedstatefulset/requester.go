@@ -11,7 +11,7 @@ import (
 var freeFields = map[string]string{
 	"template.spec.replicas": "who may scale need not be allowed to make pods; a quota bounds them",
 	"scaling":                "it bounds what who scales may ask for",
-	"updateStrategy":         "it says when and in which order pods are made that were asked for, but for its Jobs",
+	"updateStrategy":         "it says when and in which order pods are made that were asked for, but for its Jobs, and for handover, which lets two share a claim",
 	"approval":               "it holds up pods that were asked for",
 	"approvedRevision":       "the pods of the revision were asked for by who changed the template",
 	"deletionProtection":     "it keeps from accidents",
@@ -25,7 +25,7 @@ func Requester() requester.Kind {
 		owns     = `has(spec.configTracking) && spec.configTracking == "` + string(v1alpha1.TrackByOwnerReference) + `"`
 	)
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ExtendedStatefulSet", Plural: "extendedstatefulsets", Rights: []requester.Right{
-		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel", "az", "injectReplicasEnv",
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel", "az", "injectReplicasEnv", "updateStrategy.handover",
 			"template.metadata", "template.spec.minReadySeconds", "template.spec.updateStrategy", "template.spec.podManagementPolicy",
 			"template.spec.ordinals", "template.spec.selector", "template.spec.persistentVolumeClaimRetentionPolicy", "template.spec.revisionHistoryLimit"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"template.spec.volumeClaimTemplates"}},

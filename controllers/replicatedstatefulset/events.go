@@ -111,7 +111,8 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 	case reasonUnseen:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "Learn", "%s", o.Detail)
 	case reasonForeign:
-		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventForeignPod, "RemoveLabels",
+		// Without a related object the events of any number of pods become one series.
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventForeignPod, "RemoveLabels",
 			"removed the labels of members from pod %s, which is no member: clients would have been sent to it", o.Object.GetName())
 	case reasonOverride:
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +46,7 @@ func (s site) fields(t *testing.T) {
 		{"StatefulCluster", `{"minReadySeconds": 9}`, pods},
 		{"StatefulCluster", `{"replicas": 4}`, ""},
 		{"ExtendedStatefulSet", `{"injectReplicasEnv": false}`, pods},
+		{"ExtendedStatefulSet", `{"updateStrategy": {"handover": "Coexist"}}`, pods},
 		{"ExtendedStatefulSet", `{"template": {"metadata": {"labels": {"a": "b"}}}}`, pods},
 		{"ExtendedStatefulSet", `{"template": {"spec": {"minReadySeconds": 9}}}`, pods},
 		{"ExtendedStatefulSet", `{"template": {"spec": {"podManagementPolicy": "Parallel"}}}`, pods},
@@ -89,6 +92,13 @@ func (s site) bounds(t *testing.T) {
 		object.SetLabels(words(64))
 		object.SetAnnotations(words(257))
 		g.Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(MatchError(ContainSubstring("metadata.annotations: there may be at most 256")))
+		long := func(bytes int) map[string]string {
+			return map[string]string{"w": strings.Repeat("é", bytes/2), corev1.LastAppliedConfigAnnotation: strings.Repeat("x", 100<<10)}
+		}
+		object.SetAnnotations(long(64<<10 + 2))
+		g.Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(MatchError(ContainSubstring("metadata.annotations: keys and values may have at most 65536 bytes")))
+		object.SetAnnotations(long(64<<10 - 2))
+		g.Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(Succeed())
 		object.SetAnnotations(words(256))
 		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
 		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}, "annotations": words(30000)}})

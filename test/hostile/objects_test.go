@@ -204,10 +204,10 @@ func (n *tenant) largeObjects(ctx context.Context) {
 func (n *tenant) full(ctx context.Context) {
 	labels, annotations, fill := map[string]string{}, map[string]string{}, map[string]string{}
 	for i := range 64 {
-		labels[strings.Repeat("x", 120)+"."+strings.Repeat("y", 20)+fmt.Sprintf(".example/%060d", i)] = strings.Repeat("z", 63)
+		labels[strings.Repeat("x", 224)+"."+strings.Repeat("y", 20)+fmt.Sprintf(".example/%060d", i)] = strings.Repeat("z", 63)
 	}
 	for i := range 256 {
-		annotations[fmt.Sprintf("example.com/%03d", i)] = strings.Repeat("x", 900)
+		annotations[fmt.Sprintf("example.com/%03d", i)] = strings.Repeat("x", 230)
 	}
 	for i := range 60 {
 		fill[fmt.Sprint("fill-", i)] = strings.Repeat("x", 4000)

@@ -34,16 +34,66 @@ func deny(w http.ResponseWriter, body []byte, code int, message string) {
 // isOfNew reports whether a fault is one of the new object of a review, and not of the stored one. What is
 // stored with a fault must stay open to changes: a denial would keep its finalizers for ever.
 func isOfNew(body []byte, faulty func(object []byte) bool) bool {
+	now, before, ok := objectsOf(body)
+	return ok && faulty(now) && !faulty(before)
+}
+
+// objectsOf returns the new and the stored object of a review. They are not decoded, so they take no more
+// than their bytes.
+func objectsOf(body []byte) (now, before json.RawMessage, ok bool) {
 	var review struct {
-		Request struct {
-			// Object and OldObject are not decoded, so they take no more than their bytes.
-			Object, OldObject json.RawMessage
+		Request struct{ Object, OldObject json.RawMessage }
+	}
+	err := json.Unmarshal(body, &review)
+	return review.Request.Object, review.Request.OldObject, err == nil
+}
+
+// unweighed returns what weigh counts too much for a review: the parts of managed fields, which are decoded
+// as bytes.
+func unweighed(body []byte) int64 {
+	now, before, ok := objectsOf(body)
+	if !ok {
+		return 0
+	}
+	return managedParts(now) + managedParts(before)
+}
+
+// managedParts returns what weigh counts for parts of the managed fields of an object, without their
+// entries.
+func managedParts(object []byte) int64 {
+	var o struct {
+		Metadata struct{ ManagedFields json.RawMessage }
+	}
+	if len(object) == 0 || json.Unmarshal(object, &o) != nil {
+		return 0
+	}
+	fields := o.Metadata.ManagedFields
+	return partWeight * max(0, parts(fields)-entryParts*int64(entries(fields)))
+}
+
+// entryParts is the number of parts of an entry of managed fields without the fields: five commas in it, one
+// after it, two braces, and some to spare.
+const entryParts = 10
+
+// entries returns the number of objects and lists in a JSON list that are not in another one.
+func entries(list []byte) (n int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth == 2 {
+				n++
+			}
+		case c == '}' || c == ']':
+			depth--
 		}
 	}
-	if json.Unmarshal(body, &review) != nil {
-		return false
-	}
-	return faulty(review.Request.Object) && !faulty(review.Request.OldObject)
+	return n
 }
 
 // uidOf returns the UID of a review, as it is found in its first bytes; "" if there is none.

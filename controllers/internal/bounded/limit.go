@@ -58,17 +58,20 @@ var plainLimits = limits{
 
 // limited gives a handler these bounds.
 func limited(handler http.Handler, l limits) http.Handler {
-	return newLimiter(handler, l, semaphore.NewWeighted(l.memory))
+	return newLimiter(handler, l, semaphore.NewWeighted(l.memory), true)
 }
 
 // newLimiter returns a handler with these bounds. Those with one memory share it.
-func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted) *limiter {
-	return &limiter{handler: handler, limits: l, decoded: memory,
+func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted, denies bool) *limiter {
+	return &limiter{denies: denies, handler: handler, limits: l, decoded: memory,
 		arriving: newTurns(l.large, l.largePeer, l.first), working: newTurns(l.requests, l.requestsPeer, l.first)}
 }
 
 type limiter struct {
 	limits
+	// denies makes a fault of the object of a review a denial. It is false for the webhooks of pods:
+	// they let pods of others pass as they are, and those that need them are refused by policies.
+	denies  bool
 	handler http.Handler
 	// arriving are the turns of large bodies, and working those of all requests.
 	arriving, working *turns
@@ -103,7 +106,10 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	weight := weigh(body)
-	if weight > l.memory/8 && isOfNew(body, func(object []byte) bool { return weigh(object) > l.memory/8 }) {
+	if weight > l.light {
+		weight -= unweighed(body)
+	}
+	if weight > l.memory/8 && l.denies && isOfNew(body, func(object []byte) bool { return weigh(object)-managedParts(object) > l.memory/8 }) {
 		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many parts: make its lists shorter")
 		return
 	}
@@ -125,7 +131,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if err := bounds.Quantities(body); err != nil {
-		if isOfNew(body, func(object []byte) bool { return bounds.Quantities(object) != nil }) {
+		if l.denies && isOfNew(body, func(object []byte) bool { return bounds.Quantities(object) != nil }) {
 			deny(w, body, http.StatusBadRequest, "the request "+err.Error())
 			return
 		}
@@ -172,6 +178,12 @@ func isObject(body []byte) bool {
 // of a list may take five bytes of JSON, and 1 KiB as an empty container. Each but the first
 // has a comma before it, and each that has something in it a brace.
 func weigh(body []byte) int64 {
-	parts := bytes.Count(body, []byte{','}) + bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['})
-	return 8*int64(len(body)) + 1024*int64(parts)
+	return 8*int64(len(body)) + partWeight*parts(body)
+}
+
+// partWeight is the max of bytes that an element of a list takes when it is decoded.
+const partWeight = 1024
+
+func parts(body []byte) int64 {
+	return int64(bytes.Count(body, []byte{','}) + bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}))
 }

@@ -54,6 +54,9 @@ func TestN2AFaultOfTheObjectIsADenial(t *testing.T) {
 		{"an object with as many parts as may be, of which a change is one", review(`"object":[` + strings.Repeat("0,", 30) + `0],"oldObject":[` + strings.Repeat("0,", 30) + `0]`), http.StatusNotFound, false},
 		{"too many parts, as those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 160) + `0]`), http.StatusRequestEntityTooLarge, false},
 		{"too many parts, more than those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 20) + `0]`), http.StatusOK, true},
+		{"many managed fields", review(`"object":{"metadata":{"managedFields":[{"manager":"a","fieldsV1":{` + strings.TrimSuffix(strings.Repeat(`"f:a":{},`, 160), ",") + `}}]}}`), http.StatusNotFound, false},
+		{"many managers", review(`"object":{"metadata":{"managedFields":[` + strings.Repeat(`{},`, 160) + `{}]}}`), http.StatusOK, true},
+		{"many managers in a text", review(`"object":{"metadata":{"managedFields":[{"manager":"` + strings.Repeat(`{},`, 160) + `"}]}}`), http.StatusNotFound, false},
 		{"a quantity, as the one that is stored", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1e9999"}}`), http.StatusBadRequest, false},
 		{"a quantity that was not there", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1"}}`), http.StatusOK, true},
 		{"a quantity in what is no review", `{"requests":{"storage":"1e9999"}}`, http.StatusBadRequest, false},
@@ -394,6 +397,25 @@ func TestN9TheWebhooksOfPodsHaveTurnsOfTheirOwn(t *testing.T) {
 	go ask("/secret/pods")
 	g.Expect(<-began).To(Equal("/pods"))
 	close(end)
+}
+
+// Pods of others pass the webhooks of pods as they are, however many parts they have. An object is denied.
+func TestThePodsOfOthersAreNotDenied(t *testing.T) {
+	g := NewWithT(t)
+	wide := few
+	wide.body, wide.small, wide.memory = 10<<10, 10<<10, 300<<10
+	s := &Webhooks{callers: one("secret"), pods: []string{"/pods"}}
+	handler := s.lanes(http.NotFoundHandler(), wide)
+	ask := func(path, object string) int {
+		answer := httptest.NewRecorder()
+		body := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","object":` + object + `}}`
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/secret"+path, strings.NewReader(body)))
+		return answer.Code
+	}
+	for _, object := range []string{"[" + strings.Repeat("0,", 200) + "0]", `{"requests":{"storage":"1e9999"}}`} {
+		g.Expect(ask("/objects", object)).To(Equal(http.StatusOK), "a denial")
+		g.Expect(ask("/pods", object)).To(BeElementOf(http.StatusRequestEntityTooLarge, http.StatusBadRequest), "a failure, which is skipped")
+	}
 }
 
 // N9c: who makes handshakes fail fills no log.

@@ -69,7 +69,7 @@ func (s *Webhooks) Start(ctx context.Context) error {
 // those of all others with turns of their own. Others get 404 before anything is read, and no turn.
 func (s *Webhooks) lanes(next http.Handler, l limits) http.Handler {
 	memory := semaphore.NewWeighted(l.memory)
-	pods, objects := newLimiter(next, l, memory), newLimiter(next, l, memory)
+	pods, objects := newLimiter(next, l, memory, false), newLimiter(next, l, memory, true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, ok := s.callers.Admit(r.URL.Path)
 		if !ok {

@@ -170,7 +170,7 @@ func (r Right) check() string {
 // for the namespaces that it acts in; none are all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	made := kind.policy("requester", namespace, watched, admissionv1.Create, admissionv1.Update)
-	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", mostLabels), small("annotations", mostAnnotations)}
+	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", mostLabels), small("annotations", mostAnnotations), short()}
 	for i, right := range kind.Rights {
 		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
 		made.Spec.Variables = append(made.Spec.Variables,
@@ -283,6 +283,26 @@ func small(words string, most int) admissionv1.Validation {
 		Expression: fmt.Sprintf("size(%s) <= %d || oldObject != null && size(%s) <= size(%s)", of("object"), most, of("object"), of("oldObject")),
 		Message:    fmt.Sprintf("metadata.%s: there may be at most %d; remove the others", words, most),
 		Reason:     ptr.To(metav1.StatusReasonInvalid),
+	}
+}
+
+// MostAnnotationBytes is the max bytes of the annotations of an object, keys and values together, without
+// the copy that kubectl apply keeps. With 64 labels they are what the cache keeps of an object: one that
+// passes here is served (package unread).
+const MostAnnotationBytes = 64 << 10
+
+// short refuses an object with longer annotations than that. One that has them already may be changed
+// otherwise. Annotations that are too many are not added up: that would cost more than a policy may.
+func short() admissionv1.Validation {
+	of := func(object string) string { return object + ".metadata.?annotations.orValue({})" }
+	bytes := func(object string) string {
+		return fmt.Sprintf("%[1]s.map(k, k == %[2]q ? 0 : size(bytes(k)) + size(bytes(%[1]s[k]))).sum()", of(object), corev1.LastAppliedConfigAnnotation)
+	}
+	return admissionv1.Validation{
+		Expression: fmt.Sprintf("size(%[1]s) > %[2]d || %[3]s <= %[4]d || oldObject != null && (size(%[5]s) > %[2]d || %[3]s <= %[6]s)",
+			of("object"), mostAnnotations, bytes("object"), MostAnnotationBytes, of("oldObject"), bytes("oldObject")),
+		Message: fmt.Sprintf("metadata.annotations: keys and values may have at most %d bytes together; shorten or remove them", MostAnnotationBytes),
+		Reason:  ptr.To(metav1.StatusReasonInvalid),
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
@@ -89,26 +90,27 @@ func Validate(problem string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+problem)}
 }
 
-// The max bytes of the labels and of the annotations of an object, keys and values together.
-const (
-	mostLabels      = 16 << 10
-	mostAnnotations = 64 << 10
-)
+// mostLabels is the max bytes of the labels of an object, keys and values together. It holds 64 labels, which
+// the policies of requesters allow, each as long as may be: 253 bytes of a domain, a slash, and 63 bytes
+// of a name and of a value. So no object that the policies take is left out.
+const mostLabels = 64 * (253 + 1 + 63 + 63)
 
 // Bound drops from an object of one of the operator's kinds what it does not use: managed fields,
 // and the copy that kubectl apply keeps. It returns why the rest is too large to be kept in memory;
 // "" if it is not. Then the labels and annotations are dropped, and the caller drops the spec. The
-// API server bounds neither the labels of an object nor its spec.
+// policies of requesters refuse such labels and annotations, and admission such a spec, so that only an
+// object is left out that was stored while these were missing.
 func Bound(m *metav1.ObjectMeta, spec any) (problem string) {
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
-	labels, annotations := size(m.Labels), size(m.Annotations)
+	all, labels, annotations := m.Labels, size(m.Labels), size(m.Annotations)
 	slim.Bounded(m, slices.Collect(maps.Keys(m.Annotations))...)
+	m.Labels = all // its bound is that of other objects
 	at := field.NewPath("metadata")
 	switch errs := bounds.Spec(spec, field.NewPath("spec")); {
 	case labels > mostLabels:
 		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("labels"), labels, mostLabels)
-	case annotations > mostAnnotations:
-		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("annotations"), annotations, mostAnnotations)
+	case annotations > requester.MostAnnotationBytes:
+		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("annotations"), annotations, requester.MostAnnotationBytes)
 	case len(errs) > 0:
 		problem = errs.ToAggregate().Error()
 	default:

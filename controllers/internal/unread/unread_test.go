@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
 func TestSet(t *testing.T) {
@@ -38,14 +39,14 @@ func TestN12Bound(t *testing.T) {
 	}{
 		{"a usual object", metav1.ObjectMeta{Labels: words(100), Annotations: words(100)}, "spec", ""},
 		{"labels at the bound", metav1.ObjectMeta{Labels: words(mostLabels)}, "spec", ""},
-		{"labels beyond it", metav1.ObjectMeta{Labels: words(mostLabels + 1)}, "spec", "metadata.labels has 16385 bytes, and may have at most 16384"},
-		{"annotations at the bound", metav1.ObjectMeta{Annotations: words(mostAnnotations)}, "spec", ""},
-		{"annotations beyond it", metav1.ObjectMeta{Annotations: words(mostAnnotations + 1)}, "spec", "metadata.annotations has 65537 bytes"},
-		{"what kubectl keeps does not count", metav1.ObjectMeta{Annotations: map[string]string{
-			corev1.LastAppliedConfigAnnotation: strings.Repeat("x", mostAnnotations+1)}}, "spec", ""},
+		{"labels beyond it", metav1.ObjectMeta{Labels: words(mostLabels + 1)}, "spec", "metadata.labels has 24321 bytes, and may have at most 24320"},
+		{"annotations at the bound", metav1.ObjectMeta{Annotations: words(requester.MostAnnotationBytes)}, "spec", ""},
+		{"annotations beyond it", metav1.ObjectMeta{Annotations: words(requester.MostAnnotationBytes + 1)}, "spec", "metadata.annotations has 65537 bytes"},
+		{"what kubectl keeps", metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: words(256 << 10)["a"]}}, "spec", ""},
 		{"a spec beyond its bound", metav1.ObjectMeta{}, strings.Repeat("x", bounds.Bytes), "spec: Invalid value: has 262146 bytes as JSON"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			labels := len(row.meta.Labels)
 			row.meta.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
 			problem := Bound(&row.meta, row.spec)
 			if !strings.Contains(problem, row.problem) || (problem == "") != (row.problem == "") {
@@ -53,6 +54,9 @@ func TestN12Bound(t *testing.T) {
 			}
 			if row.meta.ManagedFields != nil || row.meta.Annotations[corev1.LastAppliedConfigAnnotation] != "" {
 				t.Error("it keeps what nobody uses")
+			}
+			if problem == "" && len(row.meta.Labels) != labels {
+				t.Error("it drops labels")
 			}
 			if problem != "" && size(row.meta.Labels)+size(row.meta.Annotations) > 0 {
 				t.Error("it keeps labels or annotations")
