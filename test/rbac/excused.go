@@ -25,9 +25,9 @@ var excuses = []excuse{
 			return p.Verb == "delete" && (is(p, "configmaps") && p.Name == "statefulsingleton-wrapper" ||
 				is(p, "validatingadmissionpolicies", "validatingadmissionpolicybindings"))
 		}},
-	{"the API server asks the authorizer: about parameters when the guard is written, and by the guard when a grant is",
+	{"the API server asks the authorizer: about parameters when the guard, or a policy on rights in some namespaces, is written, and by the guard when a grant is",
 		func(p Permission) bool {
-			return is(p, "statefulsingletons") && p.Verb == "get" || is(p, "statefulsingletons/status") && p.Verb == "update"
+			return p.Role == "installer-role" && p.Verb == "get" && is(p, "statefulclusters", "replicatedstatefulsets", "extendedstatefulsets", "statefulsingletons") || is(p, "statefulsingletons/status") && p.Verb == "update"
 		}},
 	{"the API server asks the authorizer whether an apply that finds nothing may create",
 		func(p Permission) bool {
