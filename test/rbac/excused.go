@@ -27,7 +27,8 @@ var excuses = []excuse{
 		}},
 	{"the API server asks the authorizer: about parameters when the guard, or a policy on rights in some namespaces, is written, and by the guard when a grant is",
 		func(p Permission) bool {
-			return p.Role == "installer-role" && p.Verb == "get" && is(p, "statefulclusters", "replicatedstatefulsets", "extendedstatefulsets", "statefulsingletons") || is(p, "statefulsingletons/status") && p.Verb == "update"
+			parameters := p.Role == "installer-role" && is(p, "statefulclusters", "replicatedstatefulsets", "extendedstatefulsets")
+			return (parameters || is(p, "statefulsingletons")) && p.Verb == "get" || is(p, "statefulsingletons/status") && p.Verb == "update"
 		}},
 	{"the API server asks the authorizer whether an apply that finds nothing may create",
 		func(p Permission) bool {
