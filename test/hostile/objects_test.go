@@ -45,7 +45,7 @@ func (s *site) attacks() []attack {
 		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
 		{name: "connections from many addresses", strike: s.connections},
 		{name: "large objects", prepare: h.largeObjects, clean: true, long: true},
-		{name: "50 of each kind, full", prepare: h.full, strike: h.touch, clean: true, long: true},
+		{name: "25 of each kind, full", prepare: h.full, strike: h.touch, clean: true, long: true},
 		{name: "large metadata of pods and ConfigMaps", prepare: h.largeMetadata, strike: h.touch, clean: true, long: true},
 		{name: "large pods that a StatefulSingleton selects", prepare: h.largePods, strike: h.touch, clean: true, long: true},
 		{name: "objects that change all the time", prepare: h.objects, strike: h.touch, clean: true, long: true},
@@ -220,7 +220,7 @@ func (n *tenant) full(ctx context.Context) {
 			taken.Add(1)
 		}
 	}
-	many(ctx, 50, func(i int) {
+	many(ctx, 25, func(i int) {
 		name := fmt.Sprint("full-", i)
 		cluster := newCluster(n.name, name)
 		cluster.Spec.Replicas, cluster.Spec.Template.Annotations = new(int32(0)), fill
