@@ -48,8 +48,8 @@ type world struct {
 	// seen are zones that labels tell of and the status does not.
 	seen []v1alpha1.ZoneStatus
 	pods []podOfOrdinal
-	// foreignPods are pods with our labels that belong to no version, at most mostForeign.
-	foreignPods []*corev1.Pod
+	// foreignPods are pods with our labels that belong to no version, at most maxForeign.
+	foreignPods []foreignPod
 	claims      map[string]*corev1.PersistentVolumeClaim
 	// foreign are claims that have the names of ours and belong to another owner.
 	foreign map[string]*corev1.PersistentVolumeClaim
@@ -234,24 +234,19 @@ func readPods(ctx context.Context, w *world, from engine.View) error {
 	return findPods(ctx, w, from)
 }
 
-// parsePod returns the zone, the version and the ordinal in the name of a pod. It is false for a pod of
-// another name.
-func parsePod(set, name string) (index int32, number int64, ordinal int32, ok bool) {
-	cut := strings.LastIndex(name, "-")
-	index, number, ours := parseChild(set, name[:max(cut, 0)])
-	n, err := strconv.ParseInt(name[cut+1:], 10, 32)
-	return index, number, int32(n), ours && err == nil
-}
-
 func (w *world) addPod(pod *corev1.Pod) {
-	index, number, ordinal, isNamed := parsePod(w.set.Name, pod.Name)
-	if isForeign(pod, isNamed) && len(w.foreignPods) < mostForeign {
-		w.foreignPods = append(w.foreignPods, pod)
+	cut := strings.LastIndex(pod.Name, "-")
+	stem := pod.Name[:max(cut, 0)]
+	index, number, ours := parseChild(w.set.Name, stem)
+	ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
+	isNamed := ours && err == nil
+	if labels := foreignLabels(pod, stem, isNamed); len(labels) > 0 && len(w.foreignPods) < maxForeign {
+		w.foreignPods = append(w.foreignPods, foreignPod{pod, labels})
 	}
 	if !isNamed {
 		return
 	}
-	w.pods = append(w.pods, podOfOrdinal{zone: index, version: number, ordinal: ordinal, pod: pod})
+	w.pods = append(w.pods, podOfOrdinal{zone: index, version: number, ordinal: int32(ordinal), pod: pod})
 	w.own(&w.pods[len(w.pods)-1])
 }
 

@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -63,5 +64,18 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 				t.Error("it is written again")
 			}
 		})
+	}
+}
+
+// Pods that have lost their labels already leave room for others.
+func TestN10ForeignPodsThatAreDoneLeaveRoom(t *testing.T) {
+	w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
+	of := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
+	for i := range maxForeign {
+		w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("db-v1-", i), OwnerReferences: of, Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
+	}
+	w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
+	if len(w.foreignPods) != 1 || w.foreignPods[0].pod.Name != "evil" {
+		t.Errorf("%d pods are changed", len(w.foreignPods))
 	}
 }
