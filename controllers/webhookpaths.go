@@ -90,34 +90,19 @@ func (k *pathKeeper) keep(ctx context.Context) error {
 	if !known {
 		return errors.New("there is no serving certificate yet")
 	}
-	var validating admissionv1.ValidatingWebhookConfiguration
-	err := k.update(ctx, k.validating, &validating, func() (changed bool) {
-		for i := range validating.Webhooks {
-			w := &validating.Webhooks[i]
-			changed = setPath(prefix, w.Name, &w.ClientConfig) || changed
+	for name, configuration := range map[string]client.Object{
+		k.validating: &admissionv1.ValidatingWebhookConfiguration{}, k.mutating: &admissionv1.MutatingWebhookConfiguration{},
+	} {
+		if err := k.update(ctx, name, configuration, prefix); err != nil {
+			return err
 		}
-		return changed
-	})
-	if err != nil {
-		return err
-	}
-	var mutating admissionv1.MutatingWebhookConfiguration
-	err = k.update(ctx, k.mutating, &mutating, func() (changed bool) {
-		for i := range mutating.Webhooks {
-			w := &mutating.Webhooks[i]
-			changed = setPath(prefix, w.Name, &w.ClientConfig) || changed
-		}
-		return changed
-	})
-	if err != nil {
-		return err
 	}
 	k.kept.Store(true)
 	return nil
 }
 
-// update reads a configuration and writes it if that changes it.
-func (k *pathKeeper) update(ctx context.Context, name string, configuration client.Object, change func() bool) error {
+// update reads a configuration, and writes it if its paths differ.
+func (k *pathKeeper) update(ctx context.Context, name string, configuration client.Object, prefix string) error {
 	if name == "" {
 		return nil
 	}
@@ -129,13 +114,28 @@ func (k *pathKeeper) update(ctx context.Context, name string, configuration clie
 	if err != nil {
 		return fmt.Errorf("reading the webhook configuration %s: %w", name, err)
 	}
-	if !change() {
+	if !setPaths(configuration, prefix) {
 		return nil
 	}
 	if err := k.writer.Update(ctx, configuration); err != nil {
 		return fmt.Errorf("writing the webhook configuration %s: %w", name, err)
 	}
 	return nil
+}
+
+// setPaths sets the paths of the webhooks of a configuration, and reports whether one was another.
+func setPaths(configuration client.Object, prefix string) (changed bool) {
+	switch c := configuration.(type) {
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			changed = setPath(prefix, c.Webhooks[i].Name, &c.Webhooks[i].ClientConfig) || changed
+		}
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range c.Webhooks {
+			changed = setPath(prefix, c.Webhooks[i].Name, &c.Webhooks[i].ClientConfig) || changed
+		}
+	}
+	return changed
 }
 
 // setPath sets the path of a webhook of ours, and reports whether it was another one.

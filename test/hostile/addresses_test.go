@@ -70,6 +70,11 @@ func (s *site) withToken(t *testing.T) target {
 func (to target) asked(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
+	return to.answers(ctx)
+}
+
+// answers asks the webhook of pods for a small one.
+func (to target) answers(ctx context.Context) error {
 	status, err := send(ctx, trusting, "https://"+to.at+to.prefix+"/mutate--v1-pod", fmt.Sprintf(review, `{"name":"a","image":"a"}`))
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d", status)
@@ -124,7 +129,7 @@ var strangers = []struct {
 				if _, err := end.Write([]byte("{")); err != nil {
 					return
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // the pace of the body
 			}
 			end.Close()
 		}()
@@ -161,7 +166,7 @@ func TestStrangers(t *testing.T) {
 	var which, addresses int
 	var at string
 	if _, err := fmt.Sscanf(os.Getenv(attackVariable), "%d %d %s", &which, &addresses, &at); err != nil {
-		t.Skip("TestAPIHostileAddresses starts this as a process")
+		t.Skip("TestAPIHostileAddresses starts this as a process") // it is no test by itself
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup

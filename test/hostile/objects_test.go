@@ -176,12 +176,25 @@ func (n *tenant) editConfiguration(ctx context.Context) {
 	_ = n.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "all"}}, client.RawPatch(types.MergePatchType, patch))
 }
 
-// largeObjects are as many bytes as may be, in each kind that has a template.
-func (n *tenant) largeObjects(ctx context.Context) {
+// nearly256KiB returns annotations of nearly the bytes that a spec may have.
+func nearly256KiB() map[string]string {
 	fill := map[string]string{}
 	for i := range 60 {
 		fill[fmt.Sprint("fill-", i)] = strings.Repeat("x", 4000)
 	}
+	return fill
+}
+
+// addMiB adds labels of about 1 MiB.
+func addMiB(labels map[string]string) {
+	for i := range 7000 {
+		labels[fmt.Sprintf("%s.example/%d", strings.Repeat("x", 60), i)] = strings.Repeat("y", 60)
+	}
+}
+
+// largeObjects are as many bytes as may be, in each kind that has a template.
+func (n *tenant) largeObjects(ctx context.Context) {
+	fill := nearly256KiB()
 	n.makes(ctx, 100, func(name string) client.Object {
 		set := newCluster(n.name, name)
 		set.Spec.Replicas, set.Spec.Template.Annotations = new(int32(0)), fill
@@ -202,15 +215,12 @@ func (n *tenant) largeObjects(ctx context.Context) {
 // full makes as many objects of each kind as the quota of docs/security.md allows, each with as many bytes
 // in all parts as the policies and the schemas take.
 func (n *tenant) full(ctx context.Context) {
-	labels, annotations, fill := map[string]string{}, map[string]string{}, map[string]string{}
+	labels, annotations, fill := map[string]string{}, map[string]string{}, nearly256KiB()
 	for i := range 64 {
 		labels[strings.Repeat("x", 224)+"."+strings.Repeat("y", 20)+fmt.Sprintf(".example/%060d", i)] = strings.Repeat("z", 63)
 	}
 	for i := range 256 {
 		annotations[fmt.Sprintf("example.com/%03d", i)] = strings.Repeat("x", 230)
-	}
-	for i := range 60 {
-		fill[fmt.Sprint("fill-", i)] = strings.Repeat("x", 4000)
 	}
 	var taken atomic.Int64
 	create := func(object client.Object) {
@@ -244,9 +254,7 @@ func (n *tenant) full(ctx context.Context) {
 func (n *tenant) largeMetadata(ctx context.Context) {
 	_ = n.Create(ctx, newSingleton(n.name, "all"))
 	labels := map[string]string{"app": "all", clusterlabsv1alpha1.LabelManaged: "true", engev1alpha1.LabelCluster: "all"}
-	for i := range 7000 {
-		labels[fmt.Sprintf("%s.example/%d", strings.Repeat("x", 60), i)] = strings.Repeat("y", 60)
-	}
+	addMiB(labels)
 	n.makes(ctx, 100, func(name string) client.Object {
 		pod := newPod(n.name, name, "all")
 		pod.Labels, pod.Spec.NodeName = labels, ""
@@ -268,9 +276,7 @@ func (n *tenant) largeChildren(ctx context.Context) {
 	_ = n.Create(ctx, newExtended(n.name, "all"))
 	labels := map[string]string{clusterlabsv1alpha1.LabelApp: "all", clusterlabsv1alpha1.LabelManaged: "true",
 		engev1alpha1.LabelCluster: "all", fissilev1alpha1.LabelSet: "all"}
-	for i := range 7000 {
-		labels[fmt.Sprintf("%s.example/%d", strings.Repeat("x", 60), i)] = strings.Repeat("y", 60)
-	}
+	addMiB(labels)
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "all"}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "all"}}

@@ -27,14 +27,8 @@ func (s *site) postAs(ctx context.Context, contentType, path, body string) (stat
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"default",` +
 	`"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"},"spec":{"containers":[%s]}}}}`
 
-// answers asks the webhook of pods for a small one.
-func (s *site) answers() error {
-	status, err := s.post(context.Background(), "/mutate--v1-pod", fmt.Sprintf(review, `{"name":"a","image":"a"}`))
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d", status)
-	}
-	return err
-}
+// answers asks the operator's webhook of pods for a small one.
+func (s *site) answers() error { return target{at: s.webhooks}.answers(context.Background()) }
 
 // paths are those of all webhooks.
 var paths = []string{
