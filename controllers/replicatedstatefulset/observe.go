@@ -54,7 +54,7 @@ type world struct {
 	budget, primaryBudget *policyv1.PodDisruptionBudget
 
 	members []*member // pods of the set, by ordinal
-	// foreignPods are pods with our labels that are no members, at most mostForeign.
+	// foreignPods are pods with our labels that are no members, at most maxForeign.
 	foreignPods []*corev1.Pod
 	// claims are those of the members, by name, while they may have to grow.
 	claims map[string]*corev1.PersistentVolumeClaim
@@ -239,7 +239,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 			results:    map[string]podexec.Result{},
 		}
 		if !ok || !w.counts(m) {
-			if isForeign(pod) && len(w.foreignPods) < mostForeign {
+			if isForeign(pod) && len(w.foreignPods) < maxForeign {
 				w.foreignPods = append(w.foreignPods, pod)
 			}
 			continue

@@ -16,8 +16,8 @@ import (
 // ownPodLabels are those by which Services and budgets select members.
 var ownPodLabels = []string{v1alpha1.LabelManaged, v1alpha1.LabelRole, v1alpha1.LabelActive}
 
-// mostForeign is the max number of foreign pods that a pass looks at. The next pass looks at others.
-const mostForeign = 100
+// maxForeign is the max number of foreign pods that a pass looks at. The next pass looks at others.
+const maxForeign = 100
 
 // isForeign reports whether a pod with the labels of members, which is none, may lose them. One that
 // is being deleted stops being selected by itself, and one with our finalizer was a member.

@@ -48,16 +48,6 @@ func objectsOf(body []byte) (now, before json.RawMessage, ok bool) {
 	return review.Request.Object, review.Request.OldObject, err == nil
 }
 
-// unweighed returns what weigh counts too much for a review: the parts of managed fields, which are decoded
-// as bytes.
-func unweighed(body []byte) int64 {
-	now, before, ok := objectsOf(body)
-	if !ok {
-		return 0
-	}
-	return managedParts(now) + managedParts(before)
-}
-
 // managedParts returns what weigh counts for parts of the managed fields of an object, without their
 // entries.
 func managedParts(object []byte) int64 {

@@ -105,11 +105,8 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request is no JSON object", http.StatusUnsupportedMediaType)
 		return
 	}
-	weight := weigh(body)
-	if weight > l.light {
-		weight -= unweighed(body)
-	}
-	if weight > l.memory/8 && l.denies && isOfNew(body, func(object []byte) bool { return weigh(object)-managedParts(object) > l.memory/8 }) {
+	weight, isNew := l.weighReview(body)
+	if isNew && l.denies {
 		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many parts: make its lists shorter")
 		return
 	}
@@ -141,6 +138,22 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.handler.ServeHTTP(w, r)
+}
+
+// weighReview estimates the bytes that a review takes when it is decoded, and reports whether its new object
+// alone takes more than one may. Managed fields are decoded as bytes, so their parts are not counted.
+func (l *limiter) weighReview(body []byte) (weight int64, isNew bool) {
+	weight = weigh(body)
+	if weight <= l.light {
+		return weight, false
+	}
+	now, before, ok := objectsOf(body)
+	if !ok {
+		return weight, false
+	}
+	managedNow, managedBefore := managedParts(now), managedParts(before)
+	isNew = weigh(now)-managedNow > l.memory/8 && weigh(before)-managedBefore <= l.memory/8
+	return weight - managedNow - managedBefore, isNew
 }
 
 // acquire waits no longer than that.

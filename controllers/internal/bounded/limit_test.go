@@ -455,11 +455,11 @@ func TestN9ARefusedPeerRests(t *testing.T) {
 		g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusOK), "a second later")
 	}
 	status = http.StatusForbidden
-	for i := range 3 * mostRefused {
+	for i := range 3 * maxRefused {
 		now = now.Add(time.Millisecond)
 		post(handler, fmt.Sprint("10.1.0.", i), "")
 	}
-	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", mostRefused), "those whose time is over are forgotten")
+	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", maxRefused), "those whose time is over are forgotten")
 }
 
 // N9: handshakes get their signatures by peer in turn.

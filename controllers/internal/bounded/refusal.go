@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// mostRefused is the max of addresses that are remembered. Beyond it those whose time is over are
+// maxRefused is the max of addresses that are remembered. Beyond it those whose time is over are
 // forgotten at each refusal.
-const mostRefused = 1024
+const maxRefused = 1024
 
 // refusals answers 429 to a peer for a while after it was refused, so that a peer without a valid token
 // costs the API server one review in that time.
@@ -51,7 +51,7 @@ func (h *refusals) refuse(peer string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
-	if len(h.until) >= mostRefused {
+	if len(h.until) >= maxRefused {
 		for one, until := range h.until {
 			if !now.Before(until) {
 				delete(h.until, one)

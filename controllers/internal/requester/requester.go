@@ -129,10 +129,10 @@ func (r Right) keeps() string {
 	for _, prefix := range r.NotCopied {
 		copied = append(copied, fmt.Sprintf("!k.startsWith(%q)", prefix))
 	}
-	of := func(object string) string { return object + ".metadata.?annotations.orValue({})" }
+	of := func(object string) string { return wordsOf(object, "annotations") }
 	// A comparison of whole maps is cheap however many there are. Key by key it is not: the API
 	// server gives up on some ten thousand, and nobody could change the object any more.
-	few := fmt.Sprintf("size(%[1]s) <= %[3]d && size(%[2]s) <= %[3]d", of("object"), of("oldObject"), mostAnnotations)
+	few := fmt.Sprintf("size(%[1]s) <= %[3]d && size(%[2]s) <= %[3]d", of("object"), of("oldObject"), maxAnnotations)
 	within := func(a, b string) string {
 		return fmt.Sprintf("%[1]s.all(k, !(%[3]s) || (k in %[2]s && %[2]s[k] == %[1]s[k]))", of(a), of(b), strings.Join(append(copied, "true"), " && "))
 	}
@@ -170,7 +170,7 @@ func (r Right) check() string {
 // for the namespaces that it acts in; none are all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	made := kind.policy("requester", namespace, watched, admissionv1.Create, admissionv1.Update)
-	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", mostLabels), small("annotations", mostAnnotations), short()}
+	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", MaxLabels), small("annotations", maxAnnotations), short()}
 	for i, right := range kind.Rights {
 		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
 		made.Spec.Variables = append(made.Spec.Variables,
@@ -271,37 +271,42 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 // The max number of labels and of annotations of an object. The API server bounds neither, and both
 // are in the memory of the operator.
 const (
-	mostLabels      = 64
-	mostAnnotations = 256
+	MaxLabels      = 64
+	maxAnnotations = 256
 )
+
+// wordsOf returns the CEL expression of the labels or annotations of an object.
+func wordsOf(object, kind string) string {
+	return fmt.Sprintf("%s.metadata.?%s.orValue({})", object, kind)
+}
 
 // small refuses an object with more labels or annotations than that. One that has them already may be
 // changed otherwise.
-func small(words string, most int) admissionv1.Validation {
-	of := func(object string) string { return fmt.Sprintf("%s.metadata.?%s.orValue({})", object, words) }
+func small(kind string, most int) admissionv1.Validation {
+	of := func(object string) string { return wordsOf(object, kind) }
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("size(%s) <= %d || oldObject != null && size(%s) <= size(%s)", of("object"), most, of("object"), of("oldObject")),
-		Message:    fmt.Sprintf("metadata.%s: there may be at most %d; remove the others", words, most),
+		Message:    fmt.Sprintf("metadata.%s: there may be at most %d; remove the others", kind, most),
 		Reason:     ptr.To(metav1.StatusReasonInvalid),
 	}
 }
 
-// MostAnnotationBytes is the max bytes of the annotations of an object, keys and values together, without
+// MaxAnnotationBytes is the max bytes of the annotations of an object, keys and values together, without
 // the copy that kubectl apply keeps. With 64 labels they are what the cache keeps of an object: one that
 // passes here is served (package unread).
-const MostAnnotationBytes = 64 << 10
+const MaxAnnotationBytes = 64 << 10
 
 // short refuses an object with longer annotations than that. One that has them already may be changed
 // otherwise. Annotations that are too many are not added up: that would cost more than a policy may.
 func short() admissionv1.Validation {
-	of := func(object string) string { return object + ".metadata.?annotations.orValue({})" }
+	of := func(object string) string { return wordsOf(object, "annotations") }
 	bytes := func(object string) string {
 		return fmt.Sprintf("%[1]s.map(k, k == %[2]q ? 0 : size(bytes(k)) + size(bytes(%[1]s[k]))).sum()", of(object), corev1.LastAppliedConfigAnnotation)
 	}
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("size(%[1]s) > %[2]d || %[3]s <= %[4]d || oldObject != null && (size(%[5]s) > %[2]d || %[3]s <= %[6]s)",
-			of("object"), mostAnnotations, bytes("object"), MostAnnotationBytes, of("oldObject"), bytes("oldObject")),
-		Message: fmt.Sprintf("metadata.annotations: keys and values may have at most %d bytes together; shorten or remove them", MostAnnotationBytes),
+			of("object"), maxAnnotations, bytes("object"), MaxAnnotationBytes, of("oldObject"), bytes("oldObject")),
+		Message: fmt.Sprintf("metadata.annotations: keys and values may have at most %d bytes together; shorten or remove them", MaxAnnotationBytes),
 		Reason:  ptr.To(metav1.StatusReasonInvalid),
 	}
 }

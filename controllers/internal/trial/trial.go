@@ -22,11 +22,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// Max trials at one time. One that is too many is not held, and waits for none: a request that waits
-// keeps others of the same webhook from being answered.
+// The max of concurrent trials. Further ones are skipped, and do not wait: a request that waits delays
+// others of the same webhook.
 const (
-	mostOfNamespace = 4
-	mostInAll       = 12
+	maxOfNamespace = 4
+	maxInAll       = 12
 )
 
 // Court holds trials.
@@ -90,7 +90,7 @@ func (c *Court) Try(ctx context.Context, object client.Object, at func(path stri
 func (c *Court) enter(namespace string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running[namespace] >= mostOfNamespace || c.inAll >= mostInAll {
+	if c.running[namespace] >= maxOfNamespace || c.inAll >= maxInAll {
 		return false
 	}
 	c.running[namespace]++

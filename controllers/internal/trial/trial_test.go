@@ -78,14 +78,14 @@ func TestTrialsAtOneTimeAreBounded(t *testing.T) {
 	var reviews []authorizationv1.SubjectAccessReviewSpec
 	c := court(&reviews)
 	var ends []func()
-	for range mostOfNamespace {
+	for range maxOfNamespace {
 		end, why := c.Open(asking("maker", "ns"), "ns")
 		if why != "" {
 			t.Fatal(why)
 		}
 		ends = append(ends, end)
 	}
-	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many objects are tried out at one time" || len(reviews) != mostOfNamespace {
+	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many objects are tried out at one time" || len(reviews) != maxOfNamespace {
 		t.Errorf("one more: %q, %d reviews", why, len(reviews))
 	}
 	if !c.enter("another") {
@@ -98,13 +98,13 @@ func TestTrialsAtOneTimeAreBounded(t *testing.T) {
 	} else {
 		ends[0] = end
 	}
-	for i := c.inAll; i < mostInAll; i++ {
+	for i := c.inAll; i < maxInAll; i++ {
 		if !c.enter(fmt.Sprint("ns", i)) {
 			t.Fatalf("the %dth has no place", i)
 		}
 	}
 	if c.enter("another") {
-		t.Errorf("more than %d are held in all", mostInAll)
+		t.Errorf("more than %d are held in all", maxInAll)
 	}
 }
 

@@ -90,10 +90,10 @@ func Validate(problem string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+problem)}
 }
 
-// mostLabels is the max bytes of the labels of an object, keys and values together. It holds 64 labels, which
-// the policies of requesters allow, each as long as may be: 253 bytes of a domain, a slash, and 63 bytes
+// mostLabels is the max bytes of the labels of an object, keys and values together. It holds as many
+// labels as the policies of requesters allow, each as long as may be: 253 bytes of a domain, a slash, and 63 bytes
 // of a name and of a value. So no object that the policies take is left out.
-const mostLabels = 64 * (253 + 1 + 63 + 63)
+const mostLabels = requester.MaxLabels * (253 + 1 + 63 + 63)
 
 // Bound drops from an object of one of the operator's kinds what it does not use: managed fields,
 // and the copy that kubectl apply keeps. It returns why the rest is too large to be kept in memory;
@@ -109,8 +109,8 @@ func Bound(m *metav1.ObjectMeta, spec any) (problem string) {
 	switch errs := bounds.Spec(spec, field.NewPath("spec")); {
 	case labels > mostLabels:
 		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("labels"), labels, mostLabels)
-	case annotations > requester.MostAnnotationBytes:
-		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("annotations"), annotations, requester.MostAnnotationBytes)
+	case annotations > requester.MaxAnnotationBytes:
+		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("annotations"), annotations, requester.MaxAnnotationBytes)
 	case len(errs) > 0:
 		problem = errs.ToAggregate().Error()
 	default:
