@@ -107,7 +107,7 @@ func evictionBook(prefix string) string { return prefix + "-evictions" }
 const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
-	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: o.configKey(mgr), Restarts: o.ConfigRestarts, Lease: o.lease})
+	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: o.configKey(mgr), Restarts: o.ConfigRestarts, Account: o.controllersAccount(), Lease: o.lease})
 }
 
 // configKey is the key of the hashes of configuration. Each kind asks for it by itself, and

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,7 +118,7 @@ func condition(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, kind stri
 var _ = Describe("configuration", func() {
 	It("E14 moves the hash for contents, not for metadata, and in the same version", func(ctx SpecContext) {
 		startConfigOperator()
-		ns := newNamespace(ctx)
+		ns := namespaceOfSecrets(ctx)
 		c, s := newConf(ns), newCreds(ns)
 		Expect(user.Create(ctx, c)).To(Succeed())
 		Expect(user.Create(ctx, s)).To(Succeed())
@@ -147,7 +148,7 @@ var _ = Describe("configuration", func() {
 
 	It("E14 finds an edit that was made while the operator was down", func(ctx SpecContext) {
 		stop := startConfigOperator()
-		ns := newNamespace(ctx)
+		ns := namespaceOfSecrets(ctx)
 		c := newConf(ns)
 		Expect(user.Create(ctx, c)).To(Succeed())
 		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
@@ -165,7 +166,7 @@ var _ = Describe("configuration", func() {
 
 	It("E18 says what is missing, and goes on when it comes", func(ctx SpecContext) {
 		startConfigOperator()
-		ns := newNamespace(ctx)
+		ns := namespaceOfSecrets(ctx)
 		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
 		set := following(ns)
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -182,7 +183,7 @@ var _ = Describe("configuration", func() {
 
 	It("E13 says that it may not put owner references, where that needs another right, and goes on when it may", func(ctx SpecContext) {
 		startConfigOperator()
-		ns := newNamespace(ctx)
+		ns := namespaceOfSecrets(ctx)
 		c := newConf(ns)
 		Expect(user.Create(ctx, c)).To(Succeed())
 		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
@@ -197,7 +198,7 @@ var _ = Describe("configuration", func() {
 
 	It("E13 E15 E16 puts owner references on what is used, and takes them off what is not", func(ctx SpecContext) {
 		startConfigOperator()
-		ns := newNamespace(ctx)
+		ns := namespaceOfSecrets(ctx)
 		mayDeleteConfig(ctx, ns)
 		c, s := newConf(ns), newCreds(ns)
 		Expect(user.Create(ctx, c)).To(Succeed())
@@ -231,13 +232,58 @@ var _ = Describe("configuration", func() {
 		}).Should(BeEmpty())
 	})
 
+	It("E14 E16 E17 reads Secrets only in namespaces where it may, and says what it cannot do elsewhere", func(ctx SpecContext) {
+		startConfigOperator()
+		ns := newNamespace(ctx)
+		mayDeleteConfig(ctx, ns)
+		c, s := newConf(ns), newCreds(ns)
+		s.OwnerReferences = nil
+		Expect(user.Create(ctx, c)).To(Succeed())
+		Expect(user.Create(ctx, s)).To(Succeed())
+		unlike := following(ns, func(s *v1alpha1.ExtendedStatefulSet) {
+			s.Name, s.Spec.Template.Spec.Template.Spec.Volumes = "plain", nil
+			s.Spec.Template.Spec.Selector.MatchLabels, s.Spec.Template.Spec.Template.Labels = map[string]string{"app": "plain"}, map[string]string{"app": "plain"}
+		})
+		set := following(ns, byOwners)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(user.Create(ctx, unlike)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("True ConfigUnreadable: Secret creds cannot be read: "))
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: owner references cannot be kept or removed, since Secrets cannot be read: "))
+		Eventually(hashOf(ctx, ns, "plain-v1")).ShouldNot(BeEmpty(), "who uses no Secret is served")
+
+		By("being given the right, with no restart")
+		server.GiveRightsIn(ctx, ns, "secrets-role")
+		Eventually(hashOf(ctx, ns, "db-v1")).ShouldNot(BeEmpty())
+		Eventually(ownersOf(ctx, s)).Should(Equal([]string{"Namespace", "ExtendedStatefulSet"}))
+		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("False"))
+
+		By("losing the right before it has to remove its owner references")
+		Expect(user.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, client.InNamespace(ns))).To(Succeed())
+		Eventually(func() bool {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: theOperator,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Verb: "list", Resource: "secrets"}}}
+			Expect(user.Create(ctx, review)).To(Succeed())
+			return review.Status.Allowed
+		}).Should(BeFalse())
+		Expect(user.Delete(ctx, set)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: owner references cannot be kept or removed, since Secrets cannot be read: "))
+		Expect(ownersOf(ctx, s)()).To(ContainElement("ExtendedStatefulSet"))
+		server.GiveRightsIn(ctx, ns, "secrets-role")
+		mayDelete := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "puts-owner-references", Namespace: ns},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "puts-owner-references"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}}}
+		Expect(user.Create(ctx, mayDelete)).To(Succeed())
+		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue(), "the set goes")
+		Expect(ownersOf(ctx, s)()).To(BeEmpty())
+	})
+
 	It("E17 deletion never takes a user's object, whatever its way", func(ctx SpecContext) {
 		startGarbageCollector()
 		startConfigOperator()
 		for round := range 5 {
 			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 				By(fmt.Sprintf("%s, round %d", policy, round))
-				ns := newNamespace(ctx)
+				ns := namespaceOfSecrets(ctx)
 				mayDeleteConfig(ctx, ns)
 				c, s, other := newConf(ns), newCreds(ns), newConf(ns)
 				s.OwnerReferences, other.Name = nil, "other"
@@ -270,6 +316,14 @@ var _ = Describe("configuration", func() {
 		}
 	})
 })
+
+// namespaceOfSecrets creates a namespace in which the operator may read Secrets.
+func namespaceOfSecrets(ctx context.Context) string {
+	GinkgoHelper()
+	ns := newNamespace(ctx)
+	server.GiveRightsIn(ctx, ns, "secrets-role")
+	return ns
+}
 
 // mayDeleteConfig gives the operator in a namespace what docs/security.md says that
 // OwnerReference needs with this API server's admission plugin.

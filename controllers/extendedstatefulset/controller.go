@@ -78,7 +78,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=extendedstatefulset-role
 // Contents are read by name, only where referenced. Metadata is patched where the user
 // wants owner references.
-// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch,roleName=secrets-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
@@ -166,11 +167,11 @@ func (r *Reconciler) keepBoard(w *world) {
 
 // forget drops what is known of an object that is gone. Its children are the
 // garbage collector's, its claims the user's.
-func (r *Reconciler) forget(_ context.Context, key types.NamespacedName) report.Outcome {
+func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	r.memory.Forget(key)
 	if r.config != nil {
-		r.config.forget(key)
+		r.config.forget(ctx, key)
 	}
 	forgetMetrics(key)
 	if r.Board != nil {
@@ -195,13 +196,12 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		return ownCache{}, err
 	}
 	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: slim.Child}
-	origins := cache.ByObject{Transform: slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: {Transform: slimSet},
 			// The Service that a template names may belong to anyone.
 			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: {Label: ours.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
-			configuration.Metadata(configuration.KindConfigMap): origins, configuration.Metadata(configuration.KindSecret): origins,
+			configuration.Metadata(configuration.KindConfigMap): {Transform: cutOrigin},
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}
 	for _, namespace := range namespaces {
@@ -212,6 +212,11 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	}
 	c, err := cache.New(mgr.GetConfig(), options)
 	return ownCache{c}, err
+}
+
+// cutOrigin is a cache transform of ConfigMaps and Secrets.
+func cutOrigin(obj any) (any, error) {
+	return slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata(obj)
 }
 
 // cutPod is a cache transform that keeps of a pod what decisions ask about.
@@ -257,6 +262,9 @@ type Options struct {
 	// Restarts is how many objects restart their pods at one time for a change of
 	// configuration; 0 or less is no bound.
 	Restarts int
+	// Account is that of the operator, as namespace:name, for those who are to give it a
+	// right; "" if it is not known.
+	Account string
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 }
@@ -296,8 +304,10 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		return err
 	}
 	tracker := &consistency.Tracker{}
+	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, cutOrigin, indexSecrets)}
+	cached := secrets.Beside(own)
 	r := &Reconciler{
-		Cache: own, Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
+		Cache: cached, Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
 		Runner: &action.Runner{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),
@@ -308,8 +318,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = newConfigReader(own, mgr.GetAPIReader(), o, woken)
-	users := handler.EnqueueRequestsFromMapFunc(r.config.users)
+	r.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, o, woken)
+	secrets.Users = r.config.users
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -326,8 +336,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, jobHandler{owned, r})).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), users)).
-		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindSecret), users)).
+		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(r.config.users))).
+		WatchesRawSource(secrets).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).

@@ -69,6 +69,9 @@ type world struct {
 	config   configFacts
 	// tracking is nil where owner references are none of our business.
 	tracking *tracking
+	// untracked is why the API server refuses to list what may have owner references; "" if it
+	// does not.
+	untracked string
 
 	// probes is what is known of the probes in the pods, by the pods' UIDs.
 	probes map[types.UID]probed

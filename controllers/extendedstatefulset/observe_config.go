@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,16 +21,18 @@ import (
 // configReader reads what ConfigMaps and Secrets hold for pod templates.
 type configReader struct {
 	configuration.Reader
-	turns configuration.Turns
+	turns   configuration.Turns
+	secrets *configuration.Secrets
 
 	// changes is when a change was seen first, by the UIDs of the StatefulSets of a set.
 	changes memory.Of[map[types.UID]time.Time]
 }
 
 // newConfigReader is one that wakes objects by a channel.
-func newConfigReader(own, live client.Reader, o Options, woken chan<- event.GenericEvent) *configReader {
+func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
-		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key},
+		Reader:  configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account},
+		secrets: secrets,
 		turns: configuration.Turns{
 			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
 			Cache:   own,
@@ -97,7 +100,10 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 		children = append(children, c.set)
 		numbers[c.set.UID] = c.version
 	}
-	if w.tracking, err = r.config.tracking(ctx, w.set, templates...); err != nil {
+	switch w.tracking, err = r.config.tracking(ctx, w.set, templates...); {
+	case apierrors.IsForbidden(err):
+		w.untracked = err.Error()
+	case err != nil:
 		return err
 	}
 	if w.set.DeletionTimestamp != nil {
@@ -145,7 +151,8 @@ func (r *configReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.
 }
 
 // forget drops what is remembered of an object that is gone.
-func (r *configReader) forget(set types.NamespacedName) {
+func (r *configReader) forget(ctx context.Context, set types.NamespacedName) {
 	r.turns.Forget(set)
 	r.changes.Forget(set)
+	r.secrets.ReleaseUnused(ctx, r.Cache, &v1alpha1.ExtendedStatefulSetList{}, set.Namespace)
 }

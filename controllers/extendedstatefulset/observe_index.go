@@ -36,13 +36,17 @@ func indexConfig(c client.FieldIndexer) error {
 		{&appsv1.StatefulSet{}, indexUses, usesIndex},
 		{&appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince)},
 		{configuration.Metadata(configuration.KindConfigMap), indexOwner, ownerIndex},
-		{configuration.Metadata(configuration.KindSecret), indexOwner, ownerIndex},
 	} {
 		if err := c.IndexField(context.Background(), index.object, index.field, index.values); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// indexSecrets lets a cache of Secrets answer which have owners.
+func indexSecrets(c client.FieldIndexer) error {
+	return c.IndexField(context.Background(), configuration.Metadata(configuration.KindSecret), indexOwner, ownerIndex)
 }
 
 // usesIndex is what indexUses holds.

@@ -7,6 +7,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -67,6 +68,9 @@ func (p *plan) changes() bool { return p.acts() && !p.asksOnly() }
 func (p *plan) lookAgainFor(w *world) {
 	p.LookAgain(w.config.wait)
 	p.LookAgain(w.causes.Again)
+	if w.untracked != "" {
+		p.LookAgain(configuration.Retry)
+	}
 	if w.storage().disputed() != "" {
 		p.LookAgain(consentRetry)
 	}

@@ -134,7 +134,7 @@ func available(w *world) metav1.Condition {
 // operations are what may be in progress, the most important first. Each says so with a
 // reason of condition Progressing, or nothing.
 var operations = []func(*world, *plan) notice{
-	refusedWrite, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
+	refusedWrite, untracked, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
@@ -181,6 +181,14 @@ func refusedWrite(w *world, _ *plan) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses what has to be written, and it is tried again: " + w.refused}
+}
+
+func untracked(w *world, _ *plan) notice {
+	if w.untracked == "" {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "owner references cannot be kept or removed, since Secrets cannot be read: " + w.untracked +
+		"; bind ClusterRole secrets-role of the operator to its account in this namespace (docs/security.md)"}
 }
 
 func withoutConsent(w *world, _ *plan) notice {

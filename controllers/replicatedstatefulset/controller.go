@@ -82,7 +82,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,roleName=replicatedstatefulset-role
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch,roleName=secrets-role
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
@@ -178,7 +178,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 		return report.Done() // it exists; its event is on the way
 	}
 	if r.config != nil {
-		r.config.turns.Forget(key)
+		r.config.forget(ctx, key)
 	}
 	if r.memory.Forget(key) {
 		deletedTotal.Inc()
@@ -221,14 +221,13 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),
 		Transform: slim.Child,
 	}
-	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
 	labelled := cache.ByObject{Transform: cutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ReplicatedStatefulSet{}: {Transform: slimSet},
 			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
 			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed, &corev1.PersistentVolumeClaim{}: managed,
-			configuration.Metadata(configuration.KindSecret): bare, configuration.Metadata(configuration.KindConfigMap): labelled,
+			configuration.Metadata(configuration.KindConfigMap): labelled,
 		}}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
@@ -354,8 +353,10 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		return err
 	}
 	tracker := &consistency.Tracker{}
+	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
+	cached := secrets.Beside(own)
 	r := &Reconciler{
-		Cache: own, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
+		Cache: cached, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
 		Runner: &action.Runner{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),
@@ -366,7 +367,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
 	turned := make(chan event.GenericEvent, 1024)
-	r.config = newConfigReader(own, mgr.GetAPIReader(), o, turned)
+	r.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, o, turned)
+	secrets.Users = r.usersOf(configuration.KindSecret)
 	if o.Book.Name != "" {
 		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, r.onBook); err != nil {
 			return err
@@ -393,8 +395,12 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 			configuration.Metadata(configuration.KindConfigMap),
 			handler.EnqueueRequestsFromMapFunc(r.onConfigMap),
 		)).
-		WatchesRawSource(r.users(own, configuration.KindConfigMap)).
-		WatchesRawSource(r.users(own, configuration.KindSecret)).
+		WatchesRawSource(source.Kind[client.Object](
+			own,
+			configuration.Metadata(configuration.KindConfigMap),
+			handler.EnqueueRequestsFromMapFunc(r.usersOf(configuration.KindConfigMap)),
+		)).
+		WatchesRawSource(r.config.secrets).
 		Watches(
 			&corev1.Node{},
 			handler.EnqueueRequestsFromMapFunc(r.onNode),
@@ -405,11 +411,6 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 		WatchesRawSource(source.Func(r.book.lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
-}
-
-// users watches the objects of a kind for those who use them.
-func (r *Reconciler) users(own ownCache, kind string) source.TypedSource[reconcile.Request] {
-	return source.Kind[client.Object](own, configuration.Metadata(kind), handler.EnqueueRequestsFromMapFunc(r.usersOf(kind)))
 }
 
 // requestFor is for the set that a child belongs to: label app has its name.

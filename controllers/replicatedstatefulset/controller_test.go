@@ -309,6 +309,7 @@ var _ = Describe("a set", func() {
 	It("RS-57 RS-59 rolls when its rules change, and says which Secrets are missing", func(ctx SpecContext) {
 		startOperator(p)
 		set := replicated(p.namespace)
+		server.GiveRightsIn(ctx, p.namespace, "secrets-role")
 		set.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{OperatorSecret: "operator-tls"}}
 		set.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rules": "yes"}}
 		rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "rules", Labels: map[string]string{"rules": "yes"}}, Data: map[string]string{"a": "1"}}

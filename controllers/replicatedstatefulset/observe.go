@@ -351,9 +351,11 @@ func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 			types.NamespacedName{Namespace: w.set.Namespace, Name: name},
 			secret,
 		)
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			w.missing = append(w.missing, name)
-		} else if err != nil {
+		case apierrors.IsForbidden(err): // the kubelet finds it, or says that it is missing
+		case err != nil:
 			return fmt.Errorf("get secret %s: %w", name, err)
 		}
 	}

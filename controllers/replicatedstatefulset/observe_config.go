@@ -26,15 +26,14 @@ const mostConfigBytes = 8 << 20
 // configReader reads what ConfigMaps and Secrets hold for the pods of sets.
 type configReader struct {
 	configuration.Reader
-	turns configuration.Turns
-	// account is the operator's, as namespace:name.
-	account string
+	turns   configuration.Turns
+	secrets *configuration.Secrets
 }
 
 // newConfigReader is one that wakes sets by a channel.
-func newConfigReader(own, live client.Reader, o Options, woken chan<- event.GenericEvent) *configReader {
+func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
-		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, MostBytes: mostConfigBytes},
+		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MostBytes: mostConfigBytes},
 		turns: configuration.Turns{
 			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
 			Cache:   own,
@@ -42,7 +41,7 @@ func newConfigReader(own, live client.Reader, o Options, woken chan<- event.Gene
 			Began:   restartsSince,
 			Wake:    configuration.WakeBy(woken, named),
 		},
-		account: o.Account,
+		secrets: secrets,
 	}
 }
 
@@ -79,9 +78,6 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 		w.config.target, w.config.fresh = configTarget(v, w.now), freshStamp(v)
 	}
 	noteCached(w)
-	if v.Refused != (configuration.Origin{}) && r.config.account != "" {
-		w.config.target.Message += ". To allow it: " + allowRead(w.set.Namespace, r.config.account, v.Refused)
-	}
 	return r.config.turns.WakeNext(ctx, name, w.now)
 }
 
@@ -140,4 +136,10 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 		}
 		return requests
 	}
+}
+
+// forget drops what is known of the configuration of a set that is gone.
+func (r *configReader) forget(ctx context.Context, set types.NamespacedName) {
+	r.turns.Forget(set)
+	r.secrets.ReleaseUnused(ctx, r.Cache, &v1alpha1.ReplicatedStatefulSetList{}, set.Namespace)
 }

@@ -1,7 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -172,15 +171,6 @@ func configChanged(f *facts) notice {
 		return notice{Reason: v1alpha1.ReasonConfigTurn, Message: t.Message}
 	}
 	return notice{}
-}
-
-// allowRead is how an administrator lets the operator read a source: that one, and in its
-// namespace only.
-func allowRead(namespace, account string, o configuration.Origin) string {
-	resource := map[string]string{configuration.KindSecret: "secrets", configuration.KindConfigMap: "configmaps"}[o.Kind]
-	name := "stateful-operator-reads-" + o.Name
-	return fmt.Sprintf("kubectl -n %s create role %s --verb=get --resource=%s --resource-name=%s && kubectl -n %s create rolebinding %s --role=%s --serviceaccount=%s",
-		namespace, name, resource, o.Name, namespace, name, name, account)
 }
 
 // explainConfig is what an event says of a change of what the StatefulSet carries.

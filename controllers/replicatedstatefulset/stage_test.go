@@ -155,9 +155,9 @@ func (s *stage) restart() {
 	s.db.forget()
 	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
 	s.r.config = &configReader{
-		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, MostBytes: mostConfigBytes},
+		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MostBytes: mostConfigBytes},
 		turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: restartsSince, Wake: func(types.NamespacedName) {}},
-		account: "system:operator",
+		secrets: &configuration.Secrets{},
 	}
 	s.look()
 }

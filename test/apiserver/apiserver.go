@@ -93,7 +93,13 @@ func config(path ...string) string {
 // GiveRights gives TheOperator the roles of those names, and no others.
 func (s Server) GiveRights(ctx context.Context, roles ...string) {
 	GinkgoHelper()
-	Expect(rbac.Give(ctx, s.User, config("rbac", "role.yaml"), TheOperator, roles...)).To(Succeed())
+	s.GiveRightsIn(ctx, "", roles...)
+}
+
+// GiveRightsIn gives TheOperator the roles of those names in a namespace.
+func (s Server) GiveRightsIn(ctx context.Context, namespace string, roles ...string) {
+	GinkgoHelper()
+	Expect(rbac.Give(ctx, s.User, config("rbac", "role.yaml"), namespace, TheOperator, roles...)).To(Succeed())
 }
 
 // ServeWebhooks serves admission for all specs.

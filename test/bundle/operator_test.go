@@ -27,7 +27,7 @@ func documents[T any](t *testing.T, file string) []T {
 // inNamespaces reports whether a generated role is one that OLM is to grant in the
 // namespaces of the OperatorGroup only.
 func inNamespaces(role string) bool {
-	return slices.Contains([]string{"statefulcluster-role", "replicatedstatefulset-role", "extendedstatefulset-role", "statefulsingleton-role", "exec-role", "webhook-role"}, role) ||
+	return slices.Contains([]string{"statefulcluster-role", "replicatedstatefulset-role", "extendedstatefulset-role", "statefulsingleton-role", "exec-role", "secrets-role", "webhook-role"}, role) ||
 		strings.HasSuffix(role, "own-namespace-role")
 }
 

@@ -65,6 +65,7 @@ func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 		"Role stateful-operator-extendedstatefulset-role for stateful-operator-controller-manager":   data,
 		"Role stateful-operator-statefulsingleton-role for stateful-operator-controller-manager":     data,
 		"Role stateful-operator-exec-role for stateful-operator-controller-manager":                  data,
+		"Role stateful-operator-secrets-role for stateful-operator-controller-manager":               data,
 		"Role stateful-operator-webhook-role for stateful-operator-webhook":                          data,
 		"Role stateful-operator-own-namespace-role for stateful-operator-controller-manager":         own,
 		"Role stateful-operator-webhook-own-namespace-role for stateful-operator-webhook":            own,

@@ -16,9 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// Give makes ClusterRoles of a file, such as config/rbac/role.yaml, and gives a user what
-// they allow, in all namespaces.
-func Give(ctx context.Context, c client.Client, file, user string, names ...string) error {
+// Give creates ClusterRoles of a file, such as config/rbac/role.yaml, if they do not exist, and
+// gives a user what they allow in a namespace; in all of them if namespace is "".
+func Give(ctx context.Context, c client.Client, file, namespace, user string, names ...string) error {
 	roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
 	if err != nil {
 		return err
@@ -27,10 +27,10 @@ func Give(ctx context.Context, c client.Client, file, user string, names ...stri
 		if role.Kind != "ClusterRole" || !slices.Contains(names, role.Name) {
 			continue
 		}
-		if err := c.Create(ctx, &role); err != nil {
+		if err := c.Create(ctx, &role); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
-		if err := Bind(ctx, c, "", "ClusterRole", role.Name, user); err != nil {
+		if err := Bind(ctx, c, namespace, "ClusterRole", role.Name, user); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,9 @@ type Reader struct {
 	// Cache holds their metadata; Live has their contents.
 	Cache, Live client.Reader
 	Key         Key
+	// Account is the operator's, as namespace:name, for messages on how to give it a right; ""
+	// if it is not known.
+	Account string
 	// MostBytes is how many bytes all that one template uses may have together; 0 is no
 	// bound. With more it is unreadable.
 	MostBytes int
@@ -47,6 +50,9 @@ func (r *Reader) StateOf(ctx context.Context, namespace string, pod *corev1.PodS
 	editions := map[Origin]edition{}
 	for i := range all {
 		e, err := r.editionOf(ctx, namespace, all[i].Origin)
+		if apierrors.IsForbidden(err) {
+			return State{Unreadable: r.unreadable(namespace, all[i].Origin, err)}, nil
+		}
 		if err != nil {
 			return State{}, err
 		}
@@ -109,11 +115,7 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 		u := &all[i]
 		got, e, err := r.resultOf(ctx, key, namespace, u, editions[u.Origin], confirm)
 		if err != nil {
-			unread := State{Key: s.Key, Unreadable: fmt.Sprintf("%s cannot be read: %v", u.Origin, err)}
-			if apierrors.IsForbidden(err) {
-				unread.Refused = u.Origin
-			}
-			return unread
+			return State{Key: s.Key, Unreadable: r.unreadable(namespace, u.Origin, err)}
 		}
 		if left -= got.bytes; r.MostBytes > 0 && left < 0 {
 			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MostBytes>>20)}
@@ -125,6 +127,19 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 	}
 	s.Seen, s.Hash = seenOf(all, editions), key.combined(digests)
 	return s
+}
+
+// unreadable returns why a source is not read, and how an administrator lets the operator read
+// it: that one, and in its namespace only.
+func (r *Reader) unreadable(namespace string, o Origin, err error) string {
+	message := fmt.Sprintf("%s cannot be read: %v", o, err)
+	if !apierrors.IsForbidden(err) || r.Account == "" {
+		return message
+	}
+	resource := map[string]string{KindSecret: "secrets", KindConfigMap: "configmaps"}[o.Kind]
+	name := "stateful-operator-reads-" + o.Name
+	return message + fmt.Sprintf(". To allow it: kubectl -n %s create role %s --verb=get --resource=%s --resource-name=%s && kubectl -n %s create rolebinding %s --role=%s --serviceaccount=%s",
+		namespace, name, resource, o.Name, namespace, name, name, r.Account)
 }
 
 // resultOf reads one source, unless what came of this version of it is known.

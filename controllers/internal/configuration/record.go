@@ -52,8 +52,6 @@ type State struct {
 	Missing []string
 	// Unreadable says what could not be read; then nothing is known of contents.
 	Unreadable string
-	// Refused is what the API server did not let be read; zero if it let all.
-	Refused Origin
 
 	// uids are those of all sources, and immutable those of the immutable ones, by their
 	// names.
