@@ -242,23 +242,23 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
-	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
-		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
-		$(MAKE) soak-replicated RUNS=3 SEED=7 WITHOUT="$$rule" > $$log 2>&1 || true; \
+	@for mutant in $$(go run ./test/faults/mutant soak soak-replicated); do \
+		log=build/mutant-$$mutant.log; printf 'with %s: ' "$$mutant"; \
+		$(MAKE) soak-replicated RUNS=3 SEED=7 MUTANT="$$mutant" > $$log 2>&1 || true; \
 		grep -q '\[FAIL\].*RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
-	@for rule in $$(go run ./test/faults/mutant soak soak-freeze); do \
-		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
-		$(MAKE) soak-freeze FREEZES=0 SEED=7 FAULT='StatefulCluster scale' WITHOUT="$$rule" > $$log 2>&1 || true; \
+	@for mutant in $$(go run ./test/faults/mutant soak soak-freeze); do \
+		log=build/mutant-$$mutant.log; printf 'with %s: ' "$$mutant"; \
+		$(MAKE) soak-freeze FREEZES=0 SEED=7 FAULT='StatefulCluster scale' MUTANT="$$mutant" > $$log 2>&1 || true; \
 		grep -q '\[FAIL\].*V[23] ' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
 
 .PHONY: mutants
-mutants: ## Take each safety rule out of the operator, and see that unit tests notice [RULE=text in its name].
+mutants: ## Run the unit tests with each mutant; all must be noticed [MUTANT=text in its name].
 	$(call say,Mutants)
-	@go run ./test/faults/mutant kill '$(RULE)'
+	@go run ./test/faults/mutant kill '$(MUTANT)'
 
 .PHONY: rbac-report
 rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].
@@ -291,21 +291,21 @@ soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster
 	@$(ONE_PROMISE) -ginkgo.focus='nodes S9 ' -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
 
 .PHONY: soak-replicated
-soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 FAULT=text in its name WITHOUT=rule, which must fail].
+soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 FAULT=text in its name MUTANT=name, which must fail].
 	$(as_root_or_there)
 	$(call say,Faults of ReplicatedStatefulSets)
-	@if [ -n '$(WITHOUT)' ]; then \
-		go run ./test/faults/mutant build '$(WITHOUT)' build/mutant && \
+	@if [ -n '$(MUTANT)' ]; then \
+		go run ./test/faults/mutant build '$(MUTANT)' build/mutant && \
 		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
 	$(ONE_PROMISE) -ginkgo.focus='nodes RS-43 ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 .PHONY: soak-freeze
-soak-freeze: ## A leader frozen at every write of every scenario, in each mode; nothing may be made twice [FREEZES=0 SEED=0 FAULT=text in a scenario's name WITHOUT=rule, which must fail].
+soak-freeze: ## A leader frozen at every write of every scenario, in each mode; nothing may be made twice [FREEZES=0 SEED=0 FAULT=text in a scenario's name MUTANT=name, which must fail].
 	$(as_root)
 	$(call say,Frozen leaders)
-	@if [ -n '$(WITHOUT)' ]; then \
-		go run ./test/faults/mutant build '$(WITHOUT)' build/mutant && \
+	@if [ -n '$(MUTANT)' ]; then \
+		go run ./test/faults/mutant build '$(MUTANT)' build/mutant && \
 		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
 	$(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'

@@ -21,7 +21,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -281,9 +280,6 @@ func findChildren(ctx context.Context, w *world, from engine.View) error {
 // unsure reports whether a cache, which holds what has our label, may lack a
 // StatefulSet of ours that has lost it.
 func (w *world) unsure() bool {
-	if mutant.Is("ests-cache-is-sure") { // a StatefulSet that lost its label is not looked for
-		return false
-	}
 	if w.live || w.set.DeletionTimestamp != nil {
 		return false
 	}

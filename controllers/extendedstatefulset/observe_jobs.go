@@ -18,7 +18,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // readJobs reads the Jobs of the set, and what is known of those on record that are gone.
@@ -48,7 +47,7 @@ func (r *Reconciler) readNewJob(ctx context.Context, w *world) error {
 		return nil
 	}
 	name := w.jobName(asked.which, status)
-	if w.jobs[name] != nil || mutant.Is("ests-unlabelled-job-unseen") { // Mutant: a job without our label is created again and again.
+	if w.jobs[name] != nil {
 		return nil
 	}
 	_, err := r.readUnlisted(ctx, w, name, "")

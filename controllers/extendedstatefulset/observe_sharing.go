@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // denial says why a pod that is being created must not have the claims of its ordinal:
@@ -64,9 +63,6 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
-		if mutant.Is("ests-webhook-shares") { // a second pod is created on the claims of an ordinal
-			continue
-		}
 		if _, stranger := memberOf(other); stranger != "" || other.Name == pod.Name {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -170,7 +169,7 @@ func (a probing) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePass
 	switch {
 	case id == "":
 		return passive
-	case !ok, r.ContainerID != id && !mutant.Is("ests-answers-of-the-dead"): // the answer of a container that is gone counts
+	case !ok, r.ContainerID != id:
 		return unknown
 	case r.Outcome == podexec.Succeeded:
 		return active

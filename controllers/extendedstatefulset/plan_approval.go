@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // What an upgrade needs beside canaries that are good: the verdict of a job that is asked
@@ -54,12 +53,8 @@ func asksForApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
 func (b *recorder) unapproved() bool {
 	spec := &b.w.set.Spec
 	switch {
-	case mutant.Is("ests-unasked"): // a good version takes over without approval
-		return false
 	case b.Update.Approved, !asksForApproval(spec):
 		return false
-	case mutant.Is("ests-any-word"): // the approval of another revision counts
-		return spec.ApprovedRevision == ""
 	}
 	return spec.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)
 }
@@ -68,7 +63,7 @@ func (b *recorder) unapproved() bool {
 // ended, or its result is unknown. Without one they are good as they are.
 func (b *recorder) verdict() v1alpha1.JobResult {
 	job := jobOfCanaries(&b.w.set.Spec.UpdateStrategy)
-	if job == nil || mutant.Is("ests-canary-job-unasked") { // the job about the canaries is not waited for
+	if job == nil {
 		return v1alpha1.JobSucceeded
 	}
 	result := b.job(canaryJob, job, &b.Update.CanaryJob)
@@ -98,9 +93,6 @@ func (b *recorder) canariesGood(verdict v1alpha1.JobResult) {
 // as were good for as long as they may take to become so have their time again; such as
 // fail now and then have it once.
 func (b *recorder) goodNoMore(c *child) {
-	if mutant.Is("ests-good-once") { // canaries that waited good may fail for ever
-		return
-	}
 	u, clock := b.Update, b.w.clock()
 	lasted := clock.ranOut(u.GoodAt.Time, clock.canaryTime())
 	switch {

@@ -4,9 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
@@ -30,20 +28,12 @@ func (w *world) budgeted() []zone {
 	return all
 }
 
-// selectsOf are the pods that a budget selects, whatever their zone.
-func (w *world) selectsOf() map[string]string {
-	if mutant.Is("ests-budget-of-all-versions") { // pods that do not serve count for the budget
-		return map[string]string{v1alpha1.LabelSet: w.set.Name}
-	}
-	return w.traffic().serves()
-}
-
 // keepBudgets makes the budgets, puts back what others changed in what they say, and deletes
 // those that are not wanted any more. One that is not ours is left alone.
 func keepBudgets(w *world, p *plan) {
 	wanted := map[string]bool{}
 	for _, z := range w.budgeted() {
-		want := buildBudget(w.set, z, w.selectsOf())
+		want := buildBudget(w.set, z, w.traffic().serves())
 		wanted[want.Name] = true
 		have := w.budgets[want.Name]
 		if have == nil {

@@ -15,7 +15,7 @@ import (
 func keptBudget(change func(*policyv1.PodDisruptionBudget)) func(*world) {
 	return func(w *world) {
 		w.record = w.set.Status.DeepCopy()
-		budget := buildBudget(w.set, w.zones[0], w.selectsOf())
+		budget := buildBudget(w.set, w.zones[0], w.traffic().serves())
 		change(budget)
 		w.budgets = map[string]*policyv1.PodDisruptionBudget{budget.Name: budget}
 	}

@@ -8,7 +8,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // storage is the claims of the wanted ordinals: whose they are, and whether they stay.
@@ -92,9 +91,6 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 
 // claimTaken reports whether a claim of an ordinal is not ours, or would not be.
 func (v storage) claimTaken(template string, at place) bool {
-	if mutant.Is("ests-no-consent") { // a claim of another owner is taken without asking
-		return false
-	}
 	name, stem := claimName(v.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(v.set.Name))
 	if v.foreign[name] != nil {
 		return true

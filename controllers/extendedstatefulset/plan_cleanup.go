@@ -7,7 +7,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // cleanUp deletes StatefulSets: of zones that were taken off the spec, and once an
@@ -22,12 +21,12 @@ func cleanUp(w *world, p *plan) {
 	for _, c := range w.children {
 		switch {
 		case c.terminating():
-		case !w.wanted(c.zone) && (zoneMayGo(w) || mutant.Is("ests-zone-goes-first")): // a zone goes before another serves
+		case !w.wanted(c.zone) && zoneMayGo(w):
 			remove(action.Action{Object: c.set, Reason: reasonZoneGone})
 		case !w.wanted(c.zone):
 			p.waitFor("another zone serves all its replicas")
 		case !over(w.record, c.version) || !c.empty():
-		case !c.observed() && !mutant.Is("ests-unobserved-goes"): // a StatefulSet is deleted that may be about to create a pod
+		case !c.observed():
 			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
 		default:
 			remove(action.Action{Object: c.set, Reason: reasonOld})

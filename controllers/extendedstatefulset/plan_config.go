@@ -9,7 +9,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // stampOf is what a StatefulSet carries of the configuration.
@@ -39,9 +38,6 @@ func idle(child *appsv1.StatefulSet) bool {
 // holdsRestart says why the pods of a StatefulSet must not be restarted now; "" if
 // they may. Beside an upgrade, what serves would have two pods down at a time.
 func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
-	if mutant.Is("ests-config-restarts-in-upgrades") { // what serves is restarted beside an upgrade
-		return ""
-	}
 	if s.Update == nil || givenUp(s) || number != s.CurrentVersion {
 		return ""
 	}

@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // The Services and budgets of an ExtendedStatefulSet select pods by labels, and each user with the right to
@@ -51,9 +50,6 @@ func foreignLabels(pod *corev1.Pod, stem string, isNamed bool) []string {
 
 // removeLabels removes our labels from pods that belong to no version.
 func removeLabels(w *world, p *plan) {
-	if mutant.Is("ests-label-makes-endpoint") { // Mutant: a label makes a pod an endpoint and part of a budget.
-		return
-	}
 	for _, f := range w.foreignPods {
 		next := f.pod.DeepCopy()
 		for _, label := range f.labels {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Ordinals of a zone belong to the StatefulSets of its versions, each of which has
@@ -46,8 +45,7 @@ type handover struct {
 func arrange(w *world, z zone, taken bool) *handover {
 	h := &handover{w: w, zone: z, have: w.spansOf(z), goal: w.record.CurrentVersion, taken: taken}
 	h.want = h.have
-	clientsFirst := !mutant.Is("ests-clients-last") // the old version goes before clients are sent to the new one
-	if clientsFirst && w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
+	if w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
 		h.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
 		return h // clients first
 	}
@@ -303,9 +301,6 @@ func (h *handover) held(to int64, ordinal int32) string {
 
 // heldByPod: a pod of another version is still there.
 func (h *handover) heldByPod(to int64, ordinal int32) string {
-	if mutant.Is("ests-two-pods-one-claim") { // an ordinal is given away before its old pod is gone
-		return ""
-	}
 	others := func(p podOfOrdinal) bool { return p.isOn(h.zone, ordinal) && p.version != to }
 	if p, some := first(h.w.pods, others); some {
 		return fmt.Sprintf("pod %s ends", p.pod.Name)
@@ -316,9 +311,6 @@ func (h *handover) heldByPod(to int64, ordinal int32) string {
 // heldByUnobserved: a pod of another version may come, as long as the StatefulSet
 // controller has not seen that the other has the ordinal no more.
 func (h *handover) heldByUnobserved(to int64) string {
-	if mutant.Is("ests-unobserved-gives") { // an ordinal is given away while its old pod may be created again
-		return ""
-	}
 	unobserved := func(c *child) bool { return c.zone == h.zone.index && c.version != to && !c.observed() }
 	if c, some := first(h.w.children, unobserved); some {
 		return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
@@ -328,9 +320,6 @@ func (h *handover) heldByUnobserved(to int64) string {
 
 // heldByRival: a StatefulSet that is not ours any more has pods on our claims.
 func (h *handover) heldByRival(ordinal int32) string {
-	if mutant.Is("ests-rivals-share") { // a StatefulSet that is not ours any more is not looked at
-		return ""
-	}
 	if len(h.w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
 	}
@@ -396,9 +385,6 @@ func (h *handover) take(from int64, ordinal int32) {
 
 // unsafe says why the claims of an ordinal must stay with its pod; "" if they need not.
 func (h *handover) unsafe(ordinal int32) string {
-	if mutant.Is("ests-deleted-claims-move") { // an ordinal is taken although its claim goes with its pod
-		return ""
-	}
 	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
 		return fmt.Sprintf("claim %s is safe: it was deleted, and its data is lost when its pod ends", name)
 	}
@@ -415,8 +401,7 @@ func (h *handover) unproven() string {
 	}
 	c, want := h.w.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
 	good := h.w.serving(c)
-	onProbation := h.w.record.Phase == v1alpha1.PhaseCanary && !mutant.Is("ests-no-probation") // a canary is good as soon as it is Ready
-	if onProbation {                                                                           // the next canary too would be down
+	if h.w.record.Phase == v1alpha1.PhaseCanary { // the next canary too would be down
 		good = h.w.proven(c)
 	}
 	if good < want {
@@ -438,9 +423,6 @@ func (h *handover) costsService(from int64, ordinal int32) bool {
 // othersDown says which other ordinal does not serve, in any zone; "" if all do.
 func (h *handover) othersDown(ordinal int32) string {
 	why := h.w.absent(h.zone, h.want, ordinal, h.back)
-	if mutant.Is("ests-zones-alone") { // pods of two zones are taken at one time
-		return why
-	}
 	for _, other := range h.w.zones {
 		if other != h.zone && why == "" {
 			why = h.w.absent(other, h.w.spansOf(other), -1, h.back)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -88,8 +87,7 @@ func (s standing) split() bool {
 // While an ordinal changes hands its pod is down, and no other may be. A claim that
 // was deleted goes with its pod, whatever the pod's version.
 func (w *world) holdsPods(number int64) string {
-	moving := w.standing(w.set.Status.CurrentVersion).split() && !w.standing(number).onTrial()
-	if moving && !mutant.Is("ests-restarts-between") { // pods are restarted while an ordinal changes hands
+	if w.standing(w.set.Status.CurrentVersion).split() && !w.standing(number).onTrial() {
 		return "ordinals change hands"
 	}
 	if why := w.storage().unconsented(); why != "" {

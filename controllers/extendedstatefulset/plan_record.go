@@ -14,7 +14,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // recorder brings the record up to date with a world.
@@ -25,9 +24,6 @@ type recorder struct {
 
 // keepRecord lets nothing be done before the record says so.
 func keepRecord(w *world, p *plan) {
-	if mutant.Is("ests-no-record") { // what is decided is done before it is written down
-		return
-	}
 	if sameRecord(&w.set.Status, w.record) {
 		return
 	}
@@ -92,9 +88,6 @@ func (b *recorder) recoverLost() {
 		b.VersionHighWater = max(b.VersionHighWater, c.version)
 	}
 	for _, job := range b.w.jobs {
-		if mutant.Is("ests-jobs-are-forgotten") { // a number that only a Job has is given out again
-			continue
-		}
 		b.VersionHighWater = max(b.VersionHighWater, versionOfJob(job))
 	}
 	if b.CurrentVersion != 0 {
@@ -173,8 +166,6 @@ func (b *recorder) consider() {
 // why.
 func (b *recorder) upgradeWaits() bool {
 	switch {
-	case mutant.Is("ests-impatient"): // an upgrade begins before the last one is given back, or while what serves is not Ready
-		return false
 	case b.w.standing(b.CurrentVersion).unreturned() != "", b.w.storage().unconsented() != "":
 		return true
 	case b.w.set.Spec.UpdateStrategy.UpdateNotReady:
@@ -189,7 +180,7 @@ func (b *recorder) succeedsAnyway() bool {
 	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
 		return false // it was given up: a pod that is Ready for a moment is no proof
 	}
-	if b.unapproved() && !mutant.Is("ests-superseded-unapproved") { // a version that nobody approved serves once it is superseded
+	if b.unapproved() {
 		return false
 	}
 	for _, z := range b.w.zones {
@@ -351,8 +342,7 @@ func (b *recorder) overdue() bool {
 	if u == nil || u.Returning {
 		return false
 	}
-	held := u.HeldAt != nil && !mutant.Is("ests-held-time-counts") // updateWatchTime counts while good canaries wait for approval
-	if untried := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0; untried || held {
+	if untried := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0; untried || u.HeldAt != nil {
 		return false
 	}
 	return b.w.clock().ranOut(u.StartedAt.Time, b.allowed(b.w.clock().updateTime()))
@@ -498,8 +488,6 @@ func versionOfJob(job *batchv1.Job) int64 {
 // resultOf returns the result of the job on record; "" while it is not known.
 func resultOf(w *world, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	switch {
-	case mutant.Is("ests-lost-jobs-are-good") && job == nil: // a Job that is gone counts as one that succeeded
-		return v1alpha1.JobSucceeded
 	case job == nil || job.UID != record.UID:
 		return w.lostJobs[record.UID]
 	}
@@ -530,8 +518,7 @@ const failureLength = 600
 func (b *recorder) fail(reason, message string) {
 	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
 	b.Update.GoodAt, b.Update.HeldAt = nil, nil
-	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
-	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
+	if b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true
 		return
 	}

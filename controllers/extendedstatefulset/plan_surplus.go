@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -30,8 +29,7 @@ func deleteSurplus(w *world, p *plan) {
 // cannotDelete reports whether the controller of a StatefulSet has observed what it has, and
 // cannot delete surplus pods, since the API server refuses one that is missing.
 func cannotDelete(w *world, c *child) bool {
-	observed := c.observed() || mutant.Is("ests-unobserved-surplus") // a pod is deleted that its StatefulSet may still want
-	if c.terminating() || !observed {
+	if c.terminating() || !c.observed() {
 		return false
 	}
 	for name := range w.refusals {

@@ -11,7 +11,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Configuration is tracked by owner references only where the user asks for it.
@@ -111,8 +110,7 @@ func (t *tracking) wants(o *metav1.PartialObjectMetadata) bool {
 // needsReference reports whether our reference goes on an object, or the guard. The
 // finalizer of the set goes on first: else the reference would never be taken off.
 func (t *tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
-	finalized := t.held() || mutant.Is("ests-reference-before-finalizer") // a reference goes on that may never be taken off
-	if !t.wants(o) || !finalized {
+	if !t.wants(o) || !t.held() {
 		return false
 	}
 	return !t.refersTo(o) || !guarded(o)

@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -19,8 +18,7 @@ func replaceUnassigned(w *world, p *plan) {
 	for _, c := range w.children {
 		for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
 			pod := c.pods[ordinal]
-			ran := podstate.Scheduled(pod) && !mutant.Is("ests-deletes-what-runs") // a pod that has a node is deleted for want of a claim
-			if !lacksClaim(pod, w.set.Name) || podstate.Terminating(pod) || ran {
+			if !lacksClaim(pod, w.set.Name) || podstate.Terminating(pod) || podstate.Scheduled(pod) {
 				continue
 			}
 			if wait := pod.CreationTimestamp.Add(unassignedAge).Sub(w.now); wait > 0 {

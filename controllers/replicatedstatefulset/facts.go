@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -155,9 +154,6 @@ func (f *facts) judgeCopies() {
 // isPoweredOff reports whether an administrator says that the member's machine is off, or
 // its Node has been gone for long.
 func (c *clock) isPoweredOff(m *member) bool {
-	if mutant.Is("rss-missing-is-off") && m.node.Missing { // a Node that is gone counts as off at once
-		return true
-	}
 	if m.node.Missing {
 		return c.watch.Elapsed(m.node.MissingSince, c.now) >= fenceAfter
 	}
@@ -278,9 +274,6 @@ func (f *facts) wasHandedOver(m *member) bool {
 	r, ok := m.result(v1alpha1.CommandStop)
 	if !ok || r.Outcome != podexec.Succeeded || r.Ended.Before(m.changedAt()) {
 		return false
-	}
-	if mutant.Is("rss-unproven-stop-is-proven") { // a primary that was stopped counts as one whose data another has
-		return true
 	}
 	return r.Proven
 }

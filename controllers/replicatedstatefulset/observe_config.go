@@ -14,7 +14,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // indexUses is the field of sets that are restarted for changes: what they use.
@@ -64,8 +63,7 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 	if v.State, err = r.config.StateOf(ctx, w.set.Namespace, pod, v.Record()); err != nil {
 		return err
 	}
-	believes := mutant.Is("rss-config-by-the-cache") // a restart is begun on the word of the cache
-	if from.Live && v.Pending() && !believes {
+	if from.Live && v.Pending() {
 		v.State = r.config.LiveStateOf(ctx, w.set.Namespace, pod)
 	}
 	if w.stateful == nil {

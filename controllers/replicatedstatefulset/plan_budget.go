@@ -11,7 +11,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
@@ -73,7 +72,7 @@ func (b budgets) inUse() bool { return hasBudgets(b.set) && handsOver(b.set) }
 
 // mustClose reports whether no member may be evicted, since a primary is missing.
 func (b budgets) mustClose() bool {
-	return b.lacksPrimary() && !staysOpen() && !drain(b).timeIsOver()
+	return b.lacksPrimary() && !drain(b).timeIsOver()
 }
 
 // lacksPrimary reports whether fewer members have the label of a primary than should: the
@@ -81,9 +80,6 @@ func (b budgets) mustClose() bool {
 func (b budgets) lacksPrimary() bool {
 	return b.record.epoch > 0 && b.labelled() < b.target()
 }
-
-// staysOpen takes out that no member is evicted while a role is on its way.
-func staysOpen() bool { return mutant.Is("rss-budget-stays-open") } // a primary may be evicted while it hands its role over
 
 // labelled is how many members have the label of a primary, and keep it.
 func (b budgets) labelled() int {
@@ -122,9 +118,6 @@ func verifyClosed(answer metav1.Object) error {
 	if isBudget && letsNoneGo(budget) {
 		return nil
 	}
-	if mutant.Is("rss-closing-unverified") { // a handover begins although a policy opened the budget
-		return nil
-	}
 	return errors.New("spec.maxUnavailable is not 0, so that a primary could be evicted while its role is handed over; " +
 		"exempt PodDisruptionBudgets of the operator from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
 }
@@ -146,9 +139,7 @@ func (b budgets) open() *policyv1.PodDisruptionBudget {
 func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	budget = budget.DeepCopy()
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, ptr.To(intstr.FromInt32(0))
-	if !mutant.Is("rss-closed-budget-lets-unready-go") { // a member that is not Ready may be evicted while a role is handed over
-		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
-	}
+	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
 	return budget
 }
 
@@ -211,7 +202,7 @@ func dropBudget(f *facts, p *plan, have *policyv1.PodDisruptionBudget) {
 // since its write is bound to the version it read.
 func (b budgets) closing(m *member) []action.Action {
 	switch {
-	case !b.inUse(), !b.isLabelled(m), b.mustClose(), staysOpen():
+	case !b.inUse(), !b.isLabelled(m), b.mustClose():
 		return nil
 	case b.budget == nil, !b.ours(b.budget):
 		return nil
@@ -220,9 +211,7 @@ func (b budgets) closing(m *member) []action.Action {
 		return nil
 	}
 	shut := closed(b.budget)
-	if !mutant.Is("rss-closed-budget-not-written") { // Mutant: a budget that is closed already is not written before a handover.
-		metav1.SetMetaDataAnnotation(&shut.ObjectMeta, v1alpha1.AnnotationClosedAt, b.now.UTC().Format(time.RFC3339Nano))
-	}
+	metav1.SetMetaDataAnnotation(&shut.ObjectMeta, v1alpha1.AnnotationClosedAt, b.now.UTC().Format(time.RFC3339Nano))
 	closing := action.Action{
 		Verb:      action.Patch,
 		Object:    shut,

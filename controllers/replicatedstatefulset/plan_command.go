@@ -12,7 +12,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -204,9 +203,6 @@ func (m *member) canTakeCommand() bool { return m.free() && m.command == nil && 
 
 // forbids reports whether a command could make a primary too many.
 func (f *facts) forbids(name string) bool {
-	if mutant.Is("rss-no-last-door") { // a start may be sent whoever may be primary
-		return false
-	}
 	return startsPrimary(name) && f.record.primaries() >= f.target()
 }
 
@@ -228,7 +224,7 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 		Timeout:      metav1.Duration{Duration: c.Timeout},
 		BeginWithin:  within,
 	})
-	if !startsPrimary(c.Name) || noRecord() {
+	if !startsPrimary(c.Name) {
 		return r
 	}
 	r.epoch = r.epochOf(c.Name)
@@ -241,17 +237,11 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 // epochOf is the epoch of a command that is sent next: a first primary begins a new one,
 // so that no other has had a higher one before it. It is on record before it is sent.
 func (r *record) epochOf(name string) int64 {
-	if mutant.Is("rss-old-epoch") { // a new primary gets the epoch of the one before
-		return r.epoch
-	}
 	if !startsPrimary(name) || r.hasGrants() {
 		return r.epoch
 	}
 	return max(r.epoch, r.before) + 1
 }
-
-// noRecord takes out that grants are written down.
-func noRecord() bool { return mutant.Is("rss-no-books") } // grants are not written down
 
 // beginWithin is how long after this decision a command may begin: longer where reading the
 // world took long, since to write the record and to send take as long again, and twice as

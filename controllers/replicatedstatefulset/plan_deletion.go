@@ -9,7 +9,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // deadline is when a deleted object is not stopped in order any more, and lastDeadline
@@ -93,9 +92,6 @@ func finishDeletion(f *facts, p *plan) {
 
 // isEmpty reports whether the set has no pods, and gets none.
 func (w *world) isEmpty() bool {
-	if mutant.Is("rss-deletion-leaves-pods") { // the object goes before its pods
-		return true
-	}
 	if len(w.members) > 0 {
 		return false
 	}

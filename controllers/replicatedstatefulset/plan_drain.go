@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -217,12 +216,11 @@ func (r relief) whyNoSuccessor(m *member) string {
 		return string(m.state)
 	case !r.away:
 		return ""
-	case m.toLeave && !mutant.Is("rss-cordoned-takes-over"): // a member that is to leave its Node takes over from one that is, too
+	case m.toLeave:
 		return whyToLeave(m)
 	case m.degraded():
 		return "it runs degraded"
-	// Mutant: a primary that serves clients hands its role over to a member that serves none.
-	case r.old.unserved() == "" && m.shown == secondary && !podstate.Ready(m.pod) && !mutant.Is("rss-unready-takes-over"):
+	case r.old.unserved() == "" && m.shown == secondary && !podstate.Ready(m.pod):
 		return "its pod is not Ready"
 	}
 	return ""

@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // elsewhere is what is found out, before a secondary is promoted, of copies that do not run.
@@ -52,7 +51,7 @@ func (s search) incomplete() bool {
 // newest.
 func (w *world) restartsPrimary() bool {
 	p := w.set.Spec.Failover
-	if p == nil || mutant.Is("rss-former-primary-is-not-asked") { // restartPrimary IfNewest promotes a secondary all the same
+	if p == nil {
 		return false
 	}
 	return p.RestartPrimary == v1alpha1.RestartIfNewest
@@ -61,9 +60,6 @@ func (w *world) restartsPrimary() bool {
 // find looks at members that do not run: they may have what those that run have not. If all
 // but one run there is nothing to look for: that one was the primary.
 func (s search) find() elsewhere {
-	if mutant.Is("rss-only-those-that-run") || noSuccessor() { // a secondary is promoted although one that does not run may have newer data
-		return elsewhere{}
-	}
 	if s.incomplete() {
 		if e := s.awaitReturn(); e.holdsUp {
 			return e

@@ -2,7 +2,6 @@ package replicatedstatefulset
 
 import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -37,9 +36,6 @@ func (f *facts) ending(c *v1alpha1.RunningCommand) ending {
 func isEndOf(c *v1alpha1.RunningCommand, r podexec.Result) bool {
 	if !r.Decided.Equal(c.StartedAt.Time) || r.ContainerID != c.ContainerID {
 		return false
-	}
-	if mutant.Is("rss-unknown-is-failed") { // a command whose end was not seen counts as ended
-		return true
 	}
 	return !r.EndUnseen()
 }
@@ -77,8 +73,6 @@ func (e ending) unconfirmed() bool {
 		return false
 	case e.gone:
 		return starts(e.Name)
-	case mutant.Is("rss-zero-is-an-end") && starts(e.Name): // a start that ended with 0 counts as ended, whatever status says
-		return false
 	}
 	return !e.agreed()
 }
@@ -96,9 +90,6 @@ func (e ending) mayBeConfirmed() bool {
 // reach, the one that took its place.
 func (e ending) mayReachNext() bool {
 	if !startsPrimary(e.Name) {
-		return false
-	}
-	if mutant.Is("rss-late-starts-reach-none") { // a start on its way never reaches the next container of its pod
 		return false
 	}
 	last := strayUntil(e.StartedAt, e.BeginWithin)

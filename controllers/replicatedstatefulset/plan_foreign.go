@@ -6,7 +6,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Services and PodDisruptionBudgets select pods by labels, and whoever may create pods can write
@@ -27,7 +26,7 @@ func isForeign(pod *corev1.Pod) bool {
 
 // removeLabels removes our labels from pods that are no members.
 func removeLabels(f *facts, p *plan) {
-	if !f.keeps() || f.deleting() || mutant.Is("rss-label-makes-endpoint") { // Mutant: a label makes a pod an endpoint and part of a budget.
+	if !f.keeps() || f.deleting() {
 		return
 	}
 	for _, pod := range f.foreignPods {

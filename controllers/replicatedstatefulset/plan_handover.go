@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -183,16 +182,10 @@ func (r relief) couldSucceed(m *member) bool { return r.whyNoSuccessor(m) == "" 
 
 // hasAllOf reports whether a member has a copy of that sequence, and said so after that.
 func hasAllOf(m *member, sequence uint64, then time.Time) bool {
-	if noSuccessor() && m.state == secondary {
-		return true
-	}
 	r, said := m.answer(v1alpha1.CommandSequence)
 	n, known := sequenceOf(r)
 	return said && known && n >= sequence && r.Began.After(then)
 }
-
-// noSuccessor takes out that another member has to have all of the data of a primary that goes.
-func noSuccessor() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
 
 // changedAt is when the last command ended that changed something, in any member.
 func (all members) changedAt() (last time.Time) {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -21,7 +20,7 @@ import (
 // count: it may be what ends the program.
 func heldUntil(m *member) time.Time {
 	sleep := sleepOf(m)
-	if sleep == 0 || !m.terminating() || mutant.Is("rss-held-is-stopped") { // a primary whose kubelet holds SIGTERM back is stopped, as others are
+	if sleep == 0 || !m.terminating() {
 		return time.Time{}
 	}
 	grace := time.Duration(ptr.Deref(m.pod.DeletionGracePeriodSeconds, 0)) * time.Second

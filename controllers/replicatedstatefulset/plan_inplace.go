@@ -16,7 +16,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podresize"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -261,9 +260,6 @@ func (s *sizing) isOverdue() bool { return s.watch.Elapsed(s.note.Since.Time, s.
 // isActual reports whether the containers have the resources, by the kubelet's word.
 func (s *sizing) isActual() bool {
 	pod := s.m.pod
-	if mutant.Is("rss-resize-unseen") { // a pod counts as resized before its kubelet has said so
-		return true
-	}
 	if podresize.Unseen(pod) || podresize.Resizing(pod) || !podstate.Ready(pod) {
 		return false
 	}

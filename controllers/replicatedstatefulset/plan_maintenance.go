@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // parking is about the members of spec.maintenance. Such a member is parked, so that a person
@@ -25,9 +24,6 @@ func (k parking) judge() {
 	k.record.park(k)
 	for _, m := range k.members {
 		m.parked = m.listed && k.record.maintenanceOf(m.name()).State == v1alpha1.MaintenanceParked
-		if mutant.Is("rss-nobody-is-parked") { // members of spec.maintenance are told what to do
-			m.parked = false
-		}
 	}
 }
 

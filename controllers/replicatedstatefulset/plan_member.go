@@ -11,7 +11,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -120,9 +119,6 @@ func stopped(m *member) bool {
 	if m == nil {
 		return true
 	}
-	if mutant.Is("rss-unreachable-is-stopped") && m.lost() { // a member on a node that does not answer counts as stopped
-		return true
-	}
 	return m.fenced || podstate.Stopped(m.pod, true)
 }
 
@@ -171,9 +167,6 @@ func (m *member) answer(name string) (podexec.Result, bool) {
 	}
 	if !m.free() && !asks(m.busy.Name) {
 		return r, false // it is being changed
-	}
-	if mutant.Is("rss-old-answers-hold") { // what was answered before the last change counts
-		return r, m.isHere(r)
 	}
 	return r, m.isHere(r) && r.Began.After(m.changedAt())
 }

@@ -9,7 +9,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
@@ -117,9 +116,6 @@ func (o override) isSpent() bool {
 	if o.twin == nil || o.twin.Result != v1alpha1.OrderStarted {
 		return false
 	}
-	if mutant.Is("rss-order-begins-again") { // one order may take their roles from several primaries, one after the other
-		return false
-	}
 	return !slices.ContainsFunc(o.record.granted, func(g v1alpha1.Grant) bool {
 		return g.Pod == o.twin.From && g.Since.Equal(o.twin.GrantedAt)
 	})
@@ -138,9 +134,6 @@ func (r *record) noteOrders(f *facts) {
 		return
 	}
 	isNew := order.IsNew(f.set.Generation, f.set.Status.ObservedGeneration)
-	if mutant.Is("rss-new-object-obeys") { // what is ordered in a manifest is carried out when an object is made of it
-		isNew = false
-	}
 	for _, name := range orderNames {
 		now := orderIn(&f.set.Spec, name)
 		r.orders = r.orders.withoutUnbegun(name, now)
@@ -183,7 +176,7 @@ func isOver(o *v1alpha1.OrderStatus) bool {
 
 // with puts down an order, unless it is on record.
 func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
-	if all.at(name, now.ID) >= 0 && !mutant.Is("rss-order-is-forgotten") { // what was carried out is carried out again
+	if all.at(name, now.ID) >= 0 {
 		return all
 	}
 	noted := orderBook{{
@@ -242,7 +235,7 @@ func (all orderBook) open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 // from that primary; nil is none. It is a part of the record that is written before the command
 // is sent.
 func (all orderBook) begun(o override, from *member) orderBook {
-	if o.twin == nil || mutant.Is("rss-order-begun-in-secret") { // it is not on record that an order was begun
+	if o.twin == nil {
 		return all
 	}
 	begun := *o.twin

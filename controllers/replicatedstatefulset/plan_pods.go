@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -155,9 +154,6 @@ func release(f *facts, p *plan) {
 
 // isReleasable reports whether a pod that goes need not be held any longer.
 func isReleasable(m *member) bool {
-	if mutant.Is("rss-releases-what-runs") { // the finalizer goes although containers may run
-		return true
-	}
 	return !m.written && !mayStillRun(m)
 }
 

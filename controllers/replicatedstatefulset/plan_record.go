@@ -14,7 +14,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // record is what must not be forgotten. Which members may be primary, and which commands
@@ -132,9 +131,6 @@ func (r *record) hasUnconfirmed(c *v1alpha1.RunningCommand) bool {
 
 // newest is the highest sequence ever recorded, and whose it is.
 func (r *record) newest() (highest uint64, pod string) {
-	if mutant.Is("rss-newest-is-forgotten") { // no member is missed that had a newer copy when it was last seen
-		return 0, ""
-	}
 	for _, v := range r.versions {
 		if n := recorded(v); n > highest {
 			highest, pod = n, v.Pod
@@ -201,8 +197,6 @@ func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
 		return "status says that it has stopped"
 	case m.state == secondary:
 		return "status says that it is secondary"
-	case mutant.Is("rss-silence-revokes") && m.state == unknown: // a primary that does not answer loses its grant
-		return "status does not answer"
 	}
 	return ""
 }
@@ -228,9 +222,6 @@ func (r *record) mayBePrimaryNext(f *facts, g *v1alpha1.Grant) bool {
 // grantPrimaries gives grants to members that are found running as primary, and confirms
 // the grants that they have.
 func (r *record) grantPrimaries(f *facts) {
-	if noRecord() {
-		return
-	}
 	for _, m := range f.members {
 		if m.state != primary {
 			continue

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -143,7 +142,7 @@ func (f *facts) mayUpdate() bool {
 	if !f.wellStaffed() || f.renewing() {
 		return false
 	}
-	if !mutant.Is("rss-updates-while-degraded") && trouble(f).Status == metav1.ConditionTrue { // an update goes on although members fail
+	if trouble(f).Status == metav1.ConditionTrue {
 		return false
 	}
 	return !slices.ContainsFunc(f.members, servesNotYet)

@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // What comes out of a backup has no status: nothing of the record is left. Who is newest the
@@ -27,9 +26,6 @@ type restore struct{ *world }
 // an earlier restore, so the seconds since 1970 are more. Commands that are told no epoch
 // need none of this.
 func (w restore) epochBefore() int64 {
-	if mutant.Is("rss-restored-epoch") { // the epochs of a restored set begin at 1 again
-		return 0
-	}
 	if w.set.Status.Epoch > 0 || !wasRestored(w.set) || !w.tellsEpoch() {
 		return 0
 	}

@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // leftovers is about claims of members that are no more, and what is to become of them.
@@ -28,8 +27,7 @@ func (l leftovers) policy() v1alpha1.ClaimRetentionPolicy {
 
 // whenResized is what the StatefulSet is to do with claims when its number changes.
 func (l leftovers) whenResized(have int) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
-	stops := l.wanted() == 0 && !mutant.Is("rss-stop-deletes-claims") // claims of a set that is stopped are deleted as in a scale-down
-	if l.policy().WhenScaled != v1alpha1.DeleteClaims || l.wanted() >= have || stops {
+	if l.policy().WhenScaled != v1alpha1.DeleteClaims || l.wanted() >= have || l.wanted() == 0 {
 		return retention(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	}
 	return retention(appsv1.DeletePersistentVolumeClaimRetentionPolicyType)

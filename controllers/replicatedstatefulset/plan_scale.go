@@ -31,7 +31,7 @@ func scale(f *facts, p *plan) {
 			fmt.Sprintf("scaling down from %d to %d pods", s.ordinals(have), f.wanted()),
 		)
 	}
-	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 && !noSuccessor() {
+	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 {
 		p.askVersions(f, f.among((*member).couldBeFirst))
 		p.WaitFor(
 			v1alpha1.ReasonScaling,

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // startCheck says what keeps a member from being told to start, or to take a role; "" if it
@@ -177,9 +176,6 @@ func (f *facts) holdsUp(c *v1alpha1.RunningCommand) bool {
 func (all members) unsaid() []*member { return all.among(isUnsaid) }
 
 func isUnsaid(m *member) bool {
-	if mutant.Is("rss-unsaid-is-idle") { // who has not said what it is counts as one that is no primary
-		return false
-	}
 	if m.state != unknown || m.command != nil || m.terminating() {
 		return false
 	}
@@ -291,9 +287,6 @@ func cannotStart(m *member) string {
 func (f *facts) unheard(members []*member) (old []*member) {
 	for _, m := range members {
 		r, ok := m.answer(v1alpha1.CommandStatus)
-		if ok && mutant.Is("rss-old-status-promotes") { // what secondaries said before the primary was lost counts
-			continue
-		}
 		if !ok || !r.Began.After(f.lossAt) {
 			old = append(old, m)
 		}
@@ -364,9 +357,6 @@ func seed(f *facts, p *plan) {
 // missingOf is how many copies are missing before one is seeded: those of all wanted
 // members, or of a majority.
 func (f *facts) missingOf(all copies) int {
-	if firstComer() && len(all) > 0 {
-		return 0
-	}
 	have := len(all.those(func(m *member) bool { return m.ordinal < f.wanted() }))
 	if f.set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		return f.majority() - have
@@ -378,14 +368,8 @@ func (f *facts) missingOf(all copies) int {
 	return missing
 }
 
-// firstComer takes out that the others are waited for.
-func firstComer() bool { return mutant.Is("rss-first-comer-is-seeded") } // the first member that answers is seeded
-
 // majority is the least number of wanted members that are more than half of them.
 func (w *world) majority() int {
-	if mutant.Is("rss-half-is-a-majority") { // half of the wanted members are enough
-		return (w.wanted() + 1) / 2
-	}
 	return w.wanted()/2 + 1
 }
 

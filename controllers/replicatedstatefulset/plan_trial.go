@@ -5,7 +5,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // A member that runs is not taken down to be recreated if the API server would refuse its new
@@ -27,9 +26,6 @@ func (t refusedTrial) isRecent(now time.Time) bool {
 // trialOf asks whether the API server would create the pod of a member from the present
 // template, once the pod that it has now is gone.
 func trialOf(f *facts, m *member) action.Chain {
-	if mutant.Is("rss-update-untried") { // a pod is deleted for one that cannot be created
-		return nil
-	}
 	return action.Chain{{
 		Verb: action.Try, Object: buildPod(f.stateful, m.ordinal), From: m.pod,
 		Reason: reasonTrial, Detail: "before it is taken down to be recreated",

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // The first primary is chosen when every member that runs has answered status: one that has
@@ -113,9 +112,6 @@ func (b blocking) hasAnswered(m *member) bool {
 // hasMajority reports whether the sequences of a majority of the wanted members are known: each
 // entry that a majority acknowledged is in one of their copies.
 func (b blocking) hasMajority(heard []*member) bool {
-	if mutant.Is("rss-recreates-without-majority") { // an unresponsive member is recreated although its copy may be needed
-		return true
-	}
 	known := copies(heard).those(func(m *member) bool { return m.version.known })
 	return len(known) >= b.majority()
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -76,14 +75,8 @@ func copiesOf(members []*member) copies {
 }
 
 func newerFirst(a, b *member) int {
-	if oldestFirst() {
-		a, b = b, a
-	}
 	return cmp.Compare(b.version.sequence, a.version.sequence)
 }
-
-// oldestFirst takes out that the newest copy is started first.
-func oldestFirst() bool { return mutant.Is("rss-oldest-first") } // the oldest copy is started first
 
 // failedOften is how often starts or stops of the member failed lately.
 func failedOften(m *member) int32 {
@@ -192,9 +185,6 @@ func whyUnknown(m *member) string {
 // outdone says whose copy was newer than that sequence when it was last seen; "" if none
 // was.
 func (f *facts) outdone(sequence uint64) string {
-	if oldestFirst() || firstComer() || noSuccessor() {
-		return ""
-	}
 	newest, pod := f.record.newest()
 	if newest <= sequence {
 		return ""

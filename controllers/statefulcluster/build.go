@@ -15,7 +15,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
@@ -220,8 +219,7 @@ func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
 			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(w.set.UID)}},
 		},
 	}
-	// Mutant: evictions take members that have no successor.
-	if w.replacesFirst() && !mutant.Is("stc-drain-evicts") {
+	if w.replacesFirst() {
 		budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(int32(wanted)))
 	}
 	return budget

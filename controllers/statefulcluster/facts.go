@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -179,8 +178,7 @@ func returnFailsAt(f *facts, m *member, why v1alpha1.UpdatingReason) time.Time {
 	case kept && m.nodeLost():
 		return until
 	case m.node.removed():
-		// Mutant: an evicted member of a Node that is gone does not come back.
-		if why == v1alpha1.UpdatingEviction && !mutant.Is("stc-evicted-with-node") {
+		if why == v1alpha1.UpdatingEviction {
 			return time.Time{}
 		}
 		if m.node.outOfService {
@@ -274,10 +272,6 @@ func (f *facts) wanted() int {
 				going++
 			}
 		}
-	}
-	// Mutant: a drain adds as many members as it takes.
-	if mutant.Is("stc-drain-unbounded") {
-		return f.replicas() + max(len(f.leaving), min(f.maxSurge(), going))
 	}
 	return f.replicas() + min(f.mostExtra(), going)
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -354,8 +353,7 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	}
 	for _, e := range w.set.Status.Updating {
 		id := w.idOf(e.Name)
-		// Mutant: a member is given up because a policy removed the label of its claim.
-		if w.hasPod(id) || w.orphanIDs[id] || mutant.Is("stc-unlabelled-claim-gone") {
+		if w.hasPod(id) || w.orphanIDs[id] {
 			continue
 		}
 		for _, t := range w.set.Spec.VolumeClaimTemplates {
@@ -387,8 +385,7 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	if !known {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
-		// Mutant: the cache is believed that a Node is lost, or cordoned.
-		if err == nil && from.Live && r.nodeOf(pod, n, now).costsMembers() && !mutant.Is("stc-cached-node-lost") {
+		if err == nil && from.Live && r.nodeOf(pod, n, now).costsMembers() {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -418,9 +415,6 @@ func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node
 	since, found := r.nodes.Present(n), nodestate.Of(n)
 	out := node{goneSince: n.CreationTimestamp.Time}
 	out.gone = scheduled && since.After(bound) && pod.CreationTimestamp.Time.Before(since) && !outlived(pod, n)
-	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
-		out.gone = false
-	}
 	out.outOfService, out.cordoned, out.notReadySince = found.OutOfService, found.Cordoned, found.NotReadySince
 	return out
 }

@@ -13,7 +13,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -67,9 +66,6 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 // can copy the label.
 func isControlledMember(pod *corev1.Pod) bool {
 	label := pod.Labels[v1alpha1.LabelClusterUID]
-	if mutant.Is("stc-copied-label-ends") { // Mutant: the deletion of a pod that is no member counts as that of the member of its name.
-		return label != ""
-	}
 	return controls(&v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Name: pod.Labels[v1alpha1.LabelCluster], UID: types.UID(label)}}, pod)
 }
 

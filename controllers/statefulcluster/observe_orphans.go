@@ -13,7 +13,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // isMember reports whether the set controls a pod, or did when this process saw it last
@@ -23,8 +22,7 @@ func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, 
 	if metav1.GetControllerOf(pod) != nil {
 		return controls(set, pod)
 	}
-	// Mutant: labels alone make a pod a member.
-	known := r.of(set).members[pod.GetUID()] || mutant.Is("stc-orphan-unproven")
+	known := r.of(set).members[pod.GetUID()]
 	return known && (!live || selects(set, pod))
 }
 

@@ -11,7 +11,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // A member whose owner reference was removed stays a member, and gets the reference
@@ -66,9 +65,6 @@ func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*co
 // orphanSlots returns how many slots stay empty because orphans have claims of members. Members
 // that are being recreated have their slots already.
 func orphanSlots(f *facts) int {
-	if mutant.Is("stc-orphan-succeeded") { // Mutant: a successor is created beside an orphan.
-		return 0
-	}
 	n := len(f.orphanIDs)
 	for _, e := range f.returning {
 		if f.orphanIDs[f.idOf(e.Name)] {

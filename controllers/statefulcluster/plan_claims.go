@@ -14,7 +14,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // missingClaims are the claims that a member should have and has not.
@@ -48,8 +47,7 @@ func (m *member) claimsSince() (newest time.Time) {
 func createClaims(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.alive {
-		// Mutant: a member that lost its data is given an empty claim.
-		if m.hasRun() && !mutant.Is("stc-empty-claim-for-data") {
+		if m.hasRun() {
 			continue
 		}
 		var chain action.Chain
@@ -120,8 +118,7 @@ func setAside(f *facts, p *plan) {
 // time apart, that it was set aside and has no pod, and while a member is Ready. It is zero
 // where nothing is to be waited for, or only for a member.
 func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
-	// Mutant: the data of a lost member is deleted on the word of one look.
-	if !retainedAs(c, v1alpha1.RetainedLost) || !deletable(f.world, c) || f.keepsUnrecorded(c) || mutant.Is("stc-deleted-at-once") {
+	if !retainedAs(c, v1alpha1.RetainedLost) || !deletable(f.world, c) || f.keepsUnrecorded(c) {
 		return time.Time{}
 	}
 	first, seen := f.aside[c.UID]
@@ -134,8 +131,7 @@ func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
 // mayDelete reports whether a claim that the policy has deleted may go now: while a member is
 // Ready, or none is wanted. Of a lost member a second look is needed too.
 func mayDelete(f *facts, c *corev1.PersistentVolumeClaim) bool {
-	// Mutant: the last copy of the data is deleted.
-	someReady := !f.up.IsZero() || mutant.Is("stc-deletes-last-copy")
+	someReady := !f.up.IsZero()
 	if retainedAs(c, v1alpha1.RetainedLost) {
 		return someReady && f.reached(deletedAt(f, c))
 	}
@@ -153,8 +149,7 @@ func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (acti
 		return retain(c, v1alpha1.RetainedLost, f.retention().WhenLost), true
 	case f.mayHave(c): // it was given back
 		return action.Action{}, false
-	// Mutant: labels alone say that a claim is the set's to delete.
-	case f.keepsUnrecorded(c) && !mutant.Is("stc-unrecorded-deleted"):
+	case f.keepsUnrecorded(c):
 		return action.Action{}, false
 	case deletable(f.world, c) && !mayDelete(f, c):
 		return action.Action{}, false

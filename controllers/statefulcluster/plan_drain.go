@@ -7,7 +7,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // With onEviction ReplaceFirst a drain does not end members: the budget refuses evictions
@@ -81,9 +80,6 @@ func retireLeaving(f *facts, p *plan) {
 	available, changes := f.countAvailable()
 	p.lookAgain(changes...)
 	spare := available - f.replicas()
-	if mutant.Is("stc-drain-before-ready") { // Mutant: a member goes when the new one is there, Ready or not.
-		spare = f.occupied() - f.replicas()
-	}
 	if spare < 0 {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
@@ -154,9 +153,6 @@ func trimHistory(f *facts, p *plan) {
 		used = append(used, m.revision())
 	}
 	for _, e := range f.returning {
-		if mutant.Is("stc-returning-revision-trimmed") { // Mutant: members that are away use no revision.
-			break
-		}
 		used = append(used, e.Revision)
 	}
 	limit := min(max(0, int(*f.set.Spec.RevisionHistoryLimit)), mostRevisions, mostHistory/largest(f.revisions))

@@ -11,7 +11,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podresize"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -303,8 +302,7 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 // under way, and the pod is Ready. Ready alone stays True over the swap. A container
 // whose image an admission policy changed back runs on: no restart will come.
 func (t progress) done(pod *corev1.Pod) bool {
-	// Mutant: what the kubelet said of the pod before the patch counts.
-	if podresize.Unseen(pod) && !mutant.Is("stc-patch-unseen") {
+	if podresize.Unseen(pod) {
 		return false
 	}
 	if !podstate.Ready(pod) || podresize.Resizing(pod) {
@@ -331,10 +329,6 @@ func (b before) swapped(s corev1.ContainerStatus) bool {
 // update, because an admission policy wrote it back, or because an earlier template is
 // wanted again.
 func (b before) keptImage(pod *corev1.Pod, container string) bool {
-	// Mutant: the image of the template is waited for, whatever the API server made of it.
-	if mutant.Is("stc-template-image-awaited") {
-		return false
-	}
 	c := podresize.Container(pod, container)
 	return c != nil && b.Image != "" && c.Image == b.Image
 }

@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -98,11 +97,9 @@ func (f *facts) protects(late loss, unready int) protection {
 		return unprotected
 	case blameTemplate(f.world, late.member):
 		return badTemplate
-	// Mutant: while nodes are drained, new members that find no room are replaced again and again.
-	case f.waitsForRoom(late) && !mutant.Is("stc-drain-churns"):
+	case f.waitsForRoom(late):
 		return noRoom
-	// Mutant: members are replaced for unreadiness however many are unready.
-	case unready > f.maxConcurrent() && !mutant.Is("stc-many-unready-replaced"):
+	case unready > f.maxConcurrent():
 		return manyAtOnce
 	}
 	return unprotected
@@ -138,27 +135,18 @@ func nodeLoss(w *world, m *member) (loss, bool) {
 // reach the API server either, has that long to say that it is well.
 func (w *world) nodeLostAt(m *member) time.Time {
 	after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
-	if mutant.Is("stc-wall-clock-loses") { // Mutant: time in which the operator could not look counts.
-		return m.node.notReadySince.Add(after)
-	}
 	return w.watch.Deadline(m.node.notReadySince, after)
 }
 
 // nodeGoneAt is when the member counts as lost if its Node stays missing. A Node object
 // that is deleted and created again for the same machine takes no member with it.
 func (w *world) nodeGoneAt(m *member) time.Time {
-	if mutant.Is("stc-node-gone-at-once") { // Mutant: a Node object that is missing for a moment takes its members.
-		return w.now
-	}
 	return w.watch.Deadline(m.node.goneSince, nodeGoneTime)
 }
 
 // keepsEnded reports whether the pod of a member ended as in an eviction, and the member
 // comes back as after one: its kubelet evicted it, shut down, or refused it.
 func (w *world) keepsEnded(m *member) bool {
-	if mutant.Is("stc-ended-by-node-lost") { // Mutant: a member whose node was shut down does not come back.
-		return false
-	}
 	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.EndedByNode(m.pod)
 }
 
@@ -178,8 +166,7 @@ func unreadinessOf(w *world, m *member) (unreadiness, bool) {
 	}
 	spec := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {
-		// Mutant: a member is replaced because its claims could not be created yet.
-		if waitsForClaims(w, m) && !mutant.Is("stc-waiting-for-claims-replaced") {
+		if waitsForClaims(w, m) {
 			return unreadiness{}, false
 		}
 		return unreadiness{v1alpha1.LossPending, latest(since, m.claimsSince()), *spec.PendingSeconds}, true
@@ -209,13 +196,11 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 // way, and cost the data of this one.
 func blameTemplate(w *world, m *member) bool {
 	switch {
-	// Mutant: a member in the middle of an in-place update is replaced for unreadiness.
-	case m.patching() && !mutant.Is("stc-patched-to-blame"):
+	case m.patching():
 		return true
 	case m.cameBack() && !m.wasReady():
 		return true
-	// Mutant: members are replaced though none of their revision was ever Ready.
-	case !w.everReady(m.revision()) && !mutant.Is("stc-bad-template-replaces"):
+	case !w.everReady(m.revision()):
 		return true
 	}
 	return crashedWithRevision(w, m)
@@ -269,8 +254,7 @@ func replaceLost(f *facts, p *plan) {
 			continue
 		}
 		var chain action.Chain
-		// Mutant: a lost member is replaced, and not deleted; it may come back.
-		if !l.terminating() && !mutant.Is("stc-lost-not-deleted") {
+		if !l.terminating() {
 			chain = append(chain, l.deletes())
 		}
 		if f.parallel() && len(p.births.ids) > 0 && successors > 0 {
@@ -304,9 +288,6 @@ func (f *facts) successors() int {
 // Slots that are empty, and those whose new member was not Ready yet, count.
 func (f *facts) freeSlots() int {
 	empty := max(len(f.unsucceeded()), f.emptySlots())
-	if mutant.Is("stc-empty-slots-free") { // Mutant: slots that are empty do not count.
-		empty = 0
-	}
 	slots := f.maxConcurrent() - empty
 	for _, m := range f.members {
 		if !m.terminating() && m.stillReplacing() {

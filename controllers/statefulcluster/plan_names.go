@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // The names of new members are written into status.creating, on the version of
@@ -61,9 +60,6 @@ func (p *plan) make(f *facts, chains ...action.Chain) {
 		if !slices.Contains(p.creating, name) {
 			p.creating = append(p.creating, name)
 		}
-	}
-	if mutant.Is("stc-names-not-recorded") { // Mutant: pods are created under names that the status does not have yet.
-		onRecord = true
 	}
 	switch {
 	case !onRecord:

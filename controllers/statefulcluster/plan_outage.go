@@ -8,7 +8,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -34,8 +33,7 @@ func findUp(w *world) time.Time {
 
 // holdsInOutage reports whether members are kept in an outage.
 func (s settings) holdsInOutage() bool {
-	// Mutant: members are replaced though none is Ready.
-	return s.set.Spec.Replacement.WhenNoneReady != v1alpha1.NoneReadyReplaces && !mutant.Is("stc-outage-replaces")
+	return s.set.Spec.Replacement.WhenNoneReady != v1alpha1.NoneReadyReplaces
 }
 
 // inOutage reports whether no member is Ready, or the first one became Ready so shortly

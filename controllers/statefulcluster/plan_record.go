@@ -10,7 +10,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Who may patch a claim can put every label and annotation on it that the operator
@@ -49,9 +48,6 @@ func (f *facts) onRecord(c *corev1.PersistentVolumeClaim) bool {
 // deletable reports whether the policy has a claim deleted that was set aside.
 func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
 	setAsideTo := c.Annotations[v1alpha1.AnnotationRetention]
-	if mutant.Is("stc-policy-of-today") { // Mutant: the present policy decides on old claims.
-		setAsideTo = string(v1alpha1.DeleteClaims)
-	}
 	if setAsideTo != string(v1alpha1.DeleteClaims) {
 		return false // it was set aside to be kept, whatever the policy says now
 	}

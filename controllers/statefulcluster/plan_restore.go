@@ -15,7 +15,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // A set that comes out of a backup has another UID than its claims say, and no label can
@@ -136,9 +135,6 @@ type restore struct{ *facts }
 // while the only members are those on claims that were given, and after that until all slots
 // are filled once. A set that is complete does not ask again.
 func (f restore) awaitsWord() bool {
-	if mutant.Is("stc-restored-empty") { // Mutant: a set that was restored begins with empty claims.
-		return false
-	}
 	return len(f.offers.restored) > 0 && (f.hasOnlyGiven() || f.asked())
 }
 
@@ -151,9 +147,6 @@ func (f restore) asked() bool {
 // hasOnlyGiven reports whether the set has and had no members but those that were created on
 // claims that were given to it, none of which was Ready yet.
 func (f restore) hasOnlyGiven() bool {
-	if mutant.Is("stc-restored-half-given") && len(f.offers.given)+len(f.members) > 0 { // Mutant: the first claim that is given ends the wait for the others.
-		return false
-	}
 	s := &f.set.Status
 	if len(f.loose)+len(s.Updating)+len(s.Lost) > 0 {
 		return false

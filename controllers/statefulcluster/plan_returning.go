@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -44,8 +43,7 @@ func (f *facts) keepsEvicted(m *member) bool {
 		return false
 	case f.wasRetired(m), f.succeeded[m.name()]:
 		return false
-	// Mutant: a member that is on record as lost comes back.
-	case listed(f.set.Status.Lost, m.name()) && !mutant.Is("stc-lost-comes-back"):
+	case listed(f.set.Status.Lost, m.name()):
 		return false
 	}
 	return true
@@ -89,8 +87,7 @@ func returnsUnseen(f *facts) (names []string) {
 // whoever may create claims can copy labels and names. A set without a record has the status of an
 // older operator, and one with a full record has more claims than it can hold.
 func wasMember(f *facts, name string) bool {
-	// Mutant: labels alone make a claim one of a member.
-	if n := len(f.claimRecord); n == 0 || n >= maxClaims || mutant.Is("stc-unrecorded-returns") {
+	if n := len(f.claimRecord); n == 0 || n >= maxClaims {
 		return true
 	}
 	return !slices.ContainsFunc(looseClaims(f.world, name), func(c *corev1.PersistentVolumeClaim) bool { return !f.onRecord(c) })
@@ -109,8 +106,6 @@ func lostUnseen(f *facts) []string {
 // outage that is one which was there long before the first member became Ready.
 func sparesUnseen(f *facts, name string) bool {
 	switch {
-	case mutant.Is("stc-unseen-lost"): // Mutant: a member whose pod vanished unseen is one that a user deleted.
-		return false
 	case f.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps:
 		return true
 	case !inOutage(f):

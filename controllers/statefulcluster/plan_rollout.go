@@ -9,7 +9,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // rollOut brings members to the update revision, never more at a time than
@@ -21,8 +20,7 @@ func rollOut(f *facts, p *plan) {
 	available, changes := f.countAvailable()
 	p.lookAgain(changes...)
 	spare := available - (f.replicas() - f.maxUnavailable())
-	// Mutant: the update goes on though it makes members crash.
-	if len(f.unsettled) > 0 && !mutant.Is("stc-crashing-update") {
+	if len(f.unsettled) > 0 {
 		spare = 0 // who serves is not given the template that may crash
 	}
 	old := f.outdated()
@@ -54,8 +52,7 @@ func replaceOld(f *facts, p *plan, old []*member, spare int) {
 			p.lookAgain(until)
 			continue
 		}
-		// Mutant: a member with data is retired for one that never ran.
-		if mayHaveData(m) && !mutant.Is("stc-surge-retires-unready") {
+		if mayHaveData(m) {
 			others = append(others, m)
 		} else {
 			empty = append(empty, m)
@@ -125,9 +122,7 @@ func renew(f *facts, p *plan, members []*member, revision string) {
 	}
 	first := members[0]
 	pod := returned(f.world, f.revisionFor(cmp.Or(revision, first.revision())), first.id, v1alpha1.UpdatingUpdate)
-	if !mutant.Is("stc-update-untried") { // Mutant: a pod is deleted for one that cannot be created.
-		p.Then(action.Chain{{Verb: action.Try, Object: pod, From: first.pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
-	}
+	p.Then(action.Chain{{Verb: action.Try, Object: pod, From: first.pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
 	recreate(f, p, members, revision)
 }
 
@@ -155,11 +150,6 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
-	if mutant.Is("stc-update-deletes-first") { // Mutant: pods are deleted before the record says that they come back.
-		p.Then(deletes...)
-		p.record(f, reasonUpdate)
-		return
-	}
 	p.record(f, reasonUpdate)
 	p.Then(deletes...)
 }
@@ -182,8 +172,7 @@ func bringBack(f *facts, p *plan) {
 		if f.hasPod(id) || f.orphanIDs[id] {
 			continue // its old pod is still there, or a pod that is not the set's has its name
 		}
-		// Mutant: a member comes back though its data is gone.
-		if !f.hasClaims(id) && !mutant.Is("stc-returns-without-data") {
+		if !f.hasClaims(id) {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
 			p.dropped = append(p.dropped, e.Name)
 			continue

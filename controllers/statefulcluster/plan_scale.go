@@ -7,7 +7,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // freshIDs is how many ids a plan may need beside those on record.
@@ -132,8 +131,7 @@ func countNewcomers(f *facts) (n int) {
 // isNewcomer reports whether a member was never Ready, also not as a pod before this one. Members
 // that come back on their claims are young pods that are not Ready too, and must not go before it.
 func isNewcomer(m *member) bool {
-	// Mutant: the youngest pod is retired, whether the member is new or not.
-	return !m.wasReady() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == "" && !mutant.Is("stc-newcomer-stays")
+	return !m.wasReady() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == ""
 }
 
 // scaledDown are the members that are retired of those of which there are too many. One
@@ -141,10 +139,6 @@ func isNewcomer(m *member) bool {
 // it has run: that the new one is there does not say that it has its data, so the policy
 // for losses is the one that speaks of its claims.
 func (f *facts) scaledDown(members []*member) []*member {
-	// Mutant: the policy for a scale-down decides on the claims of a lost member.
-	if mutant.Is("stc-lost-in-a-drain-scaled") {
-		return members
-	}
 	return slices.DeleteFunc(members, func(m *member) bool {
 		lost := slices.ContainsFunc(f.lost, func(l loss) bool { return l.member == m })
 		return lost && m.hasRun() && newOneFirst(f, m)
@@ -197,9 +191,6 @@ func retire(f *facts, p *plan, members []*member) {
 		var chain action.Chain
 		for _, c := range m.sortedClaims() {
 			policy := f.retention().WhenScaled
-			if mutant.Is("stc-scaled-as-lost") { // Mutant: the policy for losses decides on a scale-down.
-				policy = f.retention().WhenLost
-			}
 			if !retainedAs(c, v1alpha1.RetainedScaled) {
 				chain = append(chain, retain(c, v1alpha1.RetainedScaled, policy))
 			}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -222,21 +221,12 @@ func (w *world) grants() bool {
 	if !w.serves() || w.releasesAll() {
 		return false
 	}
-	if mutant.Is("ssn-new-grants-at-once") { // before the webhook and the guard know the object
-		return w.mirrorMayReturn() == 0
-	}
-	if mutant.Is("ssn-mirror-is-the-program") { // a static pod whose mirror has gone counts as stopped
-		return w.settlesIn() == 0
-	}
 	return w.settlesIn() == 0 && w.mirrorMayReturn() == 0
 }
 
 // elder is an older object whose selector overlaps; it decides about the pods
 // of both.
 func (w *world) elder() *v1.StatefulSingleton {
-	if mutant.Is("ssn-younger-decides") { // it grants as if no older object selected its pods
-		return nil
-	}
 	for _, other := range w.rivals {
 		if older(other, w.object) {
 			return other
@@ -280,16 +270,11 @@ func (w *world) mayRun(m *member) bool {
 		return false
 	case m.granted(), m.protectedForItself():
 		return true
-	case m.gated && mutant.Is("ssn-named-is-not-granted"): // a holder counts only when its grant has been seen
-		return false
 	case m.gated:
 		// Named, and its grant is still to come, or on its way. One that is being
 		// deleted cannot be granted any more: the API server refuses it. One that has
 		// ended is another version than the grant is bound to, and gets none.
 		return w.isHolder(m) && m.lives()
-	}
-	if mutant.Is("ssn-ungated-is-harmless") { // pods without a gate do not keep others from starting
-		return false
 	}
 	return !w.isNewcomer(m)
 }
@@ -306,9 +291,6 @@ func (w *world) isHolder(m *member) bool {
 // its machine is off, and it will not start when that is switched on again,
 // because the pod was deleted, or has ended.
 func (w *world) isFenced(m *member) bool {
-	if mutant.Is("ssn-fenced-may-start-again") { // a pod may start again when its machine is on
-		return w.isPoweredOff(m)
-	}
 	return w.isPoweredOff(m) && !m.lives()
 }
 
@@ -318,15 +300,6 @@ func (w *world) isFenced(m *member) bool {
 func (w *world) isPoweredOff(m *member) bool {
 	if m.node.OutOfService && !m.node.Ready {
 		return true
-	}
-	if mutant.Is("ssn-taint-on-a-ready-node") { // the taint counts although the machine is on again
-		return m.node.OutOfService
-	}
-	if mutant.Is("ssn-silence-is-proof") { // a Node that does not answer counts as off
-		return podstate.Scheduled(m.pod) && !m.node.Ready
-	}
-	if mutant.Is("ssn-missing-at-once") { // a Node that is missing counts as off at once
-		return m.node.Missing
 	}
 	return m.node.Missing && w.since(m.node.MissingSince) >= fenceAfter
 }
@@ -345,9 +318,6 @@ func (w *world) isNewcomer(m *member) bool {
 // or came past the webhook, is not the object's to delete; labels and times can be
 // had otherwise.
 func (w *world) madeUnder(m *member) bool {
-	if mutant.Is("ssn-deletes-others-pods") { // pods from before the object are deleted for a rollout
-		return true
-	}
 	return m.gated && m.pod.Annotations[v1.AnnotationSingletonUID] == string(w.object.UID)
 }
 
@@ -411,9 +381,6 @@ func (m *member) lives() bool {
 // granted reports whether the gate of this pod lets its program start.
 func (m *member) granted() bool {
 	uid, _, ok := strings.Cut(m.pod.Annotations[v1.AnnotationGrant], " ")
-	if mutant.Is("ssn-any-uid") { // the grant of another pod counts
-		return ok
-	}
 	return ok && uid == string(m.pod.UID)
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // surroundings are what an injection needs to know besides pod and object.
@@ -134,9 +133,6 @@ func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
 // guard asks the same. The mode does not matter: it may have been changed since
 // the pod was made.
 func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
-	if mutant.Is("ssn-any-signal-volume") { // the gate may look at another volume for its grant
-		return slices.ContainsFunc(pod.Spec.InitContainers, isWait)
-	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) || !intact(pod) {
 		return false
 	}
@@ -368,9 +364,6 @@ func isHeldBy(c *corev1.Container, gate []string) bool {
 // sees only what a gate never does before the grant, which is to end well, or to tell
 // the startup probe that it is over.
 func (m *member) cameThrough() bool {
-	if mutant.Is("ssn-gate-is-believed") { // a gate that let a program through counts as ours
-		return false
-	}
 	if m.granted() {
 		return false
 	}

@@ -21,7 +21,6 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -140,7 +139,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := slices.Concat(selected.Items, named.Items)
-	if w.object.Status.Holder != nil && !mutant.Is("ssn-relabelled-is-gone") { // a holder that lost its labels is not looked for
+	if w.object.Status.Holder != nil {
 		var holder corev1.Pod
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
@@ -155,9 +154,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 
 // latest keeps the newest view of each pod, and orders them by age.
 func latest(pods []corev1.Pod) []corev1.Pod {
-	if !mutant.Is("ssn-earlier-read-wins") { // of two views of a pod the older one is believed
-		slices.Reverse(pods) // what was read last comes first
-	}
+	slices.Reverse(pods) // what was read last comes first
 	seen := map[types.UID]bool{}
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		before := seen[p.UID]

@@ -6,14 +6,13 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // keepBudget keeps the PodDisruptionBudget of an object whose holder is not to be evicted,
 // and takes it away where no pod could be made first: it would hold up drains for nothing.
 func keepBudget(f *facts, p *plan) {
-	if f.object == nil || mutant.Is("ssn-drain-evicts") { // a drain evicts the pod that runs
+	if f.object == nil {
 		return
 	}
 	wanted := f.wantsBudget()

@@ -10,7 +10,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
@@ -158,9 +157,6 @@ func finishDeletion(f *facts, p *plan) {
 		return
 	}
 	p.Do(f.unprotectAll(func(m *member) bool {
-		if mutant.Is("ssn-frees-pods-of-another") { // pods that an overlapping object watches lose their finalizer
-			return true
-		}
 		return !f.isAlsoOfAnother(m)
 	})...)
 	p.Then(freeObject(f)...)
@@ -179,9 +175,6 @@ func (f *facts) isNeeded() bool {
 
 // isStopping reports whether a pod that may be running its program is being deleted.
 func (f *facts) isStopping() bool {
-	if mutant.Is("ssn-deletion-leaves-a-stopping-pod") { // the object goes while a pod is still stopping
-		return false
-	}
 	return slices.ContainsFunc(f.blockers, (*member).terminating)
 }
 

@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -227,7 +226,7 @@ func endUnwanted(f *facts, p *plan) {
 		return
 	}
 	p.Do(deletions(f.blockers, reasonUnwanted, "its Deployment wants no pod any more", func(m *member) bool {
-		if !m.detached() && !mutant.Is("ssn-ends-pods-of-others") { // a pod ends that the operator did not take from its ReplicaSet
+		if !m.detached() {
 			return false
 		}
 		return m.lives() && f.madeUnder(m) && m.family.unwanted

@@ -11,7 +11,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // grantNext starts the next pod if none may be running. The world was read in
@@ -20,19 +19,12 @@ import (
 // fails; one decided before is in the pods.
 func grantNext(f *facts, p *plan) {
 	blocked := len(f.blockers) > 0
-	if mutant.Is("ssn-time-is-proof") { // a pod that takes too long to stop counts as stopped
-		blocked = blocked && !f.late
-	}
 	if blocked || len(f.waiting) == 0 || !f.grants() {
 		return
 	}
 	next, after := f.next()
 	p.LookAgain(after)
 	if next == nil {
-		return
-	}
-	if mutant.Is("ssn-grant-without-lock") { // the holder is not named before its grant
-		p.Do(action.Chain{grant(next, f.epoch()+1)})
 		return
 	}
 	p.Do(action.Chain{
@@ -126,8 +118,6 @@ func protect(f *facts, p *plan) {
 // needsFinalizer reports whether our finalizer is to be put on a pod that may be running.
 func (m *member) needsFinalizer() bool {
 	switch {
-	case mutant.Is("ssn-ungated-unprotected"): // a pod from before the object may vanish while it runs
-		return false
 	case m.protected():
 		return false
 	case m.terminating(): // the API server refuses new finalizers on it
@@ -144,10 +134,6 @@ func (m *member) needsFinalizer() bool {
 func release(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.pods {
-		if mutant.Is("ssn-dying-is-released") && m.terminating() { // a pod is let go while its program stops
-			chains = append(chains, action.Chain{unprotect(m, reasonRelease)})
-			continue
-		}
 		if m.standing == out && m.protected() {
 			chains = append(chains, action.Chain{unprotect(m, reasonRelease)})
 		}

@@ -9,7 +9,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -28,9 +27,6 @@ func supersede(f *facts, p *plan) {
 		if m.terminating() {
 			continue
 		}
-		if !f.isSuperseded(m) && mutant.Is("ssn-supersedes-beside-others") { // it deletes a pod although another still blocks
-			continue
-		}
 		if !f.isSuperseded(m) {
 			return
 		}
@@ -46,9 +42,6 @@ func (f *facts) isSuperseded(m *member) bool {
 	}
 	return slices.ContainsFunc(f.successors(m), func(next *member) bool {
 		if next.needsClaimOf(m) {
-			return true
-		}
-		if mutant.Is("ssn-drain-before-warm") { // a pod leaves its cordoned Node before the next one is at its gate
 			return true
 		}
 		return next.eligible() && next.rests

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // next is the pod to start; nil if none can. Where several wait, only one whose
@@ -19,9 +17,6 @@ func (f *facts) next() (next *member, after time.Duration) {
 	for _, m := range f.waiting { // in the order of byTurn
 		if !m.eligible() {
 			continue
-		}
-		if mutant.Is("ssn-turn-is-lent") { // a pod that is not at its gate is granted before one that is
-			return m, 0
 		}
 		if m.held() && m.lasts() {
 			return m, 0

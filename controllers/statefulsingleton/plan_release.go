@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
@@ -35,9 +34,6 @@ func (r releaseOrder) id() string {
 // result is what becomes of an order: Waiting is one that counts.
 func (r releaseOrder) result(id string) v1.OrderResult {
 	s := &r.object.Status
-	if mutant.Is("ssn-new-object-releases") { // what is ordered in a manifest counts when an object is made of it
-		return v1.OrderWaiting
-	}
 	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool {
 		return x.ID == id && x.Result == v1.OrderIgnored
 	})

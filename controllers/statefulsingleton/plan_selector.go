@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // MaxPerNamespace is how many StatefulSingletons a namespace may have: the API
@@ -149,9 +148,6 @@ func precedes(a, b *v1.StatefulSingleton) bool {
 func holdsNewPods(s *v1.StatefulSingleton) bool {
 	if s.DeletionTimestamp == nil {
 		return true
-	}
-	if mutant.Is("ssn-deletion-opens-the-gate") { // pods that are created during the deletion get no gate
-		return false
 	}
 	return controllerutil.ContainsFinalizer(s, v1.FinalizerSingleton)
 }

@@ -15,7 +15,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Pods of an owner that the operator does not know, such as a Rollout or a CloneSet, or of
@@ -212,9 +211,6 @@ func isForgotten(r v1.ReplacedPod, at time.Time) bool {
 // revision was deleted by onTimeout before, or too many of others were.
 func wasReplaced(w *world, m *member) bool {
 	if w.object == nil || !w.deletesOnTimeout() || m.family.unknown == "" {
-		return false
-	}
-	if mutant.Is("ssn-owners-take-turns") { // onTimeout deletes the pods of two owners in turn
 		return false
 	}
 	counting := 0

@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // ErrNotLeading is in the error of a write that was refused because this process
@@ -146,7 +144,7 @@ func (l *Lease) release(ctx context.Context, record resourcelock.LeaderElectionR
 	holder := l.holder
 	l.mu.Unlock()
 	// Without it a leader that ends releases the lease, whoever holds it by then.
-	if holder != l.Identity() && !mutant.Is("wipes-lease") {
+	if holder != l.Identity() {
 		ctrl.LoggerFrom(ctx).Info("The lease has another holder and is left alone", "lease", l.Describe(), "holder", holder)
 		return nil
 	}
