@@ -505,7 +505,7 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 	if [ -n "$$($$kubectl get crd $(SINGLETONS) --ignore-not-found -o name)" ]; then \
 		$$kubectl annotate $(SINGLETONS) --all-namespaces --all --overwrite apps.statefulsingleton.com/release-now=true || true; \
 		$$kubectl delete $(SINGLETONS) --all-namespaces --all --timeout=2m || { \
-			echo "StatefulSingletons are still there, and nothing else was removed: does the operator run? README.md, Uninstall, says what to do without it." >&2; exit 1; }; \
+			echo "StatefulSingletons are still there, and nothing else was removed: does the operator run? See docs/guide/uninstall.md for what to do without it." >&2; exit 1; }; \
 	fi; \
 	if [ -n "$$($$kubectl get crd $(REPLICATED) --ignore-not-found -o name)" ]; then \
 		$$kubectl delete $(REPLICATED) --all-namespaces --all --timeout=20m || { \

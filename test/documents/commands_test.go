@@ -14,7 +14,7 @@ import (
 const root = "../.."
 
 // pages are the pages whose commands are run.
-var pages = []string{"README.md", "docs/install.md"}
+var pages = []string{"README.md", "docs/install.md", "docs/guide/uninstall.md"}
 
 // here is the name of the test that runs commands on a local cluster as they are written.
 const here = "TestPromisesFirstContact"
@@ -24,17 +24,19 @@ const here = "TestPromisesFirstContact"
 // tests that are named.
 var runBy = map[string]map[string]string{
 	"README.md": {
-		"make run":                           "make run", // it is what CONTRIBUTING asks for
-		"make test":                          "make test",
-		"make image IMAGE=":                  here,
-		"make deploy IMAGE=":                 here,
-		"make undeploy":                      here,
-		"kubectl apply -f config/samples/":   here,
-		"kubectl wait ":                      here,
-		"kubectl get stc,":                   here,
-		"kubectl annotate ":                  here,
-		"kubectl delete statefulsingletons,": here,
-		"kubectl delete deployment ":         here,
+		"make run":                         "make run", // it is what CONTRIBUTING asks for
+		"make test":                        "make test",
+		"make image IMAGE=":                here,
+		"make deploy IMAGE=":               here,
+		"kubectl apply -f config/samples/": here,
+		"kubectl wait ":                    here,
+		"kubectl get stc,":                 here,
+	},
+	"docs/guide/uninstall.md": {
+		"make undeploy":                                     here,
+		"kubectl annotate ":                                 here,
+		"kubectl delete statefulsingletons,":                here,
+		"kubectl delete deployment ":                        here,
 		"kubectl delete validatingadmissionpolicybindings,": here,
 		"kubectl get pods,stateful":                         here,
 	},
@@ -128,7 +130,7 @@ func TestW24EveryCommandOfThePagesIsRun(t *testing.T) {
 
 func TestBlocksAreCommands(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Blocks("text\n\n    a   # why\n    # b\n\n    c |\n      d\n\ntext\n\n    e <<EOF\n    f\n    EOF\n    g\n")).To(Equal(
+	g.Expect(Blocks("text\n\n```yaml\n    fenced: true\n```\n\n    $ shown\n    output\n\ntext\n\n    a   # why\n    # b\n\n    c |\n      d\n\ntext\n\n    e <<EOF\n    f\n    EOF\n    g\n")).To(Equal(
 		[][]string{{"a", "c |\n  d"}, {"e <<EOF\nf\nEOF", "g"}}))
 }
 

@@ -6,20 +6,24 @@ import (
 	"strings"
 )
 
-var comment = regexp.MustCompile(`\s+#.*$`)
+var (
+	comment = regexp.MustCompile(`\s+#.*$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+)
 
 // Blocks returns the commands of the code blocks of a page, without comments. A here-document
-// or a pipeline that is continued is one command. Blocks in YAML are one command too.
+// or a pipeline that is continued is one command. Indented blocks in YAML are one command too. Fenced
+// blocks and transcripts, which begin with a prompt, have none.
 func Blocks(text string) (found [][]string) {
 	var block []string
 	var end string // the line that ends a here-document
 	flush := func() {
-		if len(block) > 0 {
+		if len(block) > 0 && !strings.HasPrefix(block[0], "$ ") {
 			found = append(found, block)
 		}
 		block, end = nil, ""
 	}
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(fenced.ReplaceAllString(text, "```"), "\n") {
 		line, indented := strings.CutPrefix(line, "    ")
 		switch {
 		case !indented && line != "":

@@ -1,4 +1,4 @@
-// Package firstcontact runs what README.md and docs/install.md tell a reader to run.
+// Package firstcontact runs what README.md, docs/install.md and docs/guide/uninstall.md tell a reader to run.
 package firstcontact
 
 import (
@@ -32,12 +32,12 @@ type site struct {
 	exports string
 }
 
-// TestPromisesFirstContact runs the commands of README.md and docs/install.md that need
+// TestPromisesFirstContact runs the commands of README.md, docs/install.md and docs/guide/uninstall.md that need
 // neither OLM nor a registry, in the order of a reader.
 func TestPromisesFirstContact(t *testing.T) {
 	local := clustertest.Boot(t, cluster.Options{Name: "firstcontact", Nodes: 3})
 	s := &site{Gomega: NewWithT(t), t: t, local: local}
-	readme, install := s.page("README.md"), s.page("docs/install.md")
+	readme, install, uninstall := s.page("README.md"), s.page("docs/install.md"), s.page("docs/guide/uninstall.md")
 	s.exports = strings.Join(install("export REGISTRY="), "\n")
 
 	s.run(readme("make image IMAGE="))
@@ -50,7 +50,7 @@ func TestPromisesFirstContact(t *testing.T) {
 	s.run([]string{"kubectl delete deployment --all --namespace=stateful-operator-system --cascade=foreground"})
 	s.run([]string{"kubectl delete statefulsingletons,replicatedstatefulsets,extendedstatefulsets,statefulclusters --all-namespaces --all --wait=false"})
 	s.Expect(s.left()).NotTo(BeEmpty(), "objects have finalizers of the operator")
-	s.run(readme("kubectl get pods,stateful"))
+	s.run(uninstall("kubectl get pods,stateful"))
 	s.Eventually(s.left).WithTimeout(5 * time.Minute).WithPolling(time.Second).Should(BeEmpty())
 	s.forgetMailer()
 
@@ -59,7 +59,7 @@ func TestPromisesFirstContact(t *testing.T) {
 	s.run(install("make deploy "))
 	s.run(install("kubectl get pods --namespace"))
 	s.run(samples)
-	s.run(s.block("README.md", "kubectl annotate"))
+	s.run(s.block("docs/guide/uninstall.md", "kubectl annotate"))
 	s.run(install("kubectl delete --ignore-not-found lease/"))
 	s.forgetMailer()
 
@@ -68,7 +68,7 @@ func TestPromisesFirstContact(t *testing.T) {
 	s.Expect(os.WriteFile(filepath.Join(mine, "kustomization.yaml"), []byte(substitute.Replace(install("resources:")[0])), 0o600)).To(Succeed())
 	s.run([]string{"kubectl apply --kustomize=build/mine"})
 	s.run(samples)
-	s.run(readme("make undeploy"))
+	s.run(uninstall("make undeploy"))
 	s.Expect(s.try("kubectl get crd --output=name")).NotTo(ContainSubstring("statefulclusters"))
 }
 

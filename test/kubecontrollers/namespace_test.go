@@ -228,7 +228,7 @@ func (s *site) finalized(ctx context.Context, g Gomega, kinds []schema.GroupVers
 	return found
 }
 
-// release removes the finalizers, as the last command of Uninstall in README.md does.
+// release removes the finalizers, as the last command of docs/guide/uninstall.md does.
 func (s *site) release(ctx context.Context, kinds []schema.GroupVersionKind) {
 	s.Eventually(func(g Gomega) {
 		for _, object := range s.finalized(ctx, g, kinds) {
@@ -306,7 +306,7 @@ func (s *site) unkept(t *testing.T) {
 	s.gone(t.Context())
 }
 
-// uninstall follows Uninstall in README.md, for an operator that does not run.
+// uninstall follows docs/guide/uninstall.md, for an operator that does not run.
 func (s *site) uninstall(t *testing.T) {
 	s.install(t.Context())
 	s.startInstaller(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 )
 
-// What TestOLM runs of docs/install.md is what the console and the README say.
+// What TestOLM runs of docs/install.md is what the console and docs/guide/uninstall.md say.
 func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	g := NewWithT(t)
 	text, err := removal(clustertest.Root + "/docs/install.md")
@@ -33,15 +33,15 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	g.Expect(err).To(Succeed())
 	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 	described := strings.ReplaceAll(csv.Spec.Description, "<namespace of the operator>", lifeNamespace)
-	readme, err := os.ReadFile(clustertest.Root + "/README.md")
+	page, err := os.ReadFile(clustertest.Root + "/docs/guide/uninstall.md")
 	g.Expect(err).To(Succeed())
 	for _, command := range commands {
 		if !strings.HasPrefix(command, "kubectl delete namespace ") && !strings.Contains(described, "    "+command+"\n") {
 			t.Errorf("the bundle's description lacks %s", command)
 		}
 		inAllWays := strings.Contains(command, "statefulsingletons") && !strings.Contains(command, "delete crd") || strings.Contains(command, "validatingadmissionpolicies")
-		if inAllWays && !strings.Contains(string(readme), "    "+command+"\n") {
-			t.Errorf("the README lacks %s", command)
+		if inAllWays && !strings.Contains(string(page), "    "+command+"\n") {
+			t.Errorf("docs/guide/uninstall.md lacks %s", command)
 		}
 	}
 }
