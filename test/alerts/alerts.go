@@ -1,4 +1,4 @@
-// Package alerts reads the alerts of config/prometheus.
+// Package alerts reads the alerting rules of config/prometheus.
 package alerts
 
 import (
@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Alert is a rule as a file has it.
+// Alert is an alerting rule as written in its file.
 type Alert struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string
 }
 
-// Files are all files of alerts in config/prometheus, by name, as Prometheus reads them:
-// without what the Prometheus operator has around them. Config is the folder config.
+// Files returns all rule files of config/prometheus by file name, in Prometheus' own format: only the
+// spec of each PrometheusRule. config is the path of the folder config.
 func Files(config string) (map[string]json.RawMessage, error) {
 	paths, err := filepath.Glob(filepath.Join(config, "prometheus", "*.yaml"))
 	if err != nil {
@@ -35,7 +35,7 @@ func Files(config string) (map[string]json.RawMessage, error) {
 			Kind string          `json:"kind"`
 			Spec json.RawMessage `json:"spec"`
 		}
-		// Of what is no file of rules there may be several in one.
+		// A file of another kind may contain several documents and fail to decode. It is skipped.
 		if err := yaml.Unmarshal(text, &file); err == nil && file.Kind == "PrometheusRule" {
 			files[filepath.Base(path)] = file.Spec
 		}
@@ -43,7 +43,7 @@ func Files(config string) (map[string]json.RawMessage, error) {
 	return files, nil
 }
 
-// All are the alerts of all files.
+// All returns the alerts of all files.
 func All(config string) ([]Alert, error) {
 	files, err := Files(config)
 	if err != nil {

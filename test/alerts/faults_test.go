@@ -12,26 +12,26 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fault is something that goes wrong in the cluster, and what a person would do about it.
+// fault is a failure injected into the cluster, and its repair by an administrator.
 type fault struct {
 	what string
-	// begin and mend are commands of a shell. With a node it is powered off after begin, and
-	// on again before mend.
+	// begin and mend are shell commands that inject and repair the fault. If node is set, it is powered
+	// off after begin and powered on before mend.
 	begin, mend, node string
-	// alerts tell of it.
+	// alerts are the alerts that must fire.
 	alerts []wanted
 }
 
-// wanted is an alert with the labels that its runbook goes by.
+// wanted is an expected alert with the labels that its runbook uses.
 type wanted struct{ alert, kind, namespace, name string }
 
-// narrow is the namespace with a quota in which nothing can be made.
+// narrow is the namespace whose quota allows no new objects.
 const narrow = "narrow"
 
 // lostNode is the Node that is powered off.
 const lostNode = "node-3"
 
-// faults are all there at one time. Each kind has some.
+// faults are injected together. They cover each kind.
 var faults = []fault{
 	{
 		what:  "a quota allows nothing of what has to be made",
@@ -82,7 +82,7 @@ var faults = []fault{
 			"kubectl scale -n " + operators + " deployment/stateful-operator-webhook --replicas=2 && " +
 			"kubectl rollout status -n " + operators + " deployment/stateful-operator-webhook --timeout=5m",
 		mend: "kubectl delete -n shop ssn second",
-		// The first may go on: its pods were there before.
+		// The first object continues to work: its pods already existed.
 		alerts: []wanted{{"StatefulSingletonSelectorConflict", "StatefulSingleton", shop, "second"}},
 	},
 	{
@@ -103,7 +103,7 @@ var faults = []fault{
 		},
 	},
 	{
-		// Last, as it takes operands of the others with it.
+		// This fault is last because operands of the other faults run on the node too.
 		what:  "a Node does not answer",
 		begin: "kubectl apply -n shop -f FILES/lost.yaml && kubectl wait -n shop --for=condition=Available ssn/lost --timeout=5m",
 		node:  lostNode,
@@ -115,7 +115,7 @@ var faults = []fault{
 	},
 }
 
-// samples are the files of the plain sample of each of these kinds.
+// samples returns kubectl's -f flags for the plain sample of each kind.
 func samples(kinds ...string) string {
 	var all []string
 	for _, kind := range kinds {
@@ -124,7 +124,7 @@ func samples(kinds ...string) string {
 	return strings.Join(all, " ")
 }
 
-// image is the command that gives the ExtendedStatefulSet another one.
+// image returns the command that changes the image of the ExtendedStatefulSet.
 func image(ref string) string {
 	return `kubectl patch -n shop ests hello --type=json -p '[{"op":"replace","path":"/spec/template/spec/template/spec/containers/0/image","value":"` + ref + `"}]'`
 }
@@ -135,7 +135,7 @@ func (s site) run(command string) {
 	s.shell(strings.ReplaceAll(command, "FILES", "test/alerts/testdata"))
 }
 
-// quiet waits until a sample of each kind is well, and no alert fires.
+// quiet applies a sample of each kind and waits until all are ready and no alert fires.
 func (s site) quiet() {
 	s.kubectl("apply -n " + shop + " " + samples("statefulcluster", "replicatedstatefulset", "extendedstatefulset") + " -f config/samples/statefulsingleton/deployment.yaml")
 	s.kubectl("wait -n " + shop + " --for=condition=Available --timeout=10m stc/pages rss/toy ests/hello ssn/mailer")
@@ -143,7 +143,7 @@ func (s site) quiet() {
 	s.until(func(g Gomega) { g.Expect(s.prometheus.firing(s.t.Context())).To(BeEmpty()) }, "alerts that fire where all is well")
 }
 
-// faultsFire makes all faults, and waits for the alerts of each.
+// faultsFire injects all faults and waits until their alerts fire.
 func (s site) faultsFire() {
 	s.liven()
 	for _, f := range faults {
@@ -171,8 +171,8 @@ func (s site) faultsFire() {
 	}
 }
 
-// liven has each sample do what its dashboard shows: a replacement, a failover, an upgrade and
-// a handover.
+// liven makes each sample produce data for its dashboard: a replacement, a failover, an upgrade and a
+// handover.
 func (s site) liven() {
 	s.shell(`kubectl delete -n shop "$(kubectl get pods -n shop -l app=pages -o name | head -1)"`)
 	s.shell(`kubectl exec -n shop "$(kubectl get rss -n shop toy -o jsonpath='{.status.members.primary[0]}')" -- rm /tmp/role`)
@@ -183,7 +183,7 @@ func (s site) liven() {
 	s.kubectl("wait -n shop --for=condition=Ready --timeout=10m stc/pages rss/toy")
 }
 
-// among finds the alert.
+// among returns the matching alert, or nil.
 func (w wanted) among(all []alert) *alert {
 	labels := map[string]string{"alertname": w.alert, "kind": w.kind, "namespace": w.namespace, "name": w.name}
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
@@ -197,11 +197,11 @@ func (w wanted) among(all []alert) *alert {
 	return nil
 }
 
-// named are the words for what an alert is about, in runbooks, and the labels that they are of.
+// named maps the placeholders of an alert's subject in runbooks to the labels they stand for.
 var named = map[string]string{"the kind": "kind", "`$NS`": "namespace", "`$NAME`": "name", "the controller": "controller"}
 
-// helps expects that an alert has words without gaps, a runbook, and all labels that the
-// runbook says it has.
+// helps expects that an alert has complete annotations, a runbook, and all labels that the runbook
+// uses.
 func (s site) helps(a *alert) {
 	s.t.Helper()
 	for name, text := range a.Annotations {
@@ -217,11 +217,12 @@ func (s site) helps(a *alert) {
 	}
 }
 
-// remembered tells of the last hour, and so is not silent when all is well again.
+// remembered covers the last hour, so it still fires after all faults are repaired.
 const remembered = "StatefulSingletonTimeouts"
 
-// mendedFallSilent mends all faults, and waits until no alert fires. The Node is first: a pod
-// that is deleted may be on it. The quota is next: what was refused is tried again later.
+// mendedFallSilent repairs all faults and waits until no alert fires. The Node is started first,
+// because pods that are deleted later may be on it. The quota is next, because rejected requests are
+// retried with a backoff.
 func (s site) mendedFallSilent() {
 	s.Expect(s.local.StartNode(lostNode)).To(Succeed())
 	for _, f := range faults {
@@ -236,7 +237,7 @@ func (s site) mendedFallSilent() {
 	})
 }
 
-// operatorDown stops the controllers.
+// operatorDown scales the controllers to zero.
 func (s site) operatorDown() {
 	scale := func(replicas int) {
 		s.kubectl(fmt.Sprintf("scale -n %s deployment/stateful-operator-controller-manager --replicas=%d", operators, replicas))

@@ -17,8 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// monitor is a ServiceMonitor. It has the fields that scrapes knows, and no others: so one that
-// is added to config/prometheus fails the test, and is not passed over.
+// monitor is a ServiceMonitor with only the fields that scrapes supports. A new field in
+// config/prometheus therefore fails the test instead of being ignored.
 type monitor struct {
 	Selector struct {
 		MatchLabels map[string]string `json:"matchLabels"`
@@ -43,13 +43,13 @@ type endpoint struct {
 	} `json:"tlsConfig"`
 }
 
-// keyOf is a key of a Secret.
+// keyOf references a key of a Secret.
 type keyOf struct {
 	Name string `json:"name"`
 	Key  string `json:"key"`
 }
 
-// readMonitor reads the spec of a ServiceMonitor.
+// readMonitor decodes the spec of a ServiceMonitor.
 func readMonitor(spec []byte) (monitor, error) {
 	var m monitor
 	decoder := json.NewDecoder(bytes.NewReader(spec))
@@ -63,11 +63,11 @@ func readMonitor(spec []byte) (monitor, error) {
 	return m, nil
 }
 
-// object is one of Prometheus' configuration, which is YAML, and so may be JSON.
+// object is a part of Prometheus' configuration. The configuration is YAML, so JSON is valid too.
 type object = map[string]any
 
-// scrapes is the job that the Prometheus operator makes of a ServiceMonitor of a namespace.
-// kubeconfig is for finding targets; secret is the file with a key of a Secret.
+// scrapes returns the scrape job that the Prometheus operator generates from a ServiceMonitor in a
+// namespace. kubeconfig is used to discover targets. secret returns the file with a key of a Secret.
 func (m monitor) scrapes(namespace, kubeconfig string, secret func(keyOf) string) object {
 	e := m.Endpoints[0]
 	return object{
@@ -84,8 +84,8 @@ func (m monitor) scrapes(namespace, kubeconfig string, secret func(keyOf) string
 	}
 }
 
-// relabels choose the targets and name them, as the Prometheus operator does for a
-// ServiceMonitor without relabelings.
+// relabels returns the relabelings that select and name the targets, as the Prometheus operator
+// generates them for a ServiceMonitor without relabelings.
 func (m monitor) relabels() []object {
 	const meta = "__meta_kubernetes_"
 	var all []object
@@ -109,7 +109,7 @@ func (m monitor) relabels() []object {
 	return all
 }
 
-// What TestAlerts does not know of a ServiceMonitor it would not try.
+// TestAlerts does not cover a ServiceMonitor's fields that monitor does not support.
 func TestMonitorIsFollowedWhole(t *testing.T) {
 	g := NewWithT(t)
 	objects, err := manifest.Render(filepath.Join(clustertest.Root, "config", "default", "monitoring"))

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// dashboard is what is looked at of one.
+// dashboard has the fields of a Grafana dashboard that the test checks.
 type dashboard struct {
 	Title      string
 	Templating struct {
@@ -26,7 +26,7 @@ type dashboard struct {
 	}
 }
 
-// dashboards are all of them, as they are in the cluster.
+// dashboards returns all dashboards in the cluster.
 func (s site) dashboards() []dashboard {
 	s.t.Helper()
 	var maps struct {
@@ -47,26 +47,26 @@ func (s site) dashboards() []dashboard {
 	return all
 }
 
-// ofGrafana are its variables: all objects are chosen.
+// ofGrafana replaces Grafana's variables such that all objects are selected.
 var ofGrafana = strings.NewReplacer("$__rate_interval", "1m", "$__range", "1h", "$__interval", "5m", "$namespace", ".*", "$name", ".*")
 
-// valuesOf is how a variable asks for the values of a label.
+// valuesOf matches a variable's query for the values of a label.
 var valuesOf = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// mayBeZero are panels whose lines may lie on 0 with all that goes wrong here, by why.
+// mayBeZero maps panels whose series may all be 0 during this test to the reason.
 var mayBeZero = map[string]string{
 	"Objects that wait":                   "a scrape would have to meet an object in a queue",
 	"Failed passes":                       "passes fail when the API server does",
 	"Commands whose outcome is not known": "an answer would have to get lost",
 }
 
-// mayBeEmpty are those that may have no lines, by why.
+// mayBeEmpty maps panels that may have no series to the reason.
 var mayBeEmpty = map[string]string{
 	"More than one pod may run the program": "it is a breach of the promise",
 }
 
-// panelsShow expects that each variable has values, Prometheus answers each query of each panel,
-// it gives lines, and each panel shows another number than 0.
+// panelsShow expects that each variable has values and that Prometheus answers each query of each
+// panel. Each query must return series, and each panel must show a value other than 0.
 func (s site) panelsShow() {
 	since := time.Now().Add(-time.Hour)
 	for _, d := range s.dashboards() {

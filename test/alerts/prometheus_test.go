@@ -26,19 +26,19 @@ import (
 var given = flag.String("prometheus", "", "`program` of another version of Prometheus, in the place of the one that tools/prometheus pins")
 
 const (
-	// interval is how often the operator is scraped, and alerts are asked about.
+	// interval is the scrape interval and the evaluation interval.
 	interval = 5 * time.Second
-	// sooner is how many times as fast as in config/prometheus an alert fires: 10 minutes are
-	// 5 s, and 12 hours 6 minutes.
+	// sooner is the factor by which alerts fire earlier than in config/prometheus: 10 minutes become 5
+	// s, and 12 hours become 6 minutes.
 	sooner = 120
 )
 
-// prometheus is one that runs on this machine.
+// prometheus is a Prometheus that runs on this machine.
 type prometheus struct{ url string }
 
-// startPrometheus starts a Prometheus on this machine's loopback address, which finds and
-// scrapes what the ServiceMonitors in the cluster name, and has the alerts that are there.
-// It ends with the cluster.
+// startPrometheus starts a Prometheus on the loopback address of this machine. It discovers and scrapes
+// the targets of the ServiceMonitors in the cluster, and loads the cluster's alerts. It ends with the
+// cluster.
 func (s site) startPrometheus() prometheus {
 	s.t.Helper()
 	ctx, folder := s.t.Context(), filepath.Join(s.local.Dir(), "prometheus")
@@ -73,7 +73,7 @@ func (s site) startPrometheus() prometheus {
 	return p
 }
 
-// scrapeConfig is what is scraped, by the ServiceMonitor that is in the cluster.
+// scrapeConfig returns the scrape configuration for the ServiceMonitor in the cluster.
 func (s site) scrapeConfig(folder string) object {
 	s.t.Helper()
 	m, err := readMonitor([]byte(s.kubectl("get servicemonitor stateful-operator -n " + operators + " -o jsonpath='{.spec}'")))
@@ -100,8 +100,7 @@ func (s site) scrapeConfig(folder string) object {
 	})
 }
 
-// writeRules writes the groups of all PrometheusRules that are in the cluster, with alerts
-// that wait less.
+// writeRules writes the groups of all PrometheusRules in the cluster, with shorter delays.
 func (s site) writeRules(file string) {
 	s.t.Helper()
 	var rules struct {
@@ -139,7 +138,7 @@ func (s site) write(file string, content object) {
 	s.Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
 }
 
-// ask asks Prometheus' API, and reads the data of its answer.
+// ask sends a request to Prometheus' API and decodes the data of the response.
 func (p prometheus) ask(ctx context.Context, path string, values url.Values, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/"+path+"?"+values.Encode(), nil)
 	if err != nil {
@@ -164,13 +163,13 @@ func (p prometheus) ask(ctx context.Context, path string, values url.Values, int
 	return nil
 }
 
-// alert is one that Prometheus knows of.
+// alert is an alert in Prometheus' API.
 type alert struct {
 	Labels, Annotations map[string]string
 	State               string
 }
 
-// firing are the alerts that fire.
+// firing returns the firing alerts.
 func (p prometheus) firing(ctx context.Context) ([]alert, error) {
 	var all struct{ Alerts []alert }
 	if err := p.ask(ctx, "alerts", nil, &all); err != nil {
@@ -185,7 +184,7 @@ func (p prometheus) firing(ctx context.Context) ([]alert, error) {
 	return firing, nil
 }
 
-// target is what Prometheus scrapes.
+// target is a scrape target of Prometheus.
 type target struct {
 	Labels            map[string]string
 	Health, LastError string
@@ -197,7 +196,7 @@ func (p prometheus) targets(ctx context.Context) ([]target, error) {
 	return all.ActiveTargets, err
 }
 
-// scraped expects that each pod of the operator that serves metrics is a target, and answers.
+// scraped expects that each operator pod that serves metrics is a healthy target.
 func (s site) scraped() {
 	s.until(func(g Gomega) {
 		targets, err := s.prometheus.targets(s.t.Context())
@@ -213,20 +212,20 @@ func (s site) scraped() {
 	}, "waited for the targets")
 }
 
-// seen is a series in an answer, with the numbers that it has.
+// seen is a series of a query result with its values.
 type seen struct {
 	Labels map[string]string
 	Values []float64
 }
 
-// result is a series as Prometheus writes it: with one value for now, or several.
+// result is a series in Prometheus' format: with one current value, or several values.
 type result struct {
 	Metric map[string]string
 	Value  sample
 	Values []sample
 }
 
-// sample is a time and a number, as a text.
+// sample is a timestamp and a number encoded as a string.
 type sample [2]any
 
 func (r result) seen() (seen, error) {
@@ -234,25 +233,25 @@ func (r result) seen() (seen, error) {
 	for _, one := range append(r.Values, r.Value) {
 		text, isText := one[1].(string)
 		if !isText {
-			continue // there is none
+			continue // no value
 		}
 		number, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return s, err
 		}
-		if !math.IsNaN(number) { // a panel has a gap there
+		if !math.IsNaN(number) { // a panel shows a gap for NaN
 			s.Values = append(s.Values, number)
 		}
 	}
 	return s, nil
 }
 
-// query asks for what is now.
+// query returns the current values of an expression.
 func (p prometheus) query(ctx context.Context, expr string) ([]seen, error) {
 	return p.series(ctx, "query", url.Values{"query": {expr}})
 }
 
-// queryRange asks for what was since a time.
+// queryRange returns the values of an expression since a time.
 func (p prometheus) queryRange(ctx context.Context, expr string, since time.Time) ([]seen, error) {
 	return p.series(ctx, "query_range", url.Values{"query": {expr}, "step": {interval.String()},
 		"start": {since.Format(time.RFC3339)}, "end": {time.Now().Format(time.RFC3339)}})
@@ -276,7 +275,7 @@ func (p prometheus) series(ctx context.Context, path string, values url.Values) 
 	return all, nil
 }
 
-// values are those that a label of a metric has.
+// values returns the values of a label of a metric.
 func (p prometheus) values(ctx context.Context, metric, label string) ([]string, error) {
 	var all []string
 	err := p.ask(ctx, "label/"+url.PathEscape(label)+"/values", url.Values{"match[]": {metric}}, &all)

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// operators is the namespace of the operator, and shop that of the objects.
+	// operators is the namespace of the operator, shop that of the objects.
 	operators = "stateful-operator-system"
 	shop      = "shop"
-	// patience bounds every wait. It is a limit for what never comes, not a goal.
+	// patience is the timeout of every wait.
 	patience = 10 * time.Minute
 )
 
@@ -30,8 +30,8 @@ type site struct {
 	prometheus prometheus
 }
 
-// TestAlerts makes faults in a real cluster, and sees that a real Prometheus tells of each by
-// the alert that is for it, until it is mended.
+// TestAlerts injects faults into a real cluster. It verifies with a real Prometheus that each fault
+// fires its alert, and that the alert resolves after the repair.
 func TestAlerts(t *testing.T) {
 	s := boot(t)
 	s.t.Run("the operator is scraped as its ServiceMonitor says", s.as(site.scraped))
@@ -42,7 +42,7 @@ func TestAlerts(t *testing.T) {
 	s.t.Run("without a leader the operator is down", s.as(site.operatorDown))
 }
 
-// as is a part of the test, and what a person would look at if it fails.
+// as returns a part of the test as a subtest, which prints diagnostics if it fails.
 func (s site) as(part func(site)) func(*testing.T) {
 	return func(t *testing.T) {
 		s.Gomega, s.t = NewWithT(t), t
@@ -55,7 +55,7 @@ func (s site) as(part func(site)) func(*testing.T) {
 	}
 }
 
-// boot boots a local cluster of its own, and installs the operator in it, with its monitoring.
+// boot boots a separate local cluster and installs the operator with its monitoring.
 func boot(t *testing.T) site {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
@@ -65,7 +65,7 @@ func boot(t *testing.T) site {
 	image, err := program.Operator(tar).Write(ctx)
 	g.Expect(err).To(Succeed())
 	g.Expect(local.LoadImage(ctx, tar)).To(Succeed())
-	// As users do: make deploy is given the kinds of the Prometheus operator, and no more.
+	// Follow the user's steps: make deploy requires only the CRDs of the Prometheus operator.
 	s.kubectl("apply -f test/alerts/testdata/kinds.yaml")
 	s.kubectl("wait --for=condition=Established --timeout=1m -f test/alerts/testdata/kinds.yaml")
 	s.shell("make --no-print-directory deploy MONITORING=yes IMAGE=" + image)
@@ -76,7 +76,7 @@ func boot(t *testing.T) site {
 	return s
 }
 
-// kubectl runs it, and gives what it prints.
+// kubectl runs kubectl and returns its output.
 func (s site) kubectl(args string) string {
 	s.t.Helper()
 	return s.shell("kubectl " + args)
@@ -89,19 +89,19 @@ func (s site) shell(command string) string {
 	return out
 }
 
-// try runs a command with the cluster's kubectl.
+// try runs a shell command with the cluster's kubectl.
 func (s site) try(command string) (string, error) {
 	out, err := s.local.Shell(context.WithoutCancel(s.t.Context()), command).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// until asks again and again until what is asked expects nothing more.
+// until retries ask until all of its expectations pass.
 func (s site) until(ask func(Gomega), what ...any) {
 	s.t.Helper()
 	s.Eventually(s.t.Context(), ask).WithTimeout(patience).WithPolling(time.Second).Should(Succeed(), what...)
 }
 
-// show shows what a person would look at.
+// show logs diagnostics of the cluster.
 func (s site) show() {
 	firing, err := s.prometheus.firing(context.WithoutCancel(s.t.Context()))
 	s.t.Logf("alerts that fire: %v %v", firing, err)

@@ -1,4 +1,4 @@
-// Package apiserver is what the suites of the kinds against a real API server share. Its
+// Package apiserver is shared by the suites that test the kinds against a real API server. Its
 // functions fail the running spec.
 package apiserver
 
@@ -29,10 +29,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-// TheOperator is the user with the rights of the roles that are shipped.
+// TheOperator is the user with the rights of the shipped roles.
 const TheOperator = "system:serviceaccount:operator-system:manager"
 
-// Run runs the specs of a kind. They are skipped where there is no API server.
+// Run runs the specs of a kind. They are skipped without an API server.
 func Run(t *testing.T, kind string) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
@@ -44,65 +44,66 @@ func Run(t *testing.T, kind string) {
 // Server is an API server with the CRDs and webhook configurations of the project.
 type Server struct {
 	*envtest.Environment
-	// User is a person with kubectl who may do anything.
+	// User is a client with all rights.
 	User client.WithWatch
-	// Writes are those of TheOperator.
+	// Writes records the writes of TheOperator.
 	Writes *Writes
 
 	version *version.Version
 }
 
-// Start starts a server that ends with the suite. The scheme gets Kubernetes' types, and
-// what add adds. Folders are those of a kind's tests.
+// Start starts a server that ends with the suite. It adds Kubernetes' types and those of add to the
+// scheme. Paths are relative to the folder of a kind's tests.
 func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
 	GinkgoHelper()
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	format.TruncatedDiff = false
-	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
+	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(add(scheme)).To(Succeed())
 	s := Server{Environment: &envtest.Environment{
 		Scheme: scheme,
-		CRDInstallOptions: envtest.CRDInstallOptions{ // a busy machine takes its time for large ones
+		CRDInstallOptions: envtest.CRDInstallOptions{ // large CRDs take long on a busy machine
 			Paths: []string{config("crd", "bases")}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute},
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{config("webhook", "manifests.yaml")}},
 	}}
-	DeferCleanup(func() { Expect(s.Stop()).To(Succeed()) }) // also of one that took no CRD
-	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
+	DeferCleanup(func() { Expect(s.Stop()).To(Succeed()) }) // also if a CRD was rejected
+	// As on OpenShift: changing owner references requires delete on the object and update on the
+	// owner's finalizers.
 	s.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := s.Start()
 	Expect(err).NotTo(HaveOccurred())
 	s.version = versionOf(conf)
-	if asked := os.Getenv("APISERVER_VERSION"); asked != "" { // or what passes shows nothing of it
+	if asked := os.Getenv("APISERVER_VERSION"); asked != "" { // the test must run on the requested version
 		Expect(s.version.String()).To(HavePrefix(asked + "."))
 	}
 	s.Writes = &Writes{}
 	conf.Wrap(s.Writes.roundTrip)
-	conf.QPS = -1 // kubelets are played, and have many pods: no client-side limit
+	conf.QPS = -1 // simulated kubelets have many pods: no client-side limit
 	s.User, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return s
 }
 
-// config is a path in the folder of manifests.
+// config returns a path in the folder of manifests.
 func config(path ...string) string {
 	return filepath.Join(append([]string{"..", "..", "config"}, path...)...)
 }
 
-// GiveRights gives TheOperator the roles of those names, and no others.
+// GiveRights grants TheOperator exactly the roles with these names.
 func (s Server) GiveRights(ctx context.Context, roles ...string) {
 	GinkgoHelper()
 	s.GiveRightsIn(ctx, "", roles...)
 }
 
-// GiveRightsIn gives TheOperator the roles of those names in a namespace.
+// GiveRightsIn grants TheOperator exactly the roles with these names in a namespace.
 func (s Server) GiveRightsIn(ctx context.Context, namespace string, roles ...string) {
 	GinkgoHelper()
 	Expect(rbac.Give(ctx, s.User, config("rbac", "role.yaml"), namespace, TheOperator, roles...)).To(Succeed())
 }
 
-// ServeWebhooks serves admission for all specs.
+// ServeWebhooks serves the admission webhooks for all specs.
 func (s Server) ServeWebhooks(setup func(ctrl.Manager) error) {
 	GinkgoHelper()
 	opts := s.WebhookInstallOptions
@@ -119,7 +120,7 @@ func (s Server) ServeWebhooks(setup func(ctrl.Manager) error) {
 	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
 }
 
-// NewNamespace makes a namespace.
+// NewNamespace creates a namespace and returns its name.
 func (s Server) NewNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -127,15 +128,15 @@ func (s Server) NewNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
-// As is a client of a user.
+// As returns a client that impersonates a user.
 func (s Server) As(who string) client.Client {
 	GinkgoHelper()
 	return (&Warned{Who: who}).Client(s)
 }
 
-// Warned collects what the API server warns of.
+// Warned collects the warnings of the API server.
 type Warned struct {
-	// Who asks it; an administrator if "".
+	// Who is the impersonated user. Default: an administrator.
 	Who   string
 	Texts []string
 }
@@ -143,7 +144,7 @@ type Warned struct {
 // HandleWarningHeader collects a warning.
 func (w *Warned) HandleWarningHeader(_ int, _ string, text string) { w.Texts = append(w.Texts, text) }
 
-// Client is a client whose warnings are collected.
+// Client returns a client whose warnings are collected.
 func (w *Warned) Client(s Server) client.Client {
 	GinkgoHelper()
 	conf := rest.CopyConfig(s.Config)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Kstatus is what kstatus says of an object as the server has it, and the generation that
-// its status speaks of.
+// Kstatus returns the status that kstatus computes for the object on the server, and the generation
+// that the object's status has observed.
 func (s Server) Kstatus(ctx context.Context, object client.Object) string {
 	GinkgoHelper()
 	kind, err := apiutil.GVKForObject(object, s.Scheme)

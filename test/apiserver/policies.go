@@ -17,17 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Mutation is what a policy of the cluster does to objects of one resource.
+// Mutation is the change that a policy of the cluster makes to objects of one resource.
 type Mutation struct {
 	Group, Version, Resource string
-	// Operations are those that it is asked for; creations and updates if there are none.
+	// Operations are the operations that the policy matches. Default: create and update.
 	Operations []admissionv1.OperationType
-	// Patch is a CEL expression that results in a list of JSONPatch.
+	// Patch is a CEL expression that returns a list of JSONPatch.
 	Patch string
 }
 
-// Mutate installs a MutatingAdmissionPolicy for a namespace until the spec ends, and waits until
-// the API server follows it. The spec is skipped where there is no such API.
+// Mutate installs a MutatingAdmissionPolicy for a namespace until the spec ends, and waits until the
+// API server enforces it. The spec is skipped if the API server does not serve this API.
 func (s Server) Mutate(ctx context.Context, namespace string, m Mutation) {
 	GinkgoHelper()
 	if !s.AtLeast("1.36") {
@@ -36,7 +36,7 @@ func (s Server) Mutate(ctx context.Context, namespace string, m Mutation) {
 	if len(m.Operations) == 0 {
 		m.Operations = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
 	}
-	// A ConfigMap that is created by dry run shows that the policy is followed.
+	// A dry-run creation of a ConfigMap shows whether the policy is enforced.
 	expression := fmt.Sprintf(`request.resource.resource == "configmaps" && object.metadata.name == "is-followed"
 		? [JSONPatch{op: "add", path: "/data", value: {"followed": "yes"}}]
 		: (request.resource.resource == "%s" ? (%s) : [])`, m.Resource, m.Patch)
@@ -66,7 +66,7 @@ func (s Server) Mutate(ctx context.Context, namespace string, m Mutation) {
 	}).Should(Succeed())
 }
 
-// Add returns the patch that sets a field to a text.
+// Add returns the patch that sets a field to a string.
 func Add(path, value string) string {
 	return fmt.Sprintf(`[JSONPatch{op: "add", path: %q, value: %q}]`, path, value)
 }
@@ -82,13 +82,13 @@ func rule(group, version, resource string, operations ...admissionv1.OperationTy
 		Rule: admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}}}}
 }
 
-// Writes are the requests by which TheOperator wrote, but for events and leases.
+// Writes records the write requests of TheOperator, except those for events and leases.
 type Writes struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-// roundTrip notes requests.
+// roundTrip records requests.
 func (w *Writes) roundTrip(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		isWrite := r.Method != http.MethodGet && r.Header.Get("Impersonate-User") == TheOperator
@@ -105,7 +105,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// In returns the writes in a namespace until now, each as its method and path.
+// In returns the recorded writes in a namespace, each as its method and path.
 func (w *Writes) In(namespace string) (all []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *Writes) In(namespace string) (all []string) {
 	return all
 }
 
-// Rests waits until TheOperator writes nothing in a namespace for that long.
+// Rests waits until TheOperator writes nothing in a namespace for the given duration.
 func (s Server) Rests(ctx context.Context, namespace string, during time.Duration) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Table returns what `kubectl get -o wide` prints of an object: the columns, and their cells
-// by the name of the column. A blank cell is nil.
+// Table returns the columns that `kubectl get -o wide` prints for an object, and the cells by column
+// name. A blank cell is nil.
 func (s Server) Table(ctx context.Context, resource string, obj client.Object) (columns []string, cells map[string]any) {
 	GinkgoHelper()
 	kind, err := s.User.GroupVersionKindFor(obj)

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AtLeast reports whether the API server is of a version of Kubernetes, or later.
+// AtLeast reports whether the API server has this version of Kubernetes or a later one.
 func (s Server) AtLeast(wanted string) bool {
 	return s.version.AtLeast(version.MustParseGeneric(wanted))
 }
 
-// versionOf is that of an API server.
+// versionOf returns the version of an API server.
 func versionOf(config *rest.Config) *version.Version {
 	GinkgoHelper()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
@@ -29,15 +29,15 @@ func versionOf(config *rest.Config) *version.Version {
 	return has
 }
 
-// webhookSays is how the API server begins what a webhook says. Of a value that a rule of a
-// schema refuses, one before 1.36 says its type or nothing (noValue), and null in quotes.
+// webhookSays matches the prefix that the API server adds to a webhook's message. For a value that a
+// schema rule rejects, API servers before 1.36 print its type or nothing (noValue), and quote null.
 var (
 	webhookSays = regexp.MustCompile(`^admission webhook "[^"]*" denied the request: `)
 	noValue     = regexp.MustCompile(`Invalid value: "(object|array|string|integer|)": `)
 	anyValue    = regexp.MustCompile(`Invalid value: ("[^"]*"|-?[0-9]+): `)
 )
 
-// Said is what a user reads of an error, without the name of the webhook.
+// Said returns the message of an error as a user sees it, without the name of the webhook.
 func Said(err error) string {
 	if err == nil {
 		return ""
@@ -47,8 +47,8 @@ func Said(err error) string {
 	return noValue.ReplaceAllString(text, "Invalid value: ")
 }
 
-// Words are what Said gives of a refusal by a rule of a schema, where an API server of 1.36
-// says those words: without the values, before 1.36.
+// Words returns the result of Said for a schema rule's rejection whose message on 1.36 is words. Before
+// 1.36 it has no values.
 func (s Server) Words(words string) string {
 	if s.AtLeast("1.36") {
 		return noValue.ReplaceAllString(words, "Invalid value: ")
@@ -56,12 +56,12 @@ func (s Server) Words(words string) string {
 	return anyValue.ReplaceAllString(words, "Invalid value: ")
 }
 
-// Says matches those words, whoever refuses: the API server or a webhook.
+// Says matches these words in a rejection by the API server or by a webhook.
 func (s Server) Says(words string) types.GomegaMatcher {
 	return Or(BeIdenticalTo(words), BeIdenticalTo(s.Words(words)))
 }
 
-// Mentions matches what contains those words, whoever refuses.
+// Mentions matches a rejection by the API server or a webhook that contains these words.
 func (s Server) Mentions(words string) types.GomegaMatcher {
 	return Or(ContainSubstring(words), ContainSubstring(s.Words(words)))
 }

@@ -15,7 +15,7 @@ func TestWordsOfEachVersion(t *testing.T) {
 	g.Expect(now.AtLeast("1.33")).To(BeTrue())
 	for _, r := range []struct {
 		said, means string
-		later       bool // whether a later API server says it too
+		later       bool // whether a later API server returns the same message
 	}{
 		{`spec.a: Invalid value: "string": no`, `spec.a: Invalid value: "many": no`, false},
 		{`spec.a: Invalid value: "": no`, `spec.a: Invalid value: "many": no`, false},

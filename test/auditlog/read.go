@@ -12,9 +12,9 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Read shows the events about objects, in the order of the log. Objects without the
-// mention are passed over unread, which spares most of the work where one user is
-// looked for. So is a last line that is not whole: the API server may be writing it.
+// Read calls see for each event about an object, in the order of the log. Lines without mention are
+// skipped undecoded, which saves most of the work when one user is searched for. An incomplete last
+// line is ignored: the API server may still be writing it.
 func Read(log io.Reader, mention string, see func(*auditv1.Event)) error {
 	lines := bufio.NewReaderSize(log, 1<<20)
 	for {
@@ -38,7 +38,7 @@ func Read(log io.Reader, mention string, see func(*auditv1.Event)) error {
 	}
 }
 
-// Resource is the one that a request is about, with its subresource.
+// Resource returns the resource of a request, with its subresource.
 func Resource(e *auditv1.Event) string {
 	if e.ObjectRef.Subresource == "" {
 		return e.ObjectRef.Resource
