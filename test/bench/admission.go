@@ -14,24 +14,23 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// podsPerSecond is how fast pods are created while their admission is timed.
+// podsPerSecond is the rate at which pods are created while their admission is timed.
 const podsPerSecond = 50
 
 const admissionMetric = "apiserver_admission_webhook_admission_duration_seconds"
 
 var podWebhook = map[string]string{"name": "mpod.kb.io"}
 
-// measureAdmission creates pods and asks the API server how long it waited for
-// the webhook: for the pods of strangers, where there is a StatefulSingleton and
-// where there is none, and for pods that get the gate.
+// measureAdmission creates pods and reads from the API server's metrics how long it waited for the
+// webhook. It measures unrelated pods in namespaces with and without a StatefulSingleton, and pods that
+// get the gate.
 func measureAdmission(ctx context.Context, s *site) {
 	const alone = "admission-alone"
 	s.makeNamespace(ctx, alone)
 	a := s.newApplication(ctx, "admission", v1.GateBinary, 1, deployment(appsv1.DeploymentStrategy{}))
 	for _, lap := range []struct {
 		what, namespace, app string
-		// A thousand pods that wait would be a load of their own; a dry run is
-		// admitted as any other.
+		// A thousand pending pods would add load. A dry run has the same admission.
 		options []client.CreateOption
 	}{
 		{"pods of a namespace without a StatefulSingleton", alone, "stranger", nil},
@@ -52,8 +51,8 @@ func measureAdmission(ctx context.Context, s *site) {
 	}
 }
 
-// createSteadily creates pods that no scheduler knows, at an even pace. One that
-// takes long does not hold up the next.
+// createSteadily creates pods for a nonexistent scheduler at a constant rate. A slow creation does not
+// delay the next one.
 func (s *site) createSteadily(ctx context.Context, pod func() *corev1.Pod, options ...client.CreateOption) {
 	ticker := time.NewTicker(time.Second / podsPerSecond)
 	defer ticker.Stop()
@@ -68,7 +67,7 @@ func (s *site) createSteadily(ctx context.Context, pod func() *corev1.Pod, optio
 	check(errors.Join(group.Wait(), ctx.Err()))
 }
 
-// scrape asks the API server.
+// scrape returns the API server's metrics.
 func (s *site) scrape(ctx context.Context) metrics {
 	text, err := s.admin.RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
 	if err != nil {

@@ -18,24 +18,24 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// application is a workload whose program must not run twice at a time. The
-// program is a witness: what is measured is what it did.
+// application is a workload whose program must not run twice at a time. The program is a witness: the
+// measurements come from its run log.
 type application struct {
 	*site
 	witnessset.Set
-	pods     int // how many it has, of which one runs
+	pods     int // number of pods, only one of them runs the program
 	gate     v1.GateMode
 	folder   *observer.Folder
 	workload client.Object
 }
 
-// rule changes a StatefulSingleton before it is made.
+// rule changes a StatefulSingleton before it is created.
 type rule func(*v1.StatefulSingletonSpec)
 
 func replaceFirst(s *v1.StatefulSingletonSpec) { s.OnEviction = v1.EvictionReplacesFirst }
 
-// newApplication makes a namespace, the StatefulSingleton unless the gate is "",
-// and then the workload, and waits until its program runs.
+// newApplication creates a namespace, the StatefulSingleton unless gate is "", and the workload. Then
+// it waits until the program runs.
 func (s *site) newApplication(ctx context.Context, name string, gate v1.GateMode, pods int, workload func(*application) client.Object, rules ...rule) *application {
 	s.makeNamespace(ctx, name)
 	folder := must(observer.Open(filepath.Join(s.cluster.Dir(), "witness", name)))
@@ -51,9 +51,8 @@ func (s *site) newApplication(ctx context.Context, name string, gate v1.GateMode
 	return a
 }
 
-// hold makes the StatefulSingleton, and waits until pods that match come out of
-// admission with the gate in them: the webhook's cache lags by some
-// milliseconds, and the guard would refuse a pod that came before.
+// hold creates the StatefulSingleton and waits until admission injects the gate into matching pods. The
+// webhook's cache lags by some milliseconds, and the guard would reject earlier pods.
 func (a *application) hold(ctx context.Context, rules ...rule) {
 	singleton := a.Singleton()
 	singleton.Spec.GateMode = a.gate
@@ -64,15 +63,13 @@ func (a *application) hold(ctx context.Context, rules ...rule) {
 	waitFor(ctx, time.Minute, "the gate to be put into pods", func() (bool, string) {
 		pod := a.Pod("try")
 		err := a.client.Create(ctx, pod, client.DryRunAll)
-		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // by the guard
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // rejected by the guard
 			return false, err.Error()
 		}
 		check(err)
 		return pod.Labels[v1.LabelManaged] == v1.True, ""
 	})
 }
-
-// Workloads.
 
 func deployment(strategy appsv1.DeploymentStrategy) func(*application) client.Object {
 	return func(a *application) client.Object {
@@ -88,7 +85,7 @@ func setOfOne(a *application) client.Object {
 	return set
 }
 
-// What ends the program.
+// Functions that end the program.
 
 func rollOut(ctx context.Context, a *application, _ testimony.Run) {
 	check(witnessset.RollOut(ctx, a.client, a.workload))
@@ -98,7 +95,7 @@ func deletePod(ctx context.Context, a *application, old testimony.Run) {
 	check(a.Delete(ctx, a.client, old))
 }
 
-// drain is what `kubectl drain` does with this pod: it asks again where it is refused.
+// drain does what `kubectl drain` does with this pod: it retries rejected evictions.
 func drain(ctx context.Context, a *application, old testimony.Run) {
 	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
 	waitFor(ctx, time.Minute, "the eviction of "+old.Pod, func() (bool, string) {
@@ -106,7 +103,7 @@ func drain(ctx context.Context, a *application, old testimony.Run) {
 		if apierrors.IsTooManyRequests(err) {
 			return false, err.Error()
 		}
-		check(client.IgnoreNotFound(err)) // it may go between two askings
+		check(client.IgnoreNotFound(err)) // the pod may be deleted between two attempts
 		return true, ""
 	})
 }
@@ -115,9 +112,7 @@ func uncordon(ctx context.Context, a *application, old testimony.Run) {
 	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 }
 
-// What is the case.
-
-// alive is the run that goes on; false if there is not exactly one.
+// alive returns the run that has not ended. one is false if there is not exactly one.
 func (a *application) alive() (run testimony.Run, one bool) {
 	live := slices.DeleteFunc(must(a.folder.Runs()), func(r testimony.Run) bool { return !r.Alive() })
 	if len(live) != 1 {
@@ -126,7 +121,7 @@ func (a *application) alive() (run testimony.Run, one bool) {
 	return live[0], true
 }
 
-// active is it where there must be one.
+// active returns the only live run, and fails if there is not exactly one.
 func (a *application) active() testimony.Run {
 	run, one := a.alive()
 	if !one {
@@ -135,7 +130,7 @@ func (a *application) active() testimony.Run {
 	return run
 }
 
-// next waits for the run after another one, and gives that with its end too.
+// next waits for the run that follows another one. It returns both, the old one with its end.
 func (a *application) next(ctx context.Context, before testimony.Run) (old, next testimony.Run) {
 	waitFor(ctx, 3*time.Minute, "the next program of "+a.Name, func() (bool, string) {
 		runs := must(a.folder.Runs())
@@ -152,9 +147,8 @@ func (a *application) next(ctx context.Context, before testimony.Run) (old, next
 	return old, next
 }
 
-// settled waits until one program runs in a Ready pod, the other pods of the
-// application wait at their gates, and there are no more: then a handover is as
-// good as it can be.
+// settled waits until one program runs in a Ready pod, all other pods of the application wait at their
+// gates, and the number of pods is right. The fastest handover starts from this state.
 func (a *application) settled(ctx context.Context) {
 	waitFor(ctx, 5*time.Minute, a.Name+" to be at rest", func() (bool, string) {
 		pods := a.podsIn(ctx, a.Namespace)

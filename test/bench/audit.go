@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/auditlog"
 )
 
-// request is one that was answered, as the API server's audit log tells of it.
+// request is a completed request in the API server's audit log.
 type request struct{ *auditv1.Event }
 
 func (r *request) received() time.Time { return r.RequestReceivedTimestamp.Time }
@@ -25,26 +25,25 @@ func (r *request) refused() bool { return r.ResponseStatus != nil && r.ResponseS
 
 func (r *request) what() string { return r.Verb + " " + auditlog.Resource(r.Event) }
 
-// isWrite reports whether the request changes what etcd holds. Questions about
-// tokens and permissions are asked by POST and change nothing.
+// isWrite reports whether the request changes data in etcd. Token and access reviews are POST requests
+// that change nothing.
 func (r *request) isWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) &&
 		!slices.Contains([]string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, r.ObjectRef.Resource)
 }
 
-// isOperators reports whether it is a write of the operator, isChange whether of
-// anything but an event.
+// isOperators reports whether the request is a write by the operator. isChange excludes events.
 func (r *request) isOperators() bool { return r.isWrite() && r.User.Username == operatorUser }
 
 func (r *request) isChange() bool { return r.isOperators() && r.ObjectRef.Resource != "events" }
 
-// auditMark is a place in the audit log.
+// auditMark is an offset in the audit log.
 type auditMark int64
 
 func (s *site) markAudit() auditMark { return auditMark(must(os.Stat(s.cluster.AuditLog())).Size()) }
 
-// since is every wanted request that the API server was asked for since the mark,
-// refused ones too, in the order in which they arrived.
+// since returns the wanted requests that the API server received after the mark, in the order in which
+// they arrived. Rejected requests are included.
 func (s *site) since(mark auditMark, wanted func(*request) bool) []*request {
 	file := must(os.Open(s.cluster.AuditLog()))
 	defer file.Close()
@@ -62,7 +61,7 @@ func readAudit(log io.Reader, wanted func(*request) bool) (found []*request) {
 	return found
 }
 
-// tallied says how often each kind of write was made.
+// tallied returns the number of writes of each kind.
 func tallied(writes []*request) string {
 	counts := map[string]int{}
 	for _, w := range writes {
@@ -79,10 +78,10 @@ func tallied(writes []*request) string {
 	return strings.Join(parts, ", ")
 }
 
-// delays pairs each change of a set, which is such a request, with the first answer
-// to it, which is one for a pod of that set, and gives the times between them.
+// delays returns the time between each change of a set and the first answer to it. change and answer
+// are kinds of requests. An answer is for a pod whose name has the set's name before afterSet.
 func delays(writes []*request, namespace, change, answer, afterSet string, want int) (found []time.Duration) {
-	changed := map[string]time.Time{} // by the name of the set
+	changed := map[string]time.Time{} // by name of the set
 	for _, w := range writes {
 		if w.ObjectRef.Namespace != namespace {
 			continue
@@ -104,8 +103,7 @@ func delays(writes []*request, namespace, change, answer, afterSet string, want 
 	return found
 }
 
-// covered is for how long between two instants at least one of the requests was on
-// its way.
+// covered returns for how long at least one of the requests was in flight between two times.
 func covered(requests []*request, from, to time.Time) (sum time.Duration) {
 	slices.SortFunc(requests, func(a, b *request) int { return a.received().Compare(b.received()) })
 	for _, q := range requests {

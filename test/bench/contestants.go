@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contestant is one way to bring pods and claims about: by the objects of a kind,
-// or, if it has none, by the bare pool.
+// contestant is a way to create pods and claims: through objects of a kind, or directly by the bare
+// pool if set is nil.
 type contestant struct {
 	name string
 	set  func(namespace string, i, members int) client.Object
@@ -21,17 +21,17 @@ const (
 	ours    = "StatefulCluster"
 	builtIn = "StatefulSet"
 	bare    = "bare pool"
-	// ownerName is an object that owns the bare pods, as every controller's pods
-	// have an owner.
+	// ownerName is the object that owns the bare pods, because the pods of every controller have an
+	// owner.
 	ownerName = "owner"
-	// workers is how many goroutines the bare pool has.
+	// workers is the number of goroutines of the bare pool.
 	workers = 32
 )
 
 var contestants = []contestant{{ours, statefulCluster}, {builtIn, statefulSet}, {bare, nil}}
 
-// prepare runs before the clock; what it returns runs after. The operator runs only
-// for its own turn.
+// prepare runs before the measurement, and the returned function after it. The operator runs only while
+// it is measured.
 func (c contestant) prepare(ctx context.Context, s *site, namespace string) (stop func()) {
 	switch c.name {
 	case ours:
@@ -42,7 +42,7 @@ func (c contestant) prepare(ctx context.Context, s *site, namespace string) (sto
 	return func() {}
 }
 
-// create asks for the sets; the clock starts with it.
+// create creates the sets. The measurement starts with the call.
 func (c contestant) create(ctx context.Context, s *site, namespace string, want shape) error {
 	if c.set == nil {
 		return s.createBare(ctx, namespace, want)
@@ -59,7 +59,7 @@ func (s *site) createBare(ctx context.Context, namespace string, want shape) err
 	pods, claims := s.pool.CoreV1().Pods(namespace), s.pool.CoreV1().PersistentVolumeClaims(namespace)
 	return spread(ctx, want.pods(), func(n int) error {
 		i, m := n/want.members, n%want.members
-		if m == 0 { // what a StatefulCluster has beside its members
+		if m == 0 { // a StatefulCluster has these in addition to its members
 			_, revised := s.pool.AppsV1().ControllerRevisions(namespace).Create(ctx, bareRevision(owner, i), metav1.CreateOptions{})
 			_, guarded := s.pool.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, bareBudget(owner, i), metav1.CreateOptions{})
 			if err := errors.Join(revised, guarded); err != nil {
@@ -74,8 +74,8 @@ func (s *site) createBare(ctx context.Context, namespace string, want shape) err
 	})
 }
 
-// change makes every member of a namespace's first set be replaced: it changes the
-// only container's variable, in both kinds alike.
+// change triggers the replacement of all members of a namespace's first set. It changes the variable of
+// the only container, for both kinds.
 func (c contestant) change(ctx context.Context, s *site, namespace string) {
 	generation := []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/value","value":"2"}]`)
 	check(s.client.Patch(ctx, c.set(namespace, 0, 0), client.RawPatch(types.JSONPatchType, generation)))

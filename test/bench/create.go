@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Goals of the comparisons, from the contract's section 4.
+// Goals of the comparisons, from section 4 of the contract.
 const (
 	goalBuiltIn = 1.2  // times as fast as the StatefulSet controller
 	goalPool    = 0.95 // of the speed of the bare pool
 	goalWrites  = 2.05 // per member
 )
 
-// lap is what one contestant took in one round.
+// lap is the result of one contestant in one round.
 type lap struct {
 	created, ready time.Duration
 	writes         []*request // of the operator
@@ -43,7 +43,7 @@ func (s *site) reportCreation(title string, laps map[string][]lap) {
 
 func (l lap) tillCreated() float64 { return l.created.Seconds() }
 
-// compare lets every contestant create the same.
+// compare lets every contestant create the same sets.
 func (s *site) compare(ctx context.Context, name string, want shape) map[string][]lap {
 	laps := map[string][]lap{}
 	inTurns(s.size.rounds, contestants, func(round, turn int, c contestant) {
@@ -68,8 +68,8 @@ func (s *site) lap(ctx context.Context, c contestant, namespace string, want sha
 	return l
 }
 
-// settle is how long the operator may still write its last status after all
-// pods are Ready. Those writes count.
+// settle is the time in which the operator may write its last status after all pods are Ready. These
+// writes are counted.
 const settle = 3 * time.Second
 
 func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, want shape, watch *spectator) lap {
@@ -89,7 +89,7 @@ func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, w
 	return lap{created: createdAt.Sub(began), ready: readyAt.Sub(began), writes: s.since(mark, (*request).isChange)}
 }
 
-// comparison turns laps into ratios of medians.
+// comparison reports the ratios of the laps' medians.
 func (r *results) comparison(title, what string, laps map[string][]lap, of func(lap) float64, against, pool goal) {
 	us, them, loop := medianOf(laps[ours], of), medianOf(laps[builtIn], of), medianOf(laps[bare], of)
 	detail := fmt.Sprintf("%s %.2f s, %s %.2f s", ours, us, builtIn, them)
@@ -104,7 +104,7 @@ func (r *results) comparison(title, what string, laps map[string][]lap, of func(
 
 func measureRollout(ctx context.Context, s *site) {
 	laps := map[string][]lap{}
-	// A bare loop has no rolling update.
+	// The bare pool has no rolling update.
 	inTurns(s.size.rounds, contestants[:2], func(round, turn int, c contestant) {
 		within(c.name, func() {
 			took := s.rollout(ctx, c, fmt.Sprintf("rollout-%d-%d", round, turn), s.size.rollout)

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	crowdNamespace = "crowd" // of all sets: what is listed live is listed among all pods
+	crowdNamespace = "crowd" // contains all sets, so live lists include all their pods
 	crowdMembers   = 3
-	// goalCrowd is how much slower a failover may be among all sets than alone.
+	// goalCrowd is the max ratio of a failover's time among all sets to its time among few.
 	goalCrowd = 1.2
-	// metricPass is the histogram of one look at a set, in seconds.
+	// metricPass is the histogram of reconcile durations of a set, in seconds.
 	metricPass = "rss_operator_cluster_reconcile_duration"
 )
 
-// crowd is one operator with some ReplicatedStatefulSets, and then with many.
+// crowd is one operator with a few ReplicatedStatefulSets at first, and many later.
 type crowd struct {
 	*site
 	kubelets *simulated.Kubelets
@@ -35,15 +35,15 @@ type crowd struct {
 	sets     int
 }
 
-// measureCrowd leaves its sets behind, since the operator would stop each in
-// order: it is the last benchmark of its control plane.
+// measureCrowd leaves its sets behind, because the operator would stop each in order. So it must be the
+// last benchmark of its control plane.
 func measureCrowd(ctx context.Context, s *site) {
 	s.makeNamespace(ctx, crowdNamespace)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	k := must(simulated.Serve(ctx, s.admin, s.cluster.Dir(), simulatedNodes))
 	defer k.Close()
-	k.Watch(ctx, crowdNamespace, k.Identify) // kwok plays the pods
+	k.Watch(ctx, crowdNamespace, k.Identify) // kwok simulates the pods
 	o := s.startOperator(ctx, "ReplicatedStatefulSet")
 	defer o.stop()
 	c := &crowd{site: s, kubelets: k, operator: o}
@@ -66,7 +66,7 @@ func (r *results) reportPasses(title string, passes *testutil.Histogram) {
 	r.report(figure{title: title, what: "one pass, p99 at most", value: 1000 * boundOf(passes, 0.99), unit: " ms", digits: -1})
 }
 
-// crowdSet has one primary. Its commands are names that the kubelets know.
+// crowdSet returns a set with one primary. Its commands are names that the simulated kubelets support.
 func crowdSet(i int) *v1alpha1.ReplicatedStatefulSet {
 	commands := map[string]v1alpha1.Command{}
 	for _, name := range []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandSeed,
@@ -85,18 +85,18 @@ func crowdSet(i int) *v1alpha1.ReplicatedStatefulSet {
 	}
 }
 
-// isWhole reports whether every member runs in its role, and nothing is on the way.
+// isWhole reports whether every member runs in its role and no operation is in progress.
 func isWhole(set *v1alpha1.ReplicatedStatefulSet, members int) bool {
 	s := &set.Status
 	return int(s.ReadyReplicas) == members && len(s.Members.Primary) == 1 && len(s.Members.Secondary) == members-1 &&
 		len(set.Annotations) == 0 && meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)
 }
 
-// wave is how many sets come up at one time. More would not be faster, but keep
-// the API server from answering in time.
+// wave is the number of sets that are started at a time. More would not be faster, and the API server
+// would time out.
 const wave = 50
 
-// grow makes sets until there are so many, and waits until all are at rest.
+// grow creates sets up to the given number and waits until all are at rest.
 func (c *crowd) grow(ctx context.Context, sets int) {
 	step("making sets, so that there are %d with %d members", sets, crowdMembers)
 	for c.sets < sets {
@@ -111,7 +111,7 @@ func (c *crowd) grow(ctx context.Context, sets int) {
 	c.quiet(ctx)
 }
 
-// failOvers takes the primary from one set after the other.
+// failOvers fails the primaries of sets one after another.
 func (c *crowd) failOvers(ctx context.Context, times int) (took []time.Duration, passes *testutil.Histogram) {
 	step("taking the primary from one of %d sets, %d times", c.sets, times)
 	before := c.operator.scrape(ctx)
@@ -121,8 +121,8 @@ func (c *crowd) failOvers(ctx context.Context, times int) (took []time.Duration,
 	return took, between(before, c.operator.scrape(ctx), metricPass, nil)
 }
 
-// failOver is how long after the primary's readiness flipped, which is when that
-// was asked of the API server, another member was told to be primary.
+// failOver returns the time from the request that makes the primary unready until the promotion of
+// another member.
 func (c *crowd) failOver(ctx context.Context, i int) time.Duration {
 	set := crowdSet(i)
 	old := c.whole(ctx, set)
@@ -146,8 +146,7 @@ func (c *crowd) failOver(ctx context.Context, i int) time.Duration {
 	return next.At.Sub(flipped)
 }
 
-// whole waits until a set shows its members in the roles that they have, and gives
-// the primary.
+// whole waits until the status of a set shows its members' roles, and returns the primary.
 func (c *crowd) whole(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (primary types.NamespacedName) {
 	waitFor(ctx, time.Minute, set.Name+" to be whole", func() (bool, string) {
 		check(c.client.Get(ctx, client.ObjectKeyFromObject(set), set))
@@ -159,7 +158,7 @@ func (c *crowd) whole(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) 
 	return primary
 }
 
-// atRest looks at an operator whose sets are all at rest.
+// atRest reports the cost of an operator whose sets are all at rest.
 func (c *crowd) atRest(ctx context.Context, during time.Duration) {
 	c.quiet(ctx)
 	mark, before, began := c.markAudit(), c.operator.scrape(ctx), time.Now()

@@ -15,20 +15,20 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Goals of ExtendedStatefulSet, from the contract's section 5.
+// Goals of ExtendedStatefulSet, from section 5 of the contract.
 const (
 	goalExtendedMemory = 250 // MiB, at 1,000 objects
 	goalConfigEdit     = 2.5 // s at p99: half a second after the window of 2 s
 )
 
-// Names in the namespace of the benchmark. All sets share the Secret, and each has
-// a ConfigMap of its own name.
+// Names in the namespace of the benchmark. All sets share the Secret. Each set has a ConfigMap of the
+// same name.
 const (
 	extendedNamespace = "extended"
 	sharedSecret      = "shared"
 )
 
-// extendedSet has one pod, which restarts when its ConfigMap changes.
+// extendedSet returns a set with one pod, which is restarted when its ConfigMap changes.
 func extendedSet(i int) *v1alpha1.ExtendedStatefulSet {
 	set := &v1alpha1.ExtendedStatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: extendedNamespace, Name: setName(i)},
@@ -49,8 +49,8 @@ func extendedConfig(i int, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: extendedNamespace, Name: setName(i)}, Data: map[string]string{"VALUE": value}}
 }
 
-// measureExtended has many objects: what they cost, what is written while nothing
-// changes, and how long an edit of a ConfigMap takes to reach a pod.
+// measureExtended measures many objects: their memory, the writes while nothing changes, and the time
+// from an edit of a ConfigMap to the pod's replacement.
 func measureExtended(ctx context.Context, s *site) {
 	s.makeNamespace(ctx, extendedNamespace)
 	o := s.startOperator(ctx, "ExtendedStatefulSet")
@@ -93,8 +93,8 @@ func (s *site) makeExtended(ctx context.Context, total int) {
 	s.quiet(ctx)
 }
 
-// editConfigs edits the ConfigMap of one set after another. Both ends are times at
-// which the API server received a request.
+// editConfigs edits the ConfigMaps of sets one after another. A delay starts and ends when the API
+// server receives a request.
 func (s *site) editConfigs(ctx context.Context) {
 	order := rand.Perm(s.size.objects)[:min(s.size.objects, s.size.changes)]
 	step("editing %d ConfigMaps", len(order))

@@ -11,27 +11,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// failure ends a benchmark before its time. What it has reported stays, and what it
-// has deferred is done. Only a benchmark's own goroutine may fail: the others return
-// errors.
+// failure aborts a benchmark. Figures that are already reported stay, and deferred functions run. Only
+// the benchmark's own goroutine may fail. Other goroutines return errors.
 type failure struct{ error }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
-// check fails with an error, if there is one.
+// check aborts the benchmark if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// must is the value, unless there is an error.
+// must returns the value, or aborts the benchmark if err is not nil.
 func must[T any](value T, err error) T {
 	check(err)
 	return value
 }
 
-// attempt is how it failed, if it did.
+// attempt returns the error with which do aborted, or nil.
 func attempt(do func()) (err error) {
 	defer func() {
 		switch cause := recover().(type) {
@@ -39,24 +38,24 @@ func attempt(do func()) (err error) {
 		case failure:
 			err = cause.error
 		default:
-			panic(cause) // a mistake in this program
+			panic(cause) // a bug in this program
 		}
 	}()
 	do()
 	return nil
 }
 
-// within says where something failed.
+// within adds context to a failure of do.
 func within(what string, do func()) {
 	if err := attempt(do); err != nil {
 		fail("%s: %w", what, err)
 	}
 }
 
-// progressInterval is the longest that nothing is printed.
+// progressInterval is the max time without output.
 const progressInterval = 5 * time.Second
 
-// waitFor asks until done, and says every few seconds how it stands.
+// waitFor polls ask until it is done, and prints the state every few seconds.
 func waitFor(ctx context.Context, timeout time.Duration, what string, ask func() (done bool, state string)) {
 	began, said := time.Now(), time.Now()
 	for {
@@ -83,8 +82,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// spread calls do for 0 to n-1, as many at a time as the bare pool has workers, and
-// stops at the first error.
+// spread calls do for 0 to n-1 with the concurrency of the bare pool, and stops at the first error.
 func spread(ctx context.Context, n int, do func(int) error) error {
 	group, running := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
@@ -99,8 +97,8 @@ func spread(ctx context.Context, n int, do func(int) error) error {
 	return group.Wait()
 }
 
-// inTurns calls do for each, in every round in another order, because who comes
-// first finds a younger API server.
+// inTurns calls do for each element. The order is different in every round, because the first one uses
+// a younger API server.
 func inTurns[T any](rounds int, all []T, do func(round, turn int, each T)) {
 	for round := range rounds {
 		for turn := range all {

@@ -17,8 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// measureGate looks at the process of a gate while it waits, and for it again
-// when its program runs.
+// measureGate measures the process of a gate while it waits, and verifies that it has ended when the
+// program runs.
 func measureGate(ctx context.Context, s *site) {
 	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateInit} {
 		within(fmt.Sprintf("the gate of mode %s", mode), func() { s.watchGate(ctx, mode, s.size.gate) })
@@ -51,7 +51,7 @@ func (s *site) watchGate(ctx context.Context, mode v1.GateMode, during time.Dura
 	a.settled(ctx)
 }
 
-// standby is the pod that waits.
+// standby returns the UID of the waiting pod.
 func (a *application) standby(ctx context.Context, active testimony.Run) (uid string) {
 	pods := a.podsIn(ctx, a.Namespace)
 	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return string(p.UID) != active.UID })
@@ -61,7 +61,7 @@ func (a *application) standby(ctx context.Context, active testimony.Run) (uid st
 	return string(pods[i].UID)
 }
 
-// process is one of a pod, as this machine sees it.
+// process is a process of a pod, in /proc of this machine.
 type process struct {
 	pid           int
 	args          []string
@@ -81,12 +81,12 @@ func oneGate(pod string) process {
 	return gates[0]
 }
 
-// processesOf are the processes in the cgroups of a pod.
+// processesOf returns the processes in the cgroups of a pod.
 func processesOf(pod string) (found []process) {
 	for _, path := range must(filepath.Glob("/proc/[0-9]*/cgroup")) {
 		cgroup, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(cgroup), pod) {
-			continue // another's, or it has ended
+			continue // of another pod, or ended
 		}
 		if p, ok := readProcess(filepath.Dir(path)); ok {
 			found = append(found, p)
@@ -95,14 +95,14 @@ func processesOf(pod string) (found []process) {
 	return found
 }
 
-// readProcess is false for a process that ends meanwhile.
+// readProcess returns false if the process ends meanwhile.
 func readProcess(dir string) (process, bool) {
 	pid, _ := strconv.Atoi(filepath.Base(dir))
 	args, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	p := process{pid: pid, args: strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")}
 	for name, value := range map[string]*int64{"VmRSS": &p.resident, "RssAnon": &p.own} {
 		_, missing := fmt.Sscan(procField(filepath.Join(dir, "status"), name), value)
-		*value <<= 10 // it is in KiB
+		*value <<= 10 // the file has KiB
 		err = errors.Join(err, missing)
 	}
 	threads, _ := filepath.Glob(filepath.Join(dir, "task", "*", "schedstat"))

@@ -1,10 +1,9 @@
-// Command bench measures the operator against what Kubernetes has itself, and
-// prints each figure with its goal. StatefulClusters are compared with the
-// StatefulSet controller of the same release and with a bare client-go loop:
-// one run, one API server, simulated nodes, no client-side rate limits.
-// StatefulSingletons hand over on real nodes, beside a Recreate Deployment and
-// a StatefulSet of one, and ExtendedStatefulSets are upgraded beside a rolling
-// update of a StatefulSet. It ends with the tables of docs/benchmarks.md.
+// Command bench compares the operator with Kubernetes' own controllers and prints each figure with its
+// goal. StatefulClusters are compared with the StatefulSet controller of the same release and with a
+// bare client-go loop, in one run on one API server, with simulated nodes and without client-side rate
+// limits. Handovers of StatefulSingletons are compared with a Recreate Deployment and a StatefulSet of
+// one pod on real nodes. Upgrades of ExtendedStatefulSets are compared with a StatefulSet's rolling
+// update. The last output is the tables of docs/benchmarks.md.
 package main
 
 import (
@@ -27,8 +26,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// benchmark is one thing to measure: on a control plane with simulated nodes, or
-// on real ones. What it finds it reports to the site.
+// benchmark is a measurement on a control plane with simulated nodes, or on real nodes. It reports its
+// figures to the site.
 type benchmark struct {
 	name    string // for -only
 	about   string
@@ -50,19 +49,19 @@ var benchmarks = []benchmark{
 	{"upgrade", "good upgrades beside a rolling update on real nodes", true, measureUpgrades},
 }
 
-// sizes is how much is measured.
+// sizes are the sizes of the benchmarks.
 type sizes struct {
 	members, sets, rollout int
-	pods                   [2]int // managed pods at which memory is measured
+	pods                   [2]int // numbers of managed pods at which memory is measured
 	unmanaged              int
 	objects, changes       int // of the latency benchmark
 	rounds                 int
 	rest                   time.Duration
 	handovers, lostNodes   int
-	admission, gate        time.Duration // for how long pods are created, and gates watched
+	admission, gate        time.Duration // for how long pods are created and gates are measured
 	failovers              int
 	commands               time.Duration // for how long commands are counted
-	crowd                  [2]int        // replicated sets on one operator: few, and many
+	crowd                  [2]int        // replicated sets of one operator: few, then many
 	crowdRest              time.Duration
 }
 
@@ -77,7 +76,7 @@ var (
 		crowd: [2]int{1, 50}, crowdRest: 20 * time.Second}
 )
 
-// setMembers is the size of each of many sets.
+// setMembers is the size of each set of the benchmark with many sets.
 const setMembers = 5
 
 type settings struct {
@@ -97,7 +96,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	log.SetLogger(logr.Discard()) // what the benchmarks do themselves, they say
+	log.SetLogger(logr.Discard()) // the benchmarks print their own output
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err = run(ctx, chosen)
 	stop()
@@ -118,7 +117,7 @@ func parse(args []string) (settings, error) {
 	flags.BoolVar(&s.quick, "quick", false, "measure a tenth, once: for work on the benchmarks, not for their figures")
 	flags.BoolVar(&s.keep, "keep-logs", false, "keep the operator's log and the audit log, and say where")
 	flags.Func("out", "`file` that gets the tables too", func(path string) (err error) {
-		s.out, err = filepath.Abs(path) // what is measured changes the directory
+		s.out, err = filepath.Abs(path) // the benchmarks change the working directory
 		return err
 	})
 	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+all)
@@ -149,7 +148,7 @@ func parse(args []string) (settings, error) {
 	return s, nil
 }
 
-// possible leaves out what this machine cannot have; who names it is told why.
+// possible returns the benchmarks that can run on this machine.
 func possible() []benchmark {
 	if os.Geteuid() == 0 {
 		return benchmarks
@@ -158,7 +157,7 @@ func possible() []benchmark {
 	return slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return b.onNodes })
 }
 
-// clusterName keeps the benchmarks away from every other cluster of the machine.
+// clusterName separates the benchmarks from all other clusters of the machine.
 const clusterName = "bench"
 
 func run(ctx context.Context, s settings) (err error) {
@@ -168,13 +167,13 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	defer release()
 	before := machineLoad()
-	// Also after an interrupt, and after a crash of an earlier run.
+	// Also after an interrupt, and for the remains of a crashed run.
 	defer func() {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = errors.Join(err, cluster.Down(down, clusterName, os.Stdout))
 	}()
-	// What was measured before something failed was measured.
+	// Figures are printed even if a later benchmark fails.
 	found := &results{}
 	failed := attempt(func() {
 		found.measure(ctx, s, false)
@@ -188,8 +187,7 @@ func run(ctx context.Context, s settings) (err error) {
 	return os.WriteFile(s.out, []byte(text), 0o644)
 }
 
-// results are the figures so far, and the folder of the Kubernetes programs that
-// they were measured with.
+// results are the figures so far, and the folder of the Kubernetes binaries that were used.
 type results struct {
 	figures  []figure
 	programs string
@@ -221,5 +219,5 @@ func (r *results) measure(ctx context.Context, s settings, onNodes bool) {
 
 func say(format string, args ...any) { fmt.Printf("\n==> "+format+"\n", args...) }
 
-// step tells the one who waits what goes on.
+// step prints the current step.
 func step(format string, args ...any) { fmt.Printf("  "+format+" …\n", args...) }

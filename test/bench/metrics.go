@@ -8,7 +8,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 )
 
-// The metrics of a Go program that are read.
+// Metrics of a Go program that the benchmarks read.
 const (
 	metricLive   = "go_gc_heap_live_bytes"
 	metricCycles = "go_gc_cycles_total_gc_cycles_total"
@@ -16,7 +16,7 @@ const (
 	metricCPU    = "process_cpu_seconds_total"
 )
 
-// metrics are those of one scrape. histograms are the ones of a metric with these
+// metrics are the metrics of one scrape. histograms returns the histograms of a metric with these
 // labels.
 type metrics struct {
 	value      func(name string) float64
@@ -29,7 +29,7 @@ func parseMetrics(text io.Reader) metrics {
 	return metrics{
 		value: func(name string) float64 {
 			for _, m := range families[name].GetMetric() {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() // it is one of them
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() // only one is set
 			}
 			fail("there is no metric %s", name)
 			return 0
@@ -45,8 +45,8 @@ func parseMetrics(text io.Reader) metrics {
 	}
 }
 
-// between is what all histograms of a metric with these labels took in between two
-// scrapes, in one. It is added up in the second scrape, which can be asked once.
+// between returns the sum of the observations between two scrapes, over all histograms of a metric with
+// these labels. It reuses the histograms of the second scrape, so it can be called once per scrape.
 func between(before, after metrics, name string, labels map[string]string) *testutil.Histogram {
 	all := after.histograms(name, labels)
 	if len(all) == 0 {
@@ -69,8 +69,8 @@ func between(before, after metrics, name string, labels map[string]string) *test
 	return sum
 }
 
-// boundOf is the bound of the first bucket that, with those before it, holds such a
-// part of all.
+// boundOf returns the upper bound of the first bucket up to which the given part of all observations is
+// counted.
 func boundOf(h *testutil.Histogram, part float64) float64 {
 	for _, b := range h.GetBucket() {
 		if float64(b.GetCumulativeCount()) >= part*float64(h.GetSampleCount()) {
@@ -80,7 +80,7 @@ func boundOf(h *testutil.Histogram, part float64) float64 {
 	return math.Inf(1)
 }
 
-// tell says how many calls took at most how long, of a histogram of seconds.
+// tell returns the number of calls by duration, from a histogram of seconds.
 func tell(h *testutil.Histogram) string {
 	text := fmt.Sprintf("%d calls", h.GetSampleCount())
 	for _, b := range h.GetBucket() {

@@ -20,11 +20,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// realNodes is how many nodes there are: one that a pod runs on, one that the
-// next waits on, and one more, so that both can be had when a node is gone.
+// realNodes is the number of nodes: one that runs the pod, one for the next pod, and one more so that
+// both are still available after the loss of a node.
 const realNodes = 3
 
-// The operator as `make deploy` installs it.
+// The operator as installed by `make deploy`.
 const (
 	operatorNamespace  = "stateful-operator-system"
 	operatorDeployment = "stateful-operator-controller-manager"
@@ -32,8 +32,8 @@ const (
 	deployedOperator   = "system:serviceaccount:" + operatorNamespace + ":" + operatorDeployment
 )
 
-// bootNodes makes a cluster of real nodes with the operator in it, installed as
-// users install it: two replicas, its webhook, its own rights.
+// bootNodes boots a cluster of real nodes and installs the operator as users do, with two replicas, its
+// webhook and its own rights.
 func (s *site) bootNodes(ctx context.Context) {
 	say("Booting a cluster of %d nodes and deploying the operator", realNodes)
 	s.connect(must(cluster.Up(ctx, cluster.Options{Name: clusterName, Nodes: realNodes, Log: os.Stdout})))
@@ -46,7 +46,7 @@ func (s *site) bootNodes(ctx context.Context) {
 	s.operatorAvailable(ctx)
 }
 
-// load builds the image of a program and brings it to the nodes.
+// load builds the image of a program and loads it onto the nodes.
 func (s *site) load(ctx context.Context, wanted program.Program) (ref string) {
 	ref = must(wanted.Write(ctx))
 	check(s.cluster.LoadImage(ctx, wanted.Tar))
@@ -66,7 +66,7 @@ func (s *site) operatorAvailable(ctx context.Context) {
 	})
 }
 
-// actsOn is the node of the replica that acts; "" while none does.
+// actsOn returns the node of the operator's leader, or "" if there is none.
 func (s *site) actsOn(ctx context.Context) string {
 	var lease coordinationv1.Lease
 	check(s.client.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: operatorLease}, &lease))

@@ -18,12 +18,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// All contestants create these pods and claims; the bare pool also creates a
-// revision and a disruption budget for each set, as the operator does.
+// All contestants create these pods and claims. The bare pool also creates a revision and a disruption
+// budget for each set, as the operator does.
 //
-// Every pod names its node and every claim a volume that does not exist. So
-// neither the scheduler nor the volume controllers take part: they would be
-// most of the time, and the same for all. kwok makes the pods Ready.
+// Every pod sets its node, and every claim a volume that does not exist. So neither the scheduler nor
+// the volume controllers take part. They would take most of the time, and the same time for all
+// contestants. kwok makes the pods Ready.
 
 const (
 	claimName    = "data"
@@ -32,7 +32,7 @@ const (
 	quarter      = "25%"
 )
 
-// shape is a number of equal sets.
+// shape is a number of sets of equal size.
 type shape struct{ sets, members int }
 
 func (s shape) pods() int { return s.sets * s.members }
@@ -47,8 +47,8 @@ func podTemplate(i int) corev1.PodTemplateSpec {
 		Spec: corev1.PodSpec{
 			NodeName:                     cluster.SimulatedNode(1 + i%simulatedNodes),
 			AutomountServiceAccountToken: ptr.To(false),
-			// kwok ends pods by their names, and may end the next of that name
-			// too; without grace the API server does it.
+			// kwok deletes pods by name and could delete the next pod of the same name. With a grace
+			// period of 0 the API server deletes the pod itself.
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 			Containers: []corev1.Container{{
 				Name: "main", Image: "example.com/main:1",
@@ -101,8 +101,8 @@ func statefulSet(namespace string, i, members int) client.Object {
 	}
 }
 
-// barePod and bareClaim are what the loop creates for member m of set i: the
-// labels, owner and names are as many and as long as a StatefulCluster's.
+// barePod and bareClaim return the objects that the bare pool creates for member m of set i. Their
+// labels, owner and names have the same number and length as those of a StatefulCluster.
 func barePod(owner metav1.OwnerReference, i, m int) *corev1.Pod {
 	template := podTemplate(i)
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -123,7 +123,7 @@ func bareClaim(owner metav1.OwnerReference, i, m int) *corev1.PersistentVolumeCl
 }
 
 func bareRevision(owner metav1.OwnerReference, i int) *appsv1.ControllerRevision {
-	template, _ := json.Marshal(podTemplate(i)) // it has no field that cannot be
+	template, _ := json.Marshal(podTemplate(i)) // every field can be encoded
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: bareName(i, 0), Labels: setLabels(i), OwnerReferences: []metav1.OwnerReference{owner}},
 		Data:       runtime.RawExtension{Raw: template}, Revision: 1,

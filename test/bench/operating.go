@@ -14,20 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Goals of the running operator, from the contract's section 4.
+// Goals of the running operator, from section 4 of the contract.
 const (
 	goalManaged   = 3.0 // KiB per pod
-	goalUnmanaged = 0.1 // KiB per pod: none, but for the noise of a heap
+	goalUnmanaged = 0.1 // KiB per pod: 0 except for the noise of a heap
 	goalLatency   = 100 // ms at p99
 )
 
-// memorySet is how many members each set of the memory benchmark has.
+// memorySet is the number of members of each set in the memory benchmark.
 const memorySet = 100
 
-// measureMemory reads the live heap of one process without pods, with some,
-// with more, and with as many again that it does not manage.
+// measureMemory reads the live heap of one process without pods, with the two numbers of managed pods,
+// and with additional unmanaged pods.
 func measureMemory(ctx context.Context, s *site) {
-	o := s.startOperator(ctx, ours, "GOGC=20") // collects more often; what lives is the same
+	o := s.startOperator(ctx, ours, "GOGC=20") // collects more often, with the same live heap
 	defer o.stop()
 	empty, _ := o.liveHeap(ctx)
 	const unmanaged = "memory-unmanaged"
@@ -52,8 +52,8 @@ func measureMemory(ctx context.Context, s *site) {
 	s.clearNamespaces(ctx, namespaces...)
 }
 
-// fill makes a namespace with sets whose members are all Ready. The
-// contestant's process, if it has one, runs already.
+// fill creates a namespace with sets and waits until all members are Ready. A contestant's process must
+// already run.
 func (s *site) fill(ctx context.Context, c contestant, namespace string, want shape) {
 	s.makeNamespace(ctx, namespace)
 	if c.name == bare {
@@ -64,9 +64,8 @@ func (s *site) fill(ctx context.Context, c contestant, namespace string, want sh
 	s.timeCreate(ctx, c, namespace, want, watch)
 }
 
-// measureRest counts every write of the operator, events too, while nothing
-// changes. It runs without a Lease, which is renewed every 2 s, whatever there
-// is to do.
+// measureRest counts all writes of the operator, including events, while nothing changes. The operator
+// runs without a Lease, which is renewed every 2 s in any case.
 func measureRest(ctx context.Context, s *site) {
 	o := s.startOperator(ctx, ours)
 	defer o.stop()
@@ -82,7 +81,7 @@ func measureRest(ctx context.Context, s *site) {
 	s.clearNamespaces(ctx, "rest-one", "rest-many")
 }
 
-// rest lets that time go by.
+// rest waits for the given duration.
 func (s *site) rest(ctx context.Context, during time.Duration) {
 	for began := time.Now(); time.Since(began) < during; {
 		step("at rest for %s of %s", time.Since(began).Round(time.Second), during)
@@ -90,7 +89,7 @@ func (s *site) rest(ctx context.Context, during time.Duration) {
 	}
 }
 
-// reportRest reports what the operator wrote since the mark.
+// reportRest reports the operator's writes since the mark.
 func (s *site) reportRest(title string, during time.Duration, mark auditMark, detail string) {
 	changes := s.since(mark, (*request).isOperators)
 	if len(changes) > 0 {
@@ -99,8 +98,8 @@ func (s *site) reportRest(title string, during time.Duration, mark auditMark, de
 	s.report(figure{title: title, what: fmt.Sprintf("writes in %s, events counted too", during), value: float64(len(changes)), digits: -1, goal: atMost(0), detail: detail})
 }
 
-// measureLatency scales one set at a time from 0 to 1 while all others are at
-// rest. Both ends are times at which the API server received a request.
+// measureLatency scales one set at a time from 0 to 1 while all others are at rest. A delay starts and
+// ends when the API server receives a request.
 func measureLatency(ctx context.Context, s *site) {
 	const namespace = "latency"
 	s.makeNamespace(ctx, namespace)
@@ -126,8 +125,8 @@ func measureLatency(ctx context.Context, s *site) {
 	s.clearNamespaces(ctx, namespace)
 }
 
-// edit makes one change after another, at least that long apart, and by chance up
-// to so much longer: long enough for what follows the first write to be over.
+// edit makes the changes one after another, with a pause of apart plus a random part of chance. The
+// pause is long enough for all consequences of the first write to finish.
 func edit(ctx context.Context, order []int, apart, chance time.Duration, change func(int) error) {
 	said := time.Now()
 	for n, i := range order {

@@ -26,9 +26,9 @@ type operator struct {
 	token   string
 }
 
-// startOperator starts the program as a Deployment would, but alone, so
-// without a Lease, without webhooks, which the other contestants have not
-// either, and with the one kind that is measured. It returns when the program is ready.
+// startOperator starts the program with the flags of a Deployment except for these: it runs alone
+// without a Lease, with only the measured kind, and without webhooks, which the other contestants lack
+// too. It returns when the program is ready.
 func (s *site) startOperator(ctx context.Context, kind string, env ...string) *operator {
 	ports := must(cluster.FreePorts("127.0.0.1", 2))
 	metrics, health := fmt.Sprint("127.0.0.1:", ports[0]), fmt.Sprint("127.0.0.1:", ports[1])
@@ -36,12 +36,12 @@ func (s *site) startOperator(ctx context.Context, kind string, env ...string) *o
 	defer log.Close()
 	command := exec.Command(s.operator.path, "--kinds="+kind, "--namespace="+metav1.NamespaceSystem, "--leader-elect=false", "--components=controllers,installer", "--make-certificates=false",
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
-	// The mark of the cluster's own programs lets its Down find this one too,
-	// when we were killed.
+	// With the marker of the cluster's own programs, Down also finds this process if the benchmark was
+	// killed.
 	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE="+metav1.NamespaceSystem,
 		"STATEFUL_OPERATOR_CLUSTER="+s.cluster.Dir()), env...)
 	command.Stdout, command.Stderr = log, log
-	// An interrupt at the terminal is for us, who stop it.
+	// The benchmark handles an interrupt at the terminal and stops the operator.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	check(command.Start())
 	o := &operator{command: command, ended: make(chan error, 1), metrics: metrics, token: s.operator.token}
@@ -68,11 +68,10 @@ func (o *operator) awaitReady(ctx context.Context, health string) {
 		defer answer.Body.Close()
 		return answer.StatusCode == http.StatusOK, answer.Status
 	})
-	pause(ctx, 2*time.Second) // its caches fill
+	pause(ctx, 2*time.Second) // until its caches are filled
 }
 
-// stop ends the process, and kills it if it does not end by itself. It may be
-// called again.
+// stop stops the process, and kills it after a timeout. It can be called more than once.
 func (o *operator) stop() {
 	o.stopped.Do(func() {
 		_ = o.command.Process.Signal(syscall.SIGTERM)
@@ -85,9 +84,9 @@ func (o *operator) stop() {
 	})
 }
 
-// liveHeap is what the operator's heap holds after garbage collections that
-// began after the call. Asking for metrics makes garbage; enough of it makes
-// the process collect. Nothing of the program is changed for the measurement.
+// liveHeap returns the live heap of the operator after garbage collections that began after the call.
+// Requests for metrics allocate garbage, and enough of it triggers a collection. The program itself is
+// unchanged.
 func (o *operator) liveHeap(ctx context.Context) (live, rss float64) {
 	pause(ctx, 3*time.Second)
 	first := -1.0
@@ -106,7 +105,7 @@ func (o *operator) liveHeap(ctx context.Context) (live, rss float64) {
 func (o *operator) scrape(ctx context.Context) metrics {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, "https://"+o.metrics+"/metrics", nil))
 	request.Header.Set("Authorization", "Bearer "+o.token)
-	// Without a webhook the program's certificate is one that nobody can check.
+	// Without a webhook the program's certificate is self-signed.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	answer, err := (&http.Client{Transport: transport}).Do(request)

@@ -19,17 +19,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// Goals of ReplicatedStatefulSet, from the contract's section 5, in seconds.
+// Goals of ReplicatedStatefulSet, from section 5 of the contract, in seconds.
 var (
 	goalSwitchover = bounds{p99: atMost(0.5)}
 	goalFailover   = bounds{p99: atMost(2)}
 	goalNeedless   = atMost(0)
 )
 
-// silence is for how long there is no API server.
+// silence is how long the API server is stopped.
 const silence = time.Minute
 
-// replicated is a set of ledgers. What is measured is what they wrote down.
+// replicated is a set of ledgers. The measurements come from the ledgers' journals.
 type replicated struct {
 	*site
 	set    *v1alpha1.ReplicatedStatefulSet
@@ -68,7 +68,7 @@ func (s *site) newReplicated(ctx context.Context, name string) *replicated {
 	return r
 }
 
-// whole waits until every member runs in its role, and gives the primary.
+// whole waits until every member runs in its role, and returns the primary.
 func (r *replicated) whole(ctx context.Context) (primary string) {
 	waitFor(ctx, 3*time.Minute, "the ledgers to be whole", func() (bool, string) {
 		check(r.client.Get(ctx, client.ObjectKeyFromObject(r.set), r.set))
@@ -77,11 +77,11 @@ func (r *replicated) whole(ctx context.Context) (primary string) {
 	return r.set.Status.Members.Primary[0]
 }
 
-// calm is left between failovers: the operator waits with a grant that is younger
-// than 15 s, which is not what is measured.
+// calm is the pause between failovers. The operator delays a failover while a grant is younger than 15
+// s, and this delay is not measured.
 const calm = 16 * time.Second
 
-// commands are what the members wrote of commands since then, in order.
+// commands returns the wanted commands in the members' journals since a time, in order.
 func (r *replicated) commands(since int64, wanted func(record.Line) bool) []record.Line {
 	journals := must(ledgercheck.ReadJournals(ledgerset.Journals(r.folder)))
 	told := slices.DeleteFunc(journals.Lines, func(l record.Line) bool { return l.At < since || !wanted(l) })
@@ -89,7 +89,7 @@ func (r *replicated) commands(since int64, wanted func(record.Line) bool) []reco
 	return told
 }
 
-// promoted waits until a member was told to be primary since then, and gives when.
+// promoted waits until a member has been promoted since a time, and returns the time of its promotion.
 func (r *replicated) promoted(ctx context.Context, since int64) (at int64) {
 	waitFor(ctx, time.Minute, "another primary", func() (bool, string) {
 		told := r.commands(since, func(l record.Line) bool {
@@ -103,8 +103,8 @@ func (r *replicated) promoted(ctx context.Context, since int64) (at int64) {
 	return at
 }
 
-// switchovers asks for some, and takes from their time what the commands took that
-// are not the operator's: as execs, as the API server saw them begin and end.
+// switchovers requests switchovers and measures them. From each it also subtracts the time of the
+// commands, which the operator does not control, by the start and end of the execs in the audit log.
 func (r *replicated) switchovers(ctx context.Context, times int) {
 	const title = "switchover, from the wish to the next primary's command"
 	step("%s, %d times", title, times)
@@ -125,7 +125,8 @@ func (r *replicated) switchovers(ctx context.Context, times int) {
 	r.spread3("switchover, the operator's own part of it", own, goalSwitchover, fmt.Sprintf("without its execs, %d each", quantile(execs, 0.5)))
 }
 
-// switchOver asks for one, and gives when it did and when the next primary was told.
+// switchOver requests a switchover. It returns the times of the request and of the next primary's
+// promotion.
 func (r *replicated) switchOver(ctx context.Context) (asked, told time.Time) {
 	r.whole(ctx)
 	next := r.set.Status.Members.Secondary[0]
@@ -138,8 +139,7 @@ func (r *replicated) switchOver(ctx context.Context) (asked, told time.Time) {
 	return wall(since), wall(at)
 }
 
-// killed kills the primary's process. Its container runs on, and its readiness
-// probe tells.
+// killed kills the primary's process. Its container continues to run, and its readiness probe fails.
 func (r *replicated) killed(ctx context.Context) time.Duration {
 	old := r.primaryAtRest(ctx)
 	began := testimony.Now()
@@ -164,8 +164,8 @@ func (r *replicated) primaryAtRest(ctx context.Context) *corev1.Pod {
 	return &pod
 }
 
-// succeeded is how long after the API told of the old primary's end the next one
-// was told to take over; 0 if that came first.
+// succeeded returns the time from the API's report of the old primary's end to the promotion of the
+// next one, or 0 if the promotion was first.
 func (r *replicated) succeeded(ctx context.Context, old *corev1.Pod, began int64, ended func(*corev1.Pod) bool) time.Duration {
 	var told int64
 	for told == 0 {
@@ -194,7 +194,7 @@ func (r *replicated) atRest(ctx context.Context, during time.Duration) {
 		detail: "reconcileInterval 1m: one status a minute and member"})
 }
 
-// withoutAPIServer counts primaries that came while there was none to tell them.
+// withoutAPIServer counts the primaries that appeared while the API server was stopped.
 func (r *replicated) withoutAPIServer(ctx context.Context) {
 	step("stopping the API server for %s", silence)
 	r.whole(ctx)

@@ -20,19 +20,19 @@ type figure struct {
 	title, what string
 	value       float64
 	unit        string
-	digits      int // after the point; 2 when 0, none when negative
+	digits      int // decimals; 0 means 2, negative means none
 	goal        goal
 	detail      string
 }
 
-// goal is a bound; the zero value is none.
+// goal is a bound. The zero value has none.
 type goal struct {
 	bound   float64
 	atLeast bool
 	set     bool
 }
 
-// bounds are those of a time that varies.
+// bounds are the goals for a duration's quantiles.
 type bounds struct{ p50, p99 goal }
 
 func atLeast(bound float64) goal { return goal{bound, true, true} }
@@ -63,7 +63,7 @@ func (f figure) wanted() string {
 	return fmt.Sprintf("%s %g%s", sign, f.goal.bound, f.unit)
 }
 
-// String is the line of the figure while the benchmarks run.
+// String returns the line that is printed for the figure while the benchmarks run.
 func (f figure) String() string {
 	line := fmt.Sprintf("%s: %s: %s", f.title, f.what, f.measured())
 	if f.goal.set {
@@ -75,7 +75,7 @@ func (f figure) String() string {
 	return line
 }
 
-// tables is the text of docs/benchmarks.md.
+// tables returns the text of docs/benchmarks.md.
 func tables(figures []figure, conditions []string) string {
 	var text strings.Builder
 	text.WriteString("| Benchmark | Figure | Measured | Goal | |\n|---|---|---|---|---|\n")
@@ -95,7 +95,7 @@ func tables(figures []figure, conditions []string) string {
 	return text.String()
 }
 
-// describe says what the figures depend on.
+// describe returns the conditions of the measurement.
 func describe(ctx context.Context, programs string, chosen settings, loadBefore string) []string {
 	how := fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds)
 	if chosen.quick {
@@ -103,7 +103,7 @@ func describe(ctx context.Context, programs string, chosen settings, loadBefore 
 	}
 	machine := cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH)
 	versions := "versions: " + runtime.Version()
-	// The programs do not know their version; their folder does.
+	// The binaries do not contain their version. The name of their folder does.
 	if _, version, ok := strings.Cut(filepath.Base(programs), "-"); ok {
 		version, _, _ = strings.Cut(version, "-")
 		versions += ", Kubernetes " + version
@@ -131,8 +131,8 @@ func memory() string {
 	return fmt.Sprintf("%.0f GiB", math.Round(float64(kib)/(1<<20)))
 }
 
-// procField is the first value of that name in a file of /proc; "" elsewhere
-// than on Linux.
+// procField returns the first value with the name in a file of /proc, or "" on other systems than
+// Linux.
 func procField(path, name string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -156,7 +156,7 @@ func machineLoad() string {
 	return strings.Join(fields[:min(3, len(fields))], ", ")
 }
 
-// medianOf is the median over the rounds; 0 if there was none.
+// medianOf returns the median over the rounds, or 0 without rounds.
 func medianOf[T cmp.Ordered](laps []lap, of func(lap) T) T {
 	values := make([]T, 0, len(laps))
 	for _, l := range laps {
@@ -165,7 +165,7 @@ func medianOf[T cmp.Ordered](laps []lap, of func(lap) T) T {
 	return quantile(values, 0.5)
 }
 
-// quantile is the smallest value that at least that part is not above.
+// quantile returns the smallest value such that at least the given part of the values is not above it.
 func quantile[T cmp.Ordered](values []T, part float64) (none T) {
 	if len(values) == 0 {
 		return none
@@ -173,7 +173,7 @@ func quantile[T cmp.Ordered](values []T, part float64) (none T) {
 	return slices.Sorted(slices.Values(values))[max(0, int(math.Ceil(part*float64(len(values))))-1)]
 }
 
-// spread3 reports the usual three figures of a time that varies.
+// spread3 reports p50, p99 and max of a duration.
 func (r *results) spread3(title string, lengths []time.Duration, want bounds, detail string) {
 	if len(lengths) == 0 {
 		return

@@ -16,43 +16,40 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// Goals of StatefulSingleton, from the contract's section 4.
+// Goals of StatefulSingleton, from section 4 of the contract.
 var (
 	goalBinary       = bounds{p50: atMost(0.3), p99: atMost(1)} // seconds
 	goalInit         = bounds{p50: atMost(1.5)}
 	goalReplaceFirst = bounds{p50: atMost(0.6)}
 	goalAdmission    = atMost(5) // ms at p99
 	goalOverlap      = atMost(0)
-	goalGateIsGone   = atMost(0) // processes beside the program
+	goalGateIsGone   = atMost(0) // processes other than the program
 )
 
-// arrangement is one way to have an application, and to make its program hand
-// over to the next one.
+// arrangement is a kind of application and a way to trigger the handover of its program.
 type arrangement struct {
 	name string // of the application and its namespace
 	what string
 	gate v1.GateMode // "" without a StatefulSingleton
 	pods int
 	make func(*application) client.Object
-	// end makes the program end; after undoes what else it did.
+	// end ends the program. after undoes the side effects of end.
 	end, after func(context.Context, *application, testimony.Run)
-	// held is true where the next pod waits at its gate already.
+	// held is true if the next pod already waits at its gate.
 	held bool
 	goal bounds
-	// asked is true where the time since the request is what is asked for, and
-	// not since the old program's end.
+	// asked is true if the time since the request is reported, and not since the old program's end.
 	asked bool
-	// share of the handovers that are made of this one.
+	// share is an interval: one handover in this number of rounds.
 	share int
-	// rules of its StatefulSingleton.
+	// rules change its StatefulSingleton.
 	rules []rule
 }
 
-// surge has a pod more during a rollout, and never one fewer.
+// surge allows one additional pod during a rollout and no missing one.
 var surge = witnessset.Rolling(1, 0)
 
-// arrangements take turns, so that whatever else the machine does falls on all
-// of them alike.
+// arrangements alternate, so that other load of the machine affects all of them equally.
 var arrangements = []arrangement{
 	{name: "binary-surge", what: "Binary, rollout with surge", gate: v1.GateBinary, pods: 1, make: deployment(surge), end: rollOut, held: true, goal: goalBinary, share: 1},
 	{name: "binary-standby", what: "Binary, a standby takes over", gate: v1.GateBinary, pods: 2, make: deployment(surge), end: deletePod, held: true, goal: goalBinary, share: 1},
@@ -74,7 +71,7 @@ func measureSingleton(ctx context.Context, s *site) {
 	}
 }
 
-// handover is what was seen of one.
+// handover is the measurement of one handover.
 type handover struct {
 	gap   time.Duration // between the programs
 	asked time.Duration // from the request to the new program's start
@@ -89,13 +86,13 @@ func measureHandovers(ctx context.Context, s *site) {
 	}
 	seen := make([][]handover, len(arrangements))
 	failed := attempt(func() { takeTurns(ctx, applications, s.size.handovers, seen) })
-	for i, how := range arrangements { // also of what was seen before something failed
+	for i, how := range arrangements { // also for handovers before a failure
 		s.reportHandovers(how, seen[i])
 	}
 	check(errors.Join(failed, attempt(func() { s.reportOverlaps(applications) })))
 }
 
-// takeTurns lets the applications hand over, one after another, so many times.
+// takeTurns triggers the given number of handovers, alternating between the applications.
 func takeTurns(ctx context.Context, applications []*application, times int, seen [][]handover) {
 	said := time.Now()
 	for round := range times {
@@ -111,10 +108,10 @@ func takeTurns(ctx context.Context, applications []*application, times int, seen
 	}
 }
 
-// breath is left between handovers for what still follows the last one.
+// breath is the pause after a handover for its remaining work.
 const breath = time.Second
 
-// handOver makes one handover, and waits until all is as before.
+// handOver triggers one handover and waits until the application is settled again.
 func (a *application) handOver(ctx context.Context, how arrangement) handover {
 	old, mark, asked := a.active(), a.markAudit(), testimony.Now()
 	how.end(ctx, a, old)
@@ -149,7 +146,7 @@ func (s *site) reportHandovers(how arrangement, seen []handover) {
 	s.spread3(title, lengths, how.goal, detail)
 }
 
-// reportOverlaps counts the programs of ours that ran beside another one.
+// reportOverlaps counts the programs of gated applications that overlapped another one.
 func (s *site) reportOverlaps(applications []*application) {
 	found, runs := 0, 0
 	for _, a := range applications {
@@ -164,9 +161,9 @@ func (s *site) reportOverlaps(applications []*application) {
 		detail: fmt.Sprintf("%d programs", runs)})
 }
 
-// measureLostNode powers a node off. Nothing starts elsewhere until a person
-// says that the machine is off, so the clock starts with that word. By then the
-// operator, if it acted from that node, acts from another.
+// measureLostNode powers nodes off. No pod starts on another node until an administrator confirms that
+// the machine is off, so the measurement starts with the confirmation. If the operator's leader was on
+// that node, another replica is the leader by then.
 func measureLostNode(ctx context.Context, s *site) {
 	a := s.newApplication(ctx, "node-gone", v1.GateBinary, 2, deployment(appsv1.DeploymentStrategy{}))
 	var took []time.Duration

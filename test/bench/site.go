@@ -28,21 +28,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// The contestants are service accounts of kube-system, as the StatefulSet
-// controller is: the API server's priority and fairness then treats all three
-// alike, while it would let an administrator pass everybody.
+// The contestants use service accounts of kube-system, as the StatefulSet controller does. The API
+// server's priority and fairness then treats all three equally. An administrator's requests would be
+// exempt.
 const (
 	operatorAccount = "stateful-operator"
 	poolAccount     = "bare-pool"
 	operatorUser    = "system:serviceaccount:kube-system:" + operatorAccount
 )
 
-// simulatedNodes is how many nodes kwok plays. Pods name theirs, so no room is
-// counted.
+// simulatedNodes is the number of nodes that kwok simulates. Pods set their node, so capacity is not
+// checked.
 const simulatedNodes = 4
 
-// site is where everything is measured: a control plane with simulated nodes, or a
-// cluster of real ones.
+// site is the environment of the benchmarks: a control plane with simulated nodes, or a cluster of real
+// nodes.
 type site struct {
 	*results
 	size    sizes
@@ -50,17 +50,16 @@ type site struct {
 	onNodes bool
 	folder  string // temporary
 	cluster *cluster.Cluster
-	// client and admin are an administrator's.
+	// client and admin have an administrator's rights.
 	client client.Client
 	admin  *kubernetes.Clientset
 
-	// Where nodes are simulated: the bare loop's client, and the operator's real
-	// program and how it reaches the cluster.
+	// With simulated nodes: the client of the bare pool, and the operator's real program with its
+	// access to the cluster.
 	pool     *kubernetes.Clientset
 	operator struct{ path, kubeconfig, token string }
 
-	// On real nodes: the image of the program that says when it runs, and what it
-	// runs in.
+	// With real nodes: the image of the program that logs its runs, and the applications.
 	witness string
 	open    []*application
 }
@@ -68,7 +67,7 @@ type site struct {
 func (s *site) boot(ctx context.Context) {
 	s.folder = must(os.MkdirTemp("", "bench-"))
 	root := must(output(ctx, "go", "list", "-m", "-f", "{{.Dir}}"))
-	check(os.Chdir(root)) // what is built and installed is named from there
+	check(os.Chdir(root)) // paths of packages and manifests are relative to it
 	if s.onNodes {
 		s.bootNodes(ctx)
 		return
@@ -89,9 +88,8 @@ func (s *site) boot(ctx context.Context) {
 	s.warmUp(ctx)
 }
 
-// warmUp has every contestant do a little before anything is measured: the
-// first one would find an API server that has not compiled its patches, grown
-// its heap or opened its connections.
+// warmUp runs every contestant briefly before the measurements. Otherwise the API server would compile
+// its patches, grow its heap and open its connections during the first one.
 func (s *site) warmUp(ctx context.Context) {
 	step("warming up")
 	for i, c := range contestants {
@@ -105,7 +103,7 @@ func (s *site) connect(c *cluster.Cluster) {
 	s.admin = must(kubernetes.NewForConfig(protobuf(c.Config())))
 }
 
-// protobuf is how the built-in controllers talk to the API server.
+// protobuf sets the content type that the built-in controllers use.
 func protobuf(config *rest.Config) *rest.Config {
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	return config
@@ -140,7 +138,7 @@ func (s *site) makeAccount(ctx context.Context, name string) (token string) {
 	return request.Status.Token
 }
 
-// close keeps the logs if that is wanted. Nothing may be there yet.
+// close keeps the logs on request. It can be called before anything was created.
 func (s *site) close() {
 	for _, a := range s.open {
 		a.folder.Close()
@@ -162,7 +160,7 @@ func (s *site) close() {
 	fmt.Println("logs are kept in", s.folder)
 }
 
-// makeNamespace makes an empty namespace in which pods can be created.
+// makeNamespace creates a namespace and waits until pods can be created in it.
 func (s *site) makeNamespace(ctx context.Context, name string) {
 	check(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	waitFor(ctx, time.Minute, "the service account of "+name, func() (bool, string) {
@@ -172,8 +170,8 @@ func (s *site) makeNamespace(ctx context.Context, name string) {
 	})
 }
 
-// clearNamespaces deletes namespaces and waits until nothing of them is left,
-// so that the next contestant finds the machine as the last one did.
+// clearNamespaces deletes namespaces and waits until they are gone, so that every contestant starts in
+// the same environment.
 func (s *site) clearNamespaces(ctx context.Context, names ...string) {
 	for _, name := range names {
 		s.empty(ctx, name)
@@ -190,15 +188,15 @@ func (s *site) clearNamespaces(ctx context.Context, names ...string) {
 	pause(ctx, 2*time.Second)
 }
 
-// empty deletes what takes long to delete with its namespace: the sets, which
-// would make their pods anew, the pods, and the claims, which a controller of
-// one worker guards while they have pods.
+// empty deletes objects whose deletion with the namespace is slow: the sets, which would recreate their
+// pods, then the pods, and the claims, which are protected while pods use them by a controller with one
+// worker.
 func (s *site) empty(ctx context.Context, name string) {
 	inside := client.InNamespace(name)
 	check(s.client.DeleteAllOf(ctx, &v1alpha1.StatefulCluster{}, inside))
 	check(s.client.DeleteAllOf(ctx, &appsv1.StatefulSet{}, inside))
-	// One by one, because a collection is deleted by one worker of the API
-	// server, and thousands take longer than a request may.
+	// One by one: deletecollection uses one worker of the API server, and thousands of objects take
+	// longer than the request timeout.
 	var pods corev1.PodList
 	check(s.client.List(ctx, &pods, inside, cached))
 	check(spread(ctx, len(pods.Items), func(i int) error {
@@ -216,10 +214,10 @@ func (s *site) empty(ctx context.Context, name string) {
 	}))
 }
 
-// cached is of a list that the API server may give from its cache.
+// cached allows the API server to serve a list from its cache.
 var cached = &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 
-// remainder is what the namespace says it still holds.
+// remainder returns the namespace's message about remaining content.
 func remainder(namespace *corev1.Namespace) string {
 	for _, c := range namespace.Status.Conditions {
 		if c.Type == corev1.NamespaceContentRemaining && c.Status == corev1.ConditionTrue {

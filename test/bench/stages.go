@@ -10,41 +10,40 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// stages are what the gap between two programs is made of, as the API server's
-// audit log tells it.
+// stages are the parts of the gap between two programs, measured from the API server's audit log.
 type stages struct {
-	reported time.Duration // from the program's exit until the kubelet has said so
-	noticed  time.Duration // from there until the operator begins the pass that decides
+	reported time.Duration // from the program's exit until the kubelet has reported it
+	noticed  time.Duration // until the operator starts the reconcile that decides
 	decided  time.Duration // until it writes the holder
-	granted  time.Duration // until the API server has its grant
-	started  time.Duration // until the next program starts: the kubelet, and the gate
+	granted  time.Duration // until the API server receives the grant
+	started  time.Duration // until the next program starts: the kubelet and the gate
 	known    bool
-	reads    int // of the operator, from the begin of that pass to the holder
-	between  int // its other writes there
+	reads    int // of the operator, from the start of that reconcile to the holder
+	between  int // its other writes in that time
 }
 
 func (s stages) all() []time.Duration {
 	return []time.Duration{s.reported, s.noticed, s.decided, s.granted, s.started}
 }
 
-// isOfHandover reports whether the request says something of a handover.
+// isOfHandover reports whether the request can be part of a handover.
 func (r *request) isOfHandover() bool {
 	return r.byOperator() || strings.HasPrefix(r.User.Username, "system:node:") && auditlog.Resource(r.Event) == "pods/status"
 }
 
 func (r *request) byOperator() bool { return r.User.Username == deployedOperator }
 
-// stagesOf finds the stages of one handover.
+// stagesOf returns the stages of one handover.
 func stagesOf(requests []*request, namespace string, old, next testimony.Run) stages {
 	return findStages(requests, namespace, old.Pod, next.Pod, wall(old.End), wall(next.Start))
 }
 
-// wall is that time by the clock of the audit log.
+// wall converts a time of the run logs to the audit log's clock.
 func wall(at int64) time.Time { return time.Now().Add(time.Duration(at - testimony.Now())) }
 
 func findStages(requests []*request, namespace, oldPod, nextPod string, exit, start time.Time) stages {
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.ObjectRef.Namespace != namespace || r.refused() })
-	// Backwards from the grant, since what comes before it comes often.
+	// Search backwards from the grant, because the earlier requests are frequent.
 	last := func(before time.Time, what, name string) *request {
 		for _, r := range slices.Backward(requests) {
 			if r.answered().Before(before) && r.what() == what && (name == "" || r.ObjectRef.Name == name) {
@@ -53,7 +52,7 @@ func findStages(requests []*request, namespace, oldPod, nextPod string, exit, st
 		}
 		return nil
 	}
-	// A write of the holder comes with a grant.
+	// A write of the holder is followed by a grant.
 	var grant *request
 	holder := last(start, "patch statefulsingletons/status", "")
 	for ; holder != nil; holder = last(holder.received(), "patch statefulsingletons/status", "") {
@@ -65,7 +64,7 @@ func findStages(requests []*request, namespace, oldPod, nextPod string, exit, st
 	if holder == nil {
 		return stages{}
 	}
-	// A pass that decides begins with a look at the object itself.
+	// A deciding reconcile starts with a read of the object.
 	pass := last(holder.received(), "get statefulsingletons", holder.ObjectRef.Name)
 	if pass == nil {
 		return stages{}
@@ -89,13 +88,13 @@ func findStages(requests []*request, namespace, oldPod, nextPod string, exit, st
 	return s
 }
 
-// grants reports whether it lets a pod go on, as the holder says.
+// grants reports whether the request grants the run to the pod, right after the write of the holder.
 func (r *request) grants(holder *request, pod string) bool {
 	return r.what() == "patch pods" && r.ObjectRef.Name == pod && r.byOperator() &&
 		!r.received().Before(holder.answered()) && r.received().Sub(holder.answered()) < 100*time.Millisecond
 }
 
-// medianStages says where the time goes.
+// medianStages returns the median of each stage as text.
 func medianStages(seen []handover) string {
 	var columns [5][]time.Duration
 	var reads, writes []int

@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// upgrader is one way to bring a new version out.
+// upgrader is a way to roll out a new version.
 type upgrader struct {
 	name     string
 	handover v1alpha1.Handover // "" for a StatefulSet
@@ -26,11 +26,10 @@ var upgraders = []upgrader{
 	{name: builtIn}, {name: "Coexist", handover: v1alpha1.HandoverCoexist}, {name: "PerOrdinal", handover: v1alpha1.HandoverPerOrdinal},
 }
 
-// upgradeSizes are how many replicas are upgraded.
+// upgradeSizes are the numbers of replicas of the upgraded sets.
 var upgradeSizes = []int32{3, 30}
 
-// measureUpgrades takes sets of every kind from one version to the next, in
-// turning order, on real nodes.
+// measureUpgrades upgrades sets of every kind on real nodes, in alternating order.
 func measureUpgrades(ctx context.Context, s *site) {
 	for _, replicas := range upgradeSizes {
 		laps := map[string][]lap{}
@@ -52,8 +51,8 @@ func measureUpgrades(ctx context.Context, s *site) {
 	}
 }
 
-// upgrade makes a set, upgrades it, removes it, and gives the time of the upgrade:
-// until all pods are of the new version and Ready, and no other is there.
+// upgrade creates a set, upgrades it and deletes it. It returns the duration of the upgrade: until all
+// pods have the new version and are Ready, and no other pod exists.
 func (s *site) upgrade(ctx context.Context, u upgrader, namespace string, replicas int32) time.Duration {
 	set := u.make(namespace, replicas)
 	check(s.client.Create(ctx, set))
@@ -77,11 +76,11 @@ func (s *site) upgrade(ctx context.Context, u upgrader, namespace string, replic
 	return took
 }
 
-// make builds a set whose pods end at once when told.
+// make returns a set whose pods exit immediately on SIGTERM.
 func (u upgrader) make(namespace string, replicas int32) client.Object {
 	labels := map[string]string{"app": "upgraded"}
 	spec := appsv1.StatefulSetSpec{
-		// Both are to believe a pod after the same time; ours takes 5 s where none is said.
+		// The same for both kinds. The default of ExtendedStatefulSet is 5 s.
 		MinReadySeconds: 1,
 		Replicas:        &replicas, ServiceName: "upgraded", Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{
@@ -100,13 +99,13 @@ func (u upgrader) make(namespace string, replicas int32) client.Object {
 		return &appsv1.StatefulSet{ObjectMeta: about, Spec: spec}
 	}
 	set := &v1alpha1.ExtendedStatefulSet{ObjectMeta: about}
-	// REPLICAS in the environment is the same for all, and is left out for all.
+	// REPLICAS in the environment is optional, and left out for all.
 	set.Spec.InjectReplicasEnv, set.Spec.UpdateStrategy.Handover, set.Spec.Template.Spec = new(false), u.handover, spec
 	return set
 }
 
-// versionServes waits until the pods of a namespace are of one version, Ready, and
-// as many as wanted.
+// versionServes waits until the namespace has exactly the wanted number of pods, all Ready and of the
+// given version.
 func (s *site) versionServes(ctx context.Context, namespace, version string, replicas int32) {
 	waitFor(ctx, 10*time.Minute, "version "+version, func() (bool, string) {
 		pods := s.podsIn(ctx, namespace)

@@ -13,28 +13,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// tally is what a namespace holds.
+// tally is the number of pods and claims in a namespace.
 type tally struct{ pods, good, claims int }
 
-// spectator counts the pods and claims of a namespace as its watch sees them.
-// It is the same for all contestants, and belongs to none.
+// spectator counts the pods and claims of a namespace with a watch. It is the same for all contestants
+// and independent of them.
 type spectator struct {
 	stop   context.CancelFunc
 	isGood func(*corev1.Pod) bool
 	mu     sync.Mutex
 	tally  tally
-	pods   map[types.UID]bool // and whether they are good
+	pods   map[types.UID]bool // the value is whether the pod is good
 	claims map[types.UID]bool
 	goals  []*milestone
 }
 
-// milestone is a state to reach, and when it was.
+// milestone is a state to reach, and the time when it was reached.
 type milestone struct {
 	reached func(tally) bool
 	done    chan time.Time
 }
 
-// spectate starts to count. A pod is good when the predicate says so.
+// spectate starts to count. good decides which pods are good.
 func (s *site) spectate(ctx context.Context, namespace string, good func(*corev1.Pod) bool) *spectator {
 	ctx, stop := context.WithCancel(ctx)
 	w := &spectator{stop: stop, isGood: good, pods: map[types.UID]bool{}, claims: map[types.UID]bool{}}
@@ -47,7 +47,7 @@ func (s *site) spectate(ctx context.Context, namespace string, good func(*corev1
 	return w
 }
 
-// watch has a handler see all objects of a resource in a namespace.
+// watch starts an informer for all objects of a resource in a namespace.
 func (s *site) watch(ctx context.Context, namespace, resource string, object runtime.Object, handler cache.ResourceEventHandler) cache.InformerSynced {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(s.admin.CoreV1().RESTClient(), resource, namespace, fields.Everything()),
@@ -57,7 +57,7 @@ func (s *site) watch(ctx context.Context, namespace, resource string, object run
 	return informer.HasSynced
 }
 
-// saw takes note of a pod or a claim as it is now.
+// saw records the current state of a pod or a claim.
 func (w *spectator) saw(obj any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *spectator) saw(obj any) {
 	w.look()
 }
 
-// lost takes note of the end of a pod. Claims that were there count on.
+// lost records the deletion of a pod. Deleted claims stay counted.
 func (w *spectator) lost(obj any) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
@@ -96,7 +96,7 @@ func (w *spectator) forget(pod types.UID) {
 	delete(w.pods, pod)
 }
 
-// look sees whether a milestone is reached. The caller holds mu.
+// look checks which milestones are reached. The caller holds mu.
 func (w *spectator) look() {
 	w.tally.pods, w.tally.claims = len(w.pods), len(w.claims)
 	left := w.goals[:0]
@@ -116,7 +116,7 @@ func (w *spectator) now() tally {
 	return w.tally
 }
 
-// when is to be asked before the clock starts.
+// when returns a milestone. Call it before the measurement starts.
 func (w *spectator) when(reached func(tally) bool) *milestone {
 	m := &milestone{reached: reached, done: make(chan time.Time, 1)}
 	w.mu.Lock()
@@ -126,8 +126,7 @@ func (w *spectator) when(reached func(tally) bool) *milestone {
 	return m
 }
 
-// await gives the time when the milestone was reached, and says every few
-// seconds how it stands.
+// await returns the time when the milestone was reached, and prints the state every few seconds.
 func (w *spectator) await(ctx context.Context, m *milestone, what string) time.Time {
 	began := time.Now()
 	ticker := time.NewTicker(progressInterval)
@@ -150,7 +149,7 @@ func (w *spectator) await(ctx context.Context, m *milestone, what string) time.T
 
 func ready(pod *corev1.Pod) bool { return saysReady(pod) && pod.DeletionTimestamp == nil }
 
-// saysReady is true also for one that is told to end, and serves.
+// saysReady reports whether the pod has condition Ready. A terminating pod may have it too.
 func saysReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }

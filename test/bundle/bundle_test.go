@@ -27,7 +27,7 @@ import (
 
 const folder = "../../bundle"
 
-// telling is a Gomega that tells of every fault: a test goes on after one.
+// telling returns a Gomega that reports every failure: the test continues after one.
 func telling(t *testing.T) Gomega {
 	g := NewWithT(t)
 	g.Fail = func(message string, _ ...int) {
@@ -37,8 +37,8 @@ func telling(t *testing.T) Gomega {
 	return g
 }
 
-// read gives the bundle as it is in the tree; `make check-generated` says that it is
-// what `make bundle` writes.
+// read returns the bundle in the tree. `make check-generated` verifies that it equals the output of
+// `make bundle`.
 func read(t *testing.T) *manifests.Bundle {
 	t.Helper()
 	g := NewWithT(t)
@@ -52,12 +52,12 @@ func read(t *testing.T) *manifests.Bundle {
 	return read
 }
 
-// once, because a megabyte of YAML takes seconds.
+// once caches the bundle, because parsing a megabyte of YAML takes seconds.
 var once = sync.OnceValues(func() (*manifests.Bundle, error) {
 	return manifests.GetBundleFromDir(filepath.Join(folder, "manifests"))
 })
 
-// parse reads a YAML file of the tree into an object.
+// parse decodes a YAML file of the tree into an object.
 func parse(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -79,7 +79,7 @@ func TestNoValidatorOfOLMComplains(t *testing.T) {
 	g.Expect(len(results)).To(BeNumerically(">=", len(validation.AllValidators)), "results of all validators")
 }
 
-// crds are the files that CRDs are generated into.
+// crds returns the generated CRD files.
 func crds(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
@@ -101,7 +101,7 @@ func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
 	}
 }
 
-// examples are the objects that the console offers.
+// examples returns the example objects of the OpenShift console.
 func examples(t *testing.T) (objects []unstructured.Unstructured) {
 	t.Helper()
 	NewWithT(t).Expect(yaml.Unmarshal([]byte(read(t).CSV.Annotations["alm-examples"]), &objects)).To(Succeed())
@@ -138,8 +138,8 @@ func TestTheConsolesSamplesRunAsTheyAre(t *testing.T) {
 	}
 }
 
-// runsAsItIs complains of what the console must not offer: its users choose no
-// user and no low port, have made no Secret, and find images in registries only.
+// runsAsItIs fails the test for fields that the console must not offer. Its users cannot choose a user
+// or a low port, have no Secrets yet, and can pull images only from registries.
 func runsAsItIs(t *testing.T, name string, object map[string]any) {
 	t.Helper()
 	each(object, func(key string, value any) {
@@ -190,7 +190,7 @@ func TestEveryImageIsRelated(t *testing.T) {
 func TestTheCSVSaysWhatItIs(t *testing.T) {
 	g, csv := telling(t), read(t).CSV
 	for _, mode := range csv.Spec.InstallModes {
-		// Who may edit the operator's own namespace has its account.
+		// Everyone who may edit the operator's own namespace has the rights of its account.
 		g.Expect(mode.Supported).To(Equal(mode.Type != v1alpha1.InstallModeTypeOwnNamespace), string(mode.Type))
 	}
 	g.Expect(csv.Spec.InstallModes).To(HaveLen(4))
@@ -211,7 +211,7 @@ func TestTheCSVSaysWhatItIs(t *testing.T) {
 	g.Expect(csv.Spec.Icon).To(HaveExactElements(HaveField("Data", base64.StdEncoding.EncodeToString(icon))), "config/manifests/icon.svg")
 }
 
-// mostBytes is what a ConfigMap can hold, in which OLM unpacks a bundle.
+// mostBytes is the max size of a ConfigMap. OLM unpacks a bundle into one.
 const mostBytes = 1 << 20
 
 func TestTheBundleFitsAConfigMap(t *testing.T) {

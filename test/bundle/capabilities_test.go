@@ -10,10 +10,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// shownBy is the name of a test in a row of docs/capabilities.md.
+// shownBy matches the name of a test in a row of docs/capabilities.md.
 var shownBy = regexp.MustCompile("`((?:SC-|RS-|OLM-|E|S)[0-9][^`]*|Test[A-Za-z]+)`")
 
-// The page names tests that exist, and the bundle claims the level that it reaches.
+// TestCapabilitiesAreShown verifies that the page names existing tests and that the bundle states the
+// level that it reaches.
 func TestCapabilitiesAreShown(t *testing.T) {
 	g := telling(t)
 	text, err := os.ReadFile("../../docs/capabilities.md")
@@ -42,7 +43,7 @@ func TestCapabilitiesAreShown(t *testing.T) {
 	g.Expect(read(t).CSV.Annotations).To(HaveKeyWithValue("capabilities", reached), "what the bundle claims is what the page reaches")
 }
 
-// testSources is the text of all tests and promises.
+// testSources returns the text of all tests and promises.
 func testSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

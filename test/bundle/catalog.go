@@ -21,29 +21,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// majorChannel is how opm names the channels of a semver template: stable-v0. This
-// project has one major version, and calls them stable and candidate.
+// majorChannel matches the channel names that opm generates from a semver template: stable-v0. This
+// project has one major version and names its channels stable and candidate.
 var majorChannel = regexp.MustCompile(`\b(candidate|fast|stable)-(v\d+)\b`)
 
-// entry is the line of a bundle in a template. The name of its image is a word that
-// a Version answers to.
+// entry matches the line of a bundle in a template. Its image is a placeholder: the Name of a Version.
 var entry = regexp.MustCompile(`(?m)^( *- image: )(\w+)\n`)
 
-// trusting is what opm wants to be told of images that nobody has signed.
+// trusting is the signature policy that opm requires for unsigned images.
 const trusting = `{"default": [{"type": "insecureAcceptAnything"}]}`
 
 // Version is a version of the operator in a catalog.
 type Version struct {
-	// Name is the word for it in the template.
+	// Name is its placeholder in the template.
 	Name string
-	// Image is the reference of its bundle that the catalog gets, and Folder has
-	// what is in that.
+	// Image is the reference of the bundle's image in the catalog, and Folder is the content of the
+	// bundle.
 	Image, Folder string
 }
 
-// Render gives the catalog that a semver template of opm comes to, with these
-// versions; those of the template that are not among them are left out. opm reads
-// bundles from registries only, so it gets one, on this machine.
+// Render returns the catalog that opm renders from a semver template with these versions. Other
+// versions of the template are left out. opm reads bundles only from registries, so Render serves a
+// local one.
 func Render(ctx context.Context, opm, template string, versions ...Version) ([]byte, error) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -87,13 +86,13 @@ func Render(ctx context.Context, opm, template string, versions ...Version) ([]b
 	return reachable.ReplaceAll(rendered, []byte("$0\n  skipRange: <$1")), err
 }
 
-// reachable is the entry of a version in a channel. OLM upgrades to a version from
-// the one that it replaces and from all in its skipRange, and looks for that in the
-// channel, where opm writes none from a semver template: without it, whoever runs a
-// version that the catalog does not hold any more would never be upgraded.
+// reachable matches the entry of a version in a channel. OLM upgrades to a version from the version
+// that it replaces and from all versions in its skipRange. OLM looks for the skipRange in the channel,
+// where opm writes none for a semver template. Without it, versions that are no longer in the catalog
+// could never be upgraded.
 var reachable = regexp.MustCompile(`(?m)^- name: stateful-operator\.v(\S+)(?:\n  replaces: \S+)?$`)
 
-// run has opm render a template, in a folder that is also its home.
+// run lets opm render a template in a folder that is also its home directory.
 func run(ctx context.Context, opm, work string, template []byte) ([]byte, error) {
 	for file, content := range map[string][]byte{"template.yaml": template, ".config/containers/policy.json": []byte(trusting)} {
 		file = filepath.Join(work, file)
@@ -110,13 +109,13 @@ func run(ctx context.Context, opm, work string, template []byte) ([]byte, error)
 	command.Dir, command.Stdout, command.Stderr = work, &out, &complaints
 	command.Env = append(os.Environ(), "HOME="+work)
 	if err := command.Run(); err != nil {
-		why, _, _ := strings.Cut(complaints.String(), "\n") // and then how opm is used
+		why, _, _ := strings.Cut(complaints.String(), "\n") // opm prints its usage in the next lines
 		return nil, fmt.Errorf("%w: %s", err, why)
 	}
 	return out.Bytes(), nil
 }
 
-// inOneChannel takes the major version out of the names of channels.
+// inOneChannel removes the major version from the channel names.
 func inOneChannel(rendered []byte) ([]byte, error) {
 	var major string
 	for _, m := range majorChannel.FindAllSubmatch(rendered, -1) {
@@ -127,7 +126,7 @@ func inOneChannel(rendered []byte) ([]byte, error) {
 	return majorChannel.ReplaceAll(rendered, []byte("$1")), nil
 }
 
-// Push uploads the image in a tar.
+// Push uploads the image in a tar file.
 func Push(ctx context.Context, tar, ref string, options ...remote.Option) error {
 	img, err := tarball.ImageFromPath(tar, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/bundle"
 )
 
-// blob is what a catalog says of a package, a channel or a bundle.
+// blob is a package, a channel or a bundle in a catalog.
 type blob struct {
 	Schema         string
 	Name           string
@@ -30,8 +30,7 @@ type blob struct {
 	}
 }
 
-// asked is what make was asked for, which gives its variables on to what it runs,
-// or else what the tree's own files are made of.
+// asked returns a variable that make exports, or the value for the tree's own files.
 func asked(variable, otherwise string) string {
 	if value, ok := os.LookupEnv(variable); ok {
 		return value
@@ -45,7 +44,7 @@ var (
 	replaced = nameOf(asked("PREVIOUS", ""))
 )
 
-// nameOf is the name of the ClusterServiceVersion of a version.
+// nameOf returns the name of a version's ClusterServiceVersion.
 func nameOf(version string) string {
 	if version == "" {
 		return ""
@@ -89,7 +88,7 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 		"the labels of the bundles, by which others depend on it")
 }
 
-// opm itself is asked by `make catalog`; here a script gives back what it is told.
+// `make catalog` runs the real opm. This test uses a script that prints its input.
 func TestACatalogHasTheImagesThatAreAskedFor(t *testing.T) {
 	opm, err := filepath.Abs("testdata/opm")
 	NewWithT(t).Expect(err).To(Succeed())

@@ -26,7 +26,7 @@ func TestDescriptorsAndSchemaAgree(t *testing.T) {
 			g := telling(t)
 			g.Expect(owned.DisplayName != "" && owned.Description != "" && len(owned.Resources) > 0).To(
 				BeTrueBecause("it has no name, no description or no resources"))
-			var status []v1alpha1.SpecDescriptor // which says the same
+			var status []v1alpha1.SpecDescriptor // it has the same fields
 			for _, d := range owned.StatusDescriptors {
 				status = append(status, v1alpha1.SpecDescriptor(d))
 			}
@@ -36,7 +36,7 @@ func TestDescriptorsAndSchemaAgree(t *testing.T) {
 	}
 }
 
-// compare looks for descriptors of nothing, and for fields without one.
+// compare expects that every descriptor has a field and every field a descriptor.
 func compare(g Gomega, descriptors []v1alpha1.SpecDescriptor, schema apiextensionsv1.JSONSchemaProps) {
 	described := map[string]bool{}
 	for _, d := range descriptors {
@@ -56,7 +56,7 @@ func compare(g Gomega, descriptors []v1alpha1.SpecDescriptor, schema apiextensio
 	}
 }
 
-// depends are the paths that the x-descriptors name.
+// depends returns the paths in the x-descriptors.
 func depends(g Gomega, d v1alpha1.SpecDescriptor) (paths []string) {
 	for _, x := range d.XDescriptors {
 		if group, ok := strings.CutPrefix(x, fieldGroup); ok {
@@ -90,8 +90,8 @@ func exists(schema apiextensionsv1.JSONSchemaProps, path string) bool {
 	return true
 }
 
-// The console's form sends also what is not written, where the schema has a default
-// in it. So these objects must be right with nothing else in them.
+// The console's form also sends objects that the user left out if their schema contains a default. So
+// these objects must be valid with only their defaults.
 func TestObjectsThatAFormFillsIn(t *testing.T) {
 	want := map[string][]string{
 		"StatefulCluster":       {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
@@ -104,8 +104,7 @@ func TestObjectsThatAFormFillsIn(t *testing.T) {
 	}
 }
 
-// filledIn are the paths of the objects below that need not be there, and have a
-// field with a default.
+// filledIn returns the paths of the optional objects that contain a field with a default.
 func filledIn(path string, schema apiextensionsv1.JSONSchemaProps) (found []string) {
 	for name, field := range schema.Properties {
 		below := strings.TrimPrefix(path+"."+name, ".")
@@ -121,8 +120,7 @@ func filledIn(path string, schema apiextensionsv1.JSONSchemaProps) (found []stri
 	return found
 }
 
-// hasDefaults reports whether a field of the object has a default. The form leaves
-// out what is empty.
+// hasDefaults reports whether a field of the object has a default. The form omits empty strings.
 func hasDefaults(object apiextensionsv1.JSONSchemaProps) bool {
 	for _, field := range object.Properties {
 		if field.Default != nil && string(field.Default.Raw) != `""` || hasDefaults(field) {

@@ -1,5 +1,5 @@
-// Package bundle makes images of the folders bundle/ and catalog/, and the second
-// of these from the first, without a container engine.
+// Package bundle builds images of the folders bundle/ and catalog/ without a container engine, and
+// generates catalog/ from bundle/.
 package bundle
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// WriteImage writes the image of a bundle, as bundle.Dockerfile makes it.
+// WriteImage writes the image of a bundle, equivalent to bundle.Dockerfile.
 func WriteImage(folder, ref, tar string) error {
 	annotations, err := Annotations(folder)
 	if err != nil {
@@ -29,7 +29,7 @@ func WriteImage(folder, ref, tar string) error {
 	return image.Write(tar, ref, v1.Config{Labels: annotations}, files...)
 }
 
-// Files are those of a bundle in its image.
+// Files returns the files of a bundle's image.
 func Files(folder string) (files []image.File, err error) {
 	for _, part := range []string{"manifests", "metadata", "tests"} {
 		some, err := filesIn(filepath.Join(folder, part), "/"+part)
@@ -41,7 +41,7 @@ func Files(folder string) (files []image.File, err error) {
 	return files, nil
 }
 
-// Annotations are those of a bundle, which are the labels of its image too.
+// Annotations returns the annotations of a bundle, which are also the labels of its image.
 func Annotations(folder string) (map[string]string, error) {
 	text, err := os.ReadFile(filepath.Join(folder, "metadata", "annotations.yaml"))
 	if err != nil {
@@ -54,14 +54,14 @@ func Annotations(folder string) (map[string]string, error) {
 	return file.Annotations, nil
 }
 
-// Programs are those in the image of a catalog.
+// Programs are the binaries in the image of a catalog.
 type Programs struct {
-	// OPM serves the catalog; Probe is asked by the kubelet whether it does.
+	// OPM serves the catalog. The kubelet runs Probe to check it.
 	OPM, Probe string
 }
 
-// WriteCatalogImage writes the image of a catalog, as its Dockerfile makes it, with
-// opm's cache, so that it serves at once.
+// WriteCatalogImage writes the image of a catalog, equivalent to its Dockerfile. It includes opm's
+// cache for a fast start.
 func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Programs) error {
 	files, err := filesIn(folder, "/configs")
 	if err != nil {
@@ -81,7 +81,7 @@ func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Pr
 	if err != nil {
 		return err
 	}
-	for i := range cached { // opm locks it, and OpenShift gives it any user id
+	for i := range cached { // opm locks it, and OpenShift assigns any user ID
 		cached[i].Mode = 0o666
 		cached = append(cached, image.File{Path: filepath.Dir(cached[i].Path), Dir: true, Mode: 0o777})
 	}
@@ -98,7 +98,7 @@ func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Pr
 	}, files...)
 }
 
-// filesIn are the files of a folder; none if it is not there.
+// filesIn returns the files of a folder, or none if the folder is missing.
 func filesIn(folder, as string) ([]image.File, error) {
 	var files []image.File
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

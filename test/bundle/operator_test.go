@@ -24,15 +24,15 @@ func documents[T any](t *testing.T, file string) []T {
 	return all
 }
 
-// inNamespaces reports whether a generated role is one that OLM is to grant in the
-// namespaces of the OperatorGroup only.
+// inNamespaces reports whether OLM must grant a generated role only in the namespaces of the
+// OperatorGroup.
 func inNamespaces(role string) bool {
 	return slices.Contains([]string{"statefulcluster-role", "replicatedstatefulset-role", "extendedstatefulset-role", "statefulsingleton-role", "exec-role", "secrets-role", "webhook-role"}, role) ||
 		strings.HasSuffix(role, "own-namespace-role")
 }
 
-// forCertificates reports whether a rule is for making certificates, or for reading those
-// that the operator makes: OLM makes and mounts them.
+// forCertificates reports whether a rule is for creating certificates or for reading those that the
+// operator creates. OLM creates and mounts certificates itself.
 func forCertificates(role string, rule rbacv1.PolicyRule) bool {
 	return slices.Contains(rule.Resources, "mutatingwebhookconfigurations") || slices.Contains(rule.Resources, "validatingwebhookconfigurations") ||
 		slices.Contains(rule.ResourceNames, "stateful-operator-webhook-certs") ||
@@ -104,9 +104,8 @@ func TestWebhooksAreThoseOfConfig(t *testing.T) {
 	g.Expect(described).To(And(HaveLen(wanted), Not(BeEmpty())))
 }
 
-// S28: what OLM installs for all namespaces has the webhook that holds the pods of
-// StatefulSingletons back, and the one that refuses wrong ones. That their
-// certificates work, make test-olm shows.
+// S28: a bundle that OLM installs for all namespaces has the webhook that gates the pods of
+// StatefulSingletons and the validating webhook. make test-olm verifies that their certificates work.
 func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
 	g, csv := telling(t), read(t).CSV
 	g.Expect(csv.Spec.InstallModes).To(ContainElement(v1alpha1.InstallMode{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}))
@@ -119,8 +118,8 @@ func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
 	}
 }
 
-// A webhook of pods that fails closed may see only pods of ours, because OLM cannot
-// be told to leave a namespace out.
+// A webhook for pods with failurePolicy Fail may match only managed pods, because OLM cannot exclude a
+// namespace.
 func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 	for _, d := range read(t).CSV.Spec.WebhookDefinitions {
 		for _, rule := range d.Rules {
@@ -133,8 +132,8 @@ func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 	}
 }
 
-// OLM installs many operators into one namespace, and makes the webhooks' Service
-// from the labels that the Deployment selects by.
+// OLM installs many operators into one namespace, and creates the webhooks' Service from the
+// Deployment's selector.
 func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	g, csv := telling(t), read(t).CSV
 	ports, selects := map[string]bool{}, map[string]map[string]string{}
@@ -163,8 +162,8 @@ func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	}
 }
 
-// The certificate that OLM makes is named after the Deployment of the webhooks. Who serves
-// metrics with it mounts it by that name.
+// The name of OLM's certificate comes from the webhooks' Deployment. The Deployment that serves metrics
+// with it mounts it by that name.
 func TestOLMsCertificateIsMountedByItsName(t *testing.T) {
 	g, seen := NewWithT(t), 0
 	for _, d := range read(t).CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {

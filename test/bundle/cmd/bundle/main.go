@@ -1,4 +1,4 @@
-// Command bundle makes images of bundle/ and catalog/, and the catalog from bundles.
+// Command bundle builds images of bundle/ and catalog/, and generates the catalog from bundles.
 package main
 
 import (
@@ -67,7 +67,7 @@ func run(ctx context.Context, command string, args []string) error {
 	return fmt.Errorf("no such command\n%s", usage)
 }
 
-// versionsOf reads arguments of the form present=registry/name:tag=folder.
+// versionsOf parses arguments of the form present=registry/name:tag=folder.
 func versionsOf(args []string) ([]bundle.Version, error) {
 	var versions []bundle.Version
 	for _, arg := range args {
