@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
-// samples are the images that the samples name, and how each is made here. The
-// nodes of the local cluster fetch nothing.
+// samples maps the images in the samples to functions that build them locally. The nodes of the local
+// cluster pull no images.
 var samples = map[string]func(context.Context, place.Place) (string, error){
 	"localhost/ledger": func(ctx context.Context, where place.Place) (string, error) {
 		return where.Program(ctx, program.Ledger("build/run/ledger.tar"))
@@ -22,7 +22,7 @@ var samples = map[string]func(context.Context, place.Place) (string, error){
 	"docker.io/library/redis:7.0.15": packaged(server.Image, "build/run/redis.tar"),
 	"quay.io/beekhof/dummy:latest":   packaged(dummy.Image, "build/run/dummy.tar"),
 	"registry.k8s.io/e2e-test-images/busybox:1.37.0-1": func(context.Context, place.Place) (string, error) {
-		return cluster.BusyboxImage, nil // which every local cluster has
+		return cluster.BusyboxImage, nil // part of every local cluster
 	},
 }
 
@@ -36,7 +36,7 @@ func packaged(image debian.Image, tar string) func(context.Context, place.Place)
 	}
 }
 
-// bringImages gives the containers of a sample images that the local cluster has.
+// bringImages replaces the images of a sample's containers by images that the local cluster has.
 func bringImages(ctx context.Context, where place.Place, set *v1alpha1.ReplicatedStatefulSet) error {
 	for i := range set.Spec.Pod.Containers {
 		c := &set.Spec.Pod.Containers[i]

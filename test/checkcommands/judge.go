@@ -15,37 +15,37 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// members are the pods in which commands are tried.
+// members are the pods that run the commands.
 type members interface {
 	count() int
 	name(member int) string
-	// run runs a command, with the names of the primaries.
+	// run runs a command with the names of the primaries.
 	run(ctx context.Context, member int, command string, primaries []int) controllers.Result
-	// processes lists what runs in a member; false if nobody can tell.
+	// processes lists the processes of a member, or returns false if they cannot be listed.
 	processes(ctx context.Context, member int) ([]string, bool)
-	// wait lets a second pass.
+	// wait waits a second.
 	wait(ctx context.Context)
-	// restarted names members whose container has ended.
+	// restarted returns the names of members whose container has ended.
 	restarted(ctx context.Context) []string
 }
 
-// verdict is what was seen of a rule.
+// verdict is the result for a rule.
 type verdict struct {
-	kept   int    // how often it was seen kept
-	broken string // what was seen when it was first broken
-	untold string // why it could not be tried
+	kept   int    // how often the rule was kept
+	broken string // the first violation
+	untold string // why the rule could not be tried
 }
 
-// judge tries the commands, and keeps what it saw.
+// judge tries the commands and records the results.
 type judge struct {
 	members
 	commands  map[string]v1alpha1.Command
-	primaries []int // those that are primary now, as far as commands said so
-	many      bool  // more than one may be
+	primaries []int // current primaries, according to the commands' exit codes
+	many      bool  // more than one primary is allowed
 	verdicts  [countOfRules]verdict
-	sequences []uint64 // the highest of each member
-	before    []string // what ran in the first member while it was idle
-	over      bool     // what follows would say nothing
+	sequences []uint64 // max of each member
+	before    []string // processes of the first member while it was idle
+	over      bool     // further results would be meaningless
 	out       io.Writer
 }
 
@@ -55,8 +55,8 @@ func newJudge(pods members, set *v1alpha1.ReplicatedStatefulSet, out io.Writer) 
 		many: ptr.Deref(set.Spec.Primaries, replicas) > 1, sequences: make([]uint64, pods.count())}
 }
 
-// try goes through the life of a small set. It ends where going on would say
-// nothing: a command that failed makes others fail.
+// try runs the story of a small set. It stops after a failed command, because later commands would fail
+// as a consequence.
 func (j *judge) try(ctx context.Context) {
 	for _, part := range story {
 		if j.restart(ctx) || ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (j *judge) restart(ctx context.Context) bool {
 
 func (j *judge) keep(id int) { j.verdicts[id].kept++ }
 
-// fault notes the first time that a rule is broken.
+// fault records the first violation of a rule.
 func (j *judge) fault(id int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	fmt.Fprintln(j.out, "  !", text)
@@ -96,7 +96,7 @@ func (j *judge) fault(id int, format string, args ...any) {
 
 func (j *judge) untold(id int, why string) { j.verdicts[id].untold = why }
 
-// rule is kept or broken.
+// rule records that a rule is kept or broken.
 func (j *judge) rule(id int, ok bool, format string, args ...any) {
 	switch {
 	case j.over:
@@ -107,19 +107,19 @@ func (j *judge) rule(id int, ok bool, format string, args ...any) {
 	}
 }
 
-// must is a rule without which nothing can follow.
+// must is a rule whose violation ends the story.
 func (j *judge) must(id int, ok bool, format string, args ...any) {
 	j.rule(id, ok, format, args...)
 	j.over = j.over || !ok
 }
 
-// has reports whether the user gave that command.
+// has reports whether the user specified the command.
 func (j *judge) has(command string) bool {
 	_, ok := j.commands[command]
 	return ok
 }
 
-// orPrimary is a command, or what the operator runs where it is not there.
+// orPrimary returns the command, or the command that the operator runs if it is missing.
 func (j *judge) orPrimary(command string) string {
 	if j.has(command) {
 		return command
@@ -127,8 +127,7 @@ func (j *judge) orPrimary(command string) string {
 	return v1alpha1.CommandPrimary
 }
 
-// call runs a command, and judges what holds for all of them. Nothing can follow
-// when nobody knows how the command ended.
+// call runs a command and checks the rules for all commands. The story ends if the outcome is unknown.
 func (j *judge) call(ctx context.Context, member int, command string) (r controllers.Result) {
 	if j.over {
 		return r
@@ -153,17 +152,16 @@ func (j *judge) call(ctx context.Context, member int, command string) (r control
 	return r
 }
 
-// startFaults are what runtimes say of a program that cannot be started. It has
-// no exit code.
+// startFaults are container runtimes' messages for a program that cannot be started. They come without
+// an exit code.
 var startFaults = []string{"unable to start container process", "executable file not found", "no such file or directory", "permission denied"}
 
-// unseen tells why nobody knows how a command ended: one that cannot be started,
-// one that hangs, and one that has done its work and lets something hold the
-// stream.
+// unseen records the reason of an unknown outcome. The command could not be started, did not end, or
+// has done its work but a process keeps its output stream open.
 func (j *judge) unseen(ctx context.Context, member int, command string, r controllers.Result) {
 	asks := command == v1alpha1.CommandStatus || command == v1alpha1.CommandSequence
 	switch {
-	case strings.Contains(r.Why, "printed more than"): // said already
+	case strings.Contains(r.Why, "printed more than"): // already recorded
 	case slices.ContainsFunc(startFaults, func(fault string) bool { return strings.Contains(r.Why, fault) }):
 		j.fault(ruleProgram, "%s in %s: %s", command, j.name(member), r.Why)
 	case asks || !strings.Contains(r.Why, "did not end within"):
@@ -179,7 +177,7 @@ func (j *judge) unseen(ctx context.Context, member int, command string, r contro
 	}
 }
 
-// doneCodes are what status says after a command has done its work.
+// doneCodes returns the exit codes of status that are expected after a command.
 func (j *judge) doneCodes(command string) []int {
 	switch command {
 	case v1alpha1.CommandStop:
@@ -192,7 +190,7 @@ func (j *judge) doneCodes(command string) []int {
 	return j.primaryCodes()
 }
 
-// told is whom a command is told of.
+// told returns the primaries that a command gets as arguments, as text.
 func (j *judge) told() string {
 	if len(j.primaries) == 0 {
 		return ""
@@ -219,7 +217,7 @@ func describe(r controllers.Result) string {
 	return text
 }
 
-// said is what a command wrote to standard error, for people.
+// said returns the end of a command's standard error.
 func said(r controllers.Result) string {
 	text := strings.TrimSpace(r.Stderr)
 	if text == "" {
@@ -228,7 +226,7 @@ func said(r controllers.Result) string {
 	return "; it wrote " + strconv.QuoteToASCII(text[max(0, len(text)-200):])
 }
 
-// report says what became of each rule, and how many are broken.
+// report prints the verdict of each rule and returns the number of broken rules.
 func (j *judge) report() (broken int) {
 	fmt.Fprintln(j.out)
 	for id, v := range j.verdicts {

@@ -17,20 +17,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// toy is an application in two pods that keeps every rule, unless a fault says
-// otherwise.
+// toy is an application in two pods that keeps every rule, except for its fault.
 type toy struct {
 	pods  [2]toyPod
 	fault faultOf
-	mute  bool // nobody can list processes
+	mute  bool // processes cannot be listed
 }
 
 type toyPod struct {
 	role     string // "", secondary, primary
 	sequence int
-	left     bool // a process stays behind
-	lingers  bool // one does for a second
-	ended    bool // the container
+	left     bool // a process is left behind
+	lingers  bool // a process is left behind for a second
+	ended    bool // the container has ended
 }
 
 func (t *toy) count() int             { return len(t.pods) }
@@ -118,7 +117,7 @@ func toySet(primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet 
 	return set
 }
 
-// judged tries the toy, and names the rules that it broke.
+// judged runs the story with the toy and returns the rules that it broke.
 func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (j *judge, broken []int, said string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -158,7 +157,7 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 	}
 }
 
-// call is a command that comes to the toy.
+// call is a call of a command of the toy.
 type call struct {
 	app       *toy
 	pod       *toyPod
@@ -167,10 +166,10 @@ type call struct {
 	primaries []int
 }
 
-// faultOf sees each command before the toy, and may answer for it.
+// faultOf is called before the toy runs a command. A non-nil result replaces the toy's.
 type faultOf func(call) *controllers.Result
 
-// does something when a command comes.
+// does runs a fault on a command.
 func does(command string, then faultOf) faultOf {
 	return func(c call) *controllers.Result {
 		if c.command == command {
@@ -180,12 +179,12 @@ func does(command string, then faultOf) faultOf {
 	}
 }
 
-// always answers a command so.
+// always returns a fixed result for a command.
 func always(command string, r *controllers.Result) faultOf {
 	return does(command, func(call) *controllers.Result { return r })
 }
 
-// when answers a command so when that is true.
+// when returns a fixed result for a command if the condition is true.
 func when(command string, is func(call) bool, r *controllers.Result) faultOf {
 	return does(command, func(c call) *controllers.Result {
 		if is(c) {
@@ -195,12 +194,12 @@ func when(command string, is func(call) bool, r *controllers.Result) faultOf {
 	})
 }
 
-// changes the toy before it obeys a command.
+// changes changes the toy before it runs a command.
 func changes(command string, change func(call)) faultOf {
 	return does(command, func(c call) *controllers.Result { change(c); return nil })
 }
 
-// obeysSo changes the toy in the place of obeying a command.
+// obeysSo changes the toy instead of running a command.
 func obeysSo(command string, change func(call)) faultOf {
 	return does(command, func(c call) *controllers.Result { change(c); return exit(0) })
 }
@@ -209,7 +208,7 @@ func stopped(c call) bool   { return c.pod.role == "" }
 func runs(c call) bool      { return c.pod.role != "" }
 func isPrimary(c call) bool { return c.pod.role == "primary" }
 
-// holdsStream does the work of a command, and does not end.
+// holdsStream does the work of a command but does not return.
 func holdsStream(command string, is func(call) bool) faultOf {
 	return does(command, func(c call) *controllers.Result {
 		if !is(c) {

@@ -1,7 +1,6 @@
-// Command checkcommands tries the commands of a ReplicatedStatefulSet: it makes
-// the pods that the operator would make, in a namespace of its own, runs the
-// commands as the operator does, and says which rules of docs/commands.md they
-// keep. It ends with 1 if they break one.
+// Command checkcommands tests the commands of a ReplicatedStatefulSet. It creates the pods that the
+// operator would create in a new namespace, runs the commands as the operator does, and reports which
+// rules of docs/commands.md they keep. The exit code is 1 if a rule is broken.
 package main
 
 import (
@@ -39,7 +38,7 @@ func main() {
 	}
 }
 
-// check tries each ReplicatedStatefulSet of a manifest.
+// check tests each ReplicatedStatefulSet of a manifest.
 func check(ctx context.Context, file string, s site) (err error) {
 	m, err := readManifest(file)
 	if err != nil {

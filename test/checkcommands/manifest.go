@@ -13,14 +13,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// contents are what a file says.
+// contents are the objects of a manifest.
 type contents struct {
 	sets   []*v1alpha1.ReplicatedStatefulSet
-	others []*unstructured.Unstructured // what their pods may need
+	others []*unstructured.Unstructured // objects that the pods may need
 }
 
-// strictSet is a ReplicatedStatefulSet of which an unknown field is an error. The types of the API
-// decode by methods of their own, which these have not.
+// strictSet decodes a ReplicatedStatefulSet and rejects unknown fields. The API types have custom
+// decoders, which these types do not inherit.
 type strictSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

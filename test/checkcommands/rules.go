@@ -1,9 +1,9 @@
 package main
 
-// rule is one thing that commands have to keep, and what helps if they do not.
+// rule is a requirement for commands, and the remedy for a violation.
 type rule struct{ says, remedy string }
 
-// The rules, in the order in which they are reported.
+// Rules, in the order of the report.
 const (
 	ruleIdle = iota
 	ruleStoppedStop
@@ -68,7 +68,7 @@ var rules = [countOfRules]rule{
 		"let process 1 idle, reap children, and end on SIGTERM only; it does not end when the program ends"},
 }
 
-// meanings are those of exit codes: OCF's, and what shells and kernels make.
+// meanings describes exit codes: those of OCF, of shells and of kernels.
 var meanings = map[int]string{
 	1: "generic error", 2: "wrong arguments", 3: "not implemented", 4: "no permission",
 	5: "not installed", 6: "not configured", 7: "not running", 8: "running as primary", 9: "failed as primary",

@@ -27,10 +27,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// mostMembers is how many pods are enough for every rule.
+// mostMembers is the max number of pods. It is enough for every rule.
 const mostMembers = 3
 
-// site is the namespace in which everything happens.
+// site is the namespace of the test.
 type site struct {
 	keep     bool
 	members  int32
@@ -41,7 +41,7 @@ type site struct {
 	namespace string
 }
 
-// open makes the namespace, and in it what the pods may need.
+// open creates the namespace and the objects that the pods may need.
 func (s *site) open(ctx context.Context, where place.Place, objects []*unstructured.Unstructured) error {
 	var err error
 	s.config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
@@ -49,7 +49,7 @@ func (s *site) open(ctx context.Context, where place.Place, objects []*unstructu
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", where.Kubeconfig, err)
 	}
-	s.config.QPS = -1 // or the pauses between requests would be in the times
+	s.config.QPS = -1 // client-side rate limits would be part of the measured times
 	if s.client, err = client.New(s.config, client.Options{Scheme: where.Client.Scheme()}); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *site) open(ctx context.Context, where place.Place, objects []*unstructu
 	return nil
 }
 
-// close removes the namespace. Nobody waits for a program that does not end.
+// close deletes the namespace without waiting for programs that do not end.
 func (s *site) close(ctx context.Context) error {
 	if s.keep {
 		fmt.Println("\nleft there: namespace", s.namespace)
@@ -82,7 +82,7 @@ func (s *site) close(ctx context.Context) error {
 	return errors.Join(err, client.IgnoreNotFound(s.client.DeleteAllOf(ctx, &corev1.Pod{}, in, client.GracePeriodSeconds(1))))
 }
 
-// makePods makes the pods of a set, and waits until they run, idle.
+// makePods creates the pods of a set and waits until they run, idle.
 func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (*realPods, error) {
 	set.Namespace = s.namespace
 	if ptr.Deref(set.Spec.ChaosLevel, 0) > 0 {
@@ -134,8 +134,8 @@ type realPods struct {
 	}
 	trial      replicatedstatefulset.Trial
 	set        *v1alpha1.ReplicatedStatefulSet
-	containers []string // the ids that they had when they came up
-	epoch      int64    // how often a first primary was started
+	containers []string // IDs of the first containers
+	epoch      int64    // number of times that a first primary was started
 }
 
 func (p *realPods) count() int { return len(p.containers) }
@@ -144,7 +144,7 @@ func (p *realPods) name(member int) string {
 	return fmt.Sprintf("%s-%d", p.trial.StatefulSet.Name, member)
 }
 
-// container is the container of the commands in a member's pod.
+// container returns a member's pod and the status of the container for commands.
 func (p *realPods) container(ctx context.Context, member int) (*corev1.Pod, *corev1.ContainerStatus, error) {
 	var pod corev1.Pod
 	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.set.Namespace, Name: p.name(member)}, &pod); err != nil {
@@ -157,7 +157,7 @@ func (p *realPods) container(ctx context.Context, member int) (*corev1.Pod, *cor
 	return &pod, &pod.Status.ContainerStatuses[i], nil
 }
 
-// missing says which pod does not run yet, and why; "" when all do.
+// missing returns the first pod that does not run yet and the reason, or "" if all run.
 func (p *realPods) missing(ctx context.Context) string {
 	for i := range p.containers {
 		pod, status, err := p.container(ctx, i)
@@ -188,8 +188,8 @@ func unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// run runs a command as the operator does: with the names of the primaries, and
-// with labels that say of the member what it is, so that the Services find it.
+// run runs a command as the operator does: with the names of the primaries as arguments, and with
+// labels for the member's role, which the Services select.
 func (p *realPods) run(ctx context.Context, member int, command string, primaries []int) controllers.Result {
 	role, first := roleAfter(command)
 	if role == v1alpha1.RolePrimary && len(primaries) == 0 {
@@ -213,8 +213,8 @@ func (p *realPods) run(ctx context.Context, member int, command string, primarie
 	return r
 }
 
-// roleAfter is what the labels of a member say of it after a command that changes
-// something, and of one that ends a role already before.
+// roleAfter returns the role in a member's labels after a command that changes it. before is true for
+// commands that end a role: the labels change before the command.
 func roleAfter(command string) (role string, before bool) {
 	switch command {
 	case v1alpha1.CommandSeed, v1alpha1.CommandPrimary, v1alpha1.CommandPromote:
@@ -247,11 +247,10 @@ func (p *realPods) exec(ctx context.Context, member int, name string, argv []str
 		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout, Keep: controllers.MostOutput})
 }
 
-// listing prints the command lines of all processes but itself.
+// listing prints the command lines of all processes except its own.
 const listing = `for p in /proc/[0-9]*; do [ "$p" = /proc/$$ ] || tr '\0' ' ' < "$p/cmdline" 2>/dev/null && echo; done`
 
-// processes lists what runs in a member's container; false if its image has
-// nothing to find out with.
+// processes lists the processes in a member's container. It returns false if the image lacks the tools.
 func (p *realPods) processes(ctx context.Context, member int) ([]string, bool) {
 	r := p.exec(ctx, member, "processes", []string{"sh", "-c", listing}, time.Minute)
 	if r.Outcome == controllers.Unknown || !strings.Contains(r.Stdout, "\n") {
@@ -273,7 +272,7 @@ func (p *realPods) wait(ctx context.Context) {
 	}
 }
 
-// restarted names the members whose container is not the one that came up.
+// restarted returns the names of the members whose first container has ended.
 func (p *realPods) restarted(ctx context.Context) (names []string) {
 	for i, id := range p.containers {
 		if _, status, err := p.container(ctx, i); err == nil && (status == nil || status.ContainerID != id || status.State.Running == nil) {

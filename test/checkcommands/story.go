@@ -10,7 +10,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// story is the life of a set. A rule that must be kept ends it.
+// story is the lifecycle of a set. A violation of a required rule ends it.
 var story = []struct {
 	title string
 	tell  func(*judge, context.Context)
@@ -27,7 +27,7 @@ var story = []struct {
 	{"the first is started once more", (*judge).once},
 }
 
-// idle tries what is asked of members in which nothing runs.
+// idle tries the commands for stopped members.
 func (j *judge) idle(ctx context.Context) {
 	if lines, ok := j.processes(ctx, 0); ok {
 		j.before = lines
@@ -44,13 +44,13 @@ func (j *judge) idle(ctx context.Context) {
 	}
 }
 
-// primary makes a member primary, by a command or by what is run in its place.
+// primary makes a member primary, with the command or its replacement.
 func (j *judge) primary(ctx context.Context, id, member int, command string) {
 	j.do(ctx, id, member, j.orPrimary(command))
 	j.status(ctx, id, member, j.primaryCodes()...)
 }
 
-// first seeds a member.
+// first seeds the first member.
 func (j *judge) first(ctx context.Context) {
 	j.primary(ctx, ruleSeed, 0, v1alpha1.CommandSeed)
 	j.primaries = []int{0}
@@ -58,14 +58,15 @@ func (j *judge) first(ctx context.Context) {
 	j.status(ctx, ruleRunningSequence, 0, j.primaryCodes()...)
 }
 
-// again repeats the start of what runs: an operator that saw no end may.
+// again repeats the start of a running member. The operator may do this if the outcome of a start is
+// unknown.
 func (j *judge) again(ctx context.Context) {
 	j.primary(ctx, ruleAgain, 0, v1alpha1.CommandSeed)
 	j.lasts(ctx, 0, ruleAgain)
 }
 
-// second starts another member as the operator would: as a primary where there
-// may be more than one, else as a secondary.
+// second starts another member as the operator does: as a primary if more than one is allowed,
+// otherwise as a secondary.
 func (j *judge) second(ctx context.Context) {
 	if j.count() < 2 || !j.many && !j.has(v1alpha1.CommandSecondary) {
 		for _, id := range []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote} {
@@ -81,7 +82,7 @@ func (j *judge) second(ctx context.Context) {
 // alone reports whether no other member was started.
 func (j *judge) alone() bool { return j.verdicts[ruleJoin].untold != "" }
 
-// join starts a member beside others.
+// join starts a member while others run.
 func (j *judge) join(ctx context.Context, id, member int) {
 	if !j.many {
 		j.do(ctx, id, member, v1alpha1.CommandSecondary)
@@ -100,7 +101,7 @@ func (j *judge) handOff(ctx context.Context) {
 	j.lasts(ctx, 0, ruleLasting)
 }
 
-// takeOver makes the second primary.
+// takeOver makes the second member primary.
 func (j *judge) takeOver(ctx context.Context) {
 	switch {
 	case j.alone():
@@ -114,14 +115,14 @@ func (j *judge) takeOver(ctx context.Context) {
 	}
 }
 
-// rejoin starts the former primary beside the new one.
+// rejoin starts the former primary with the new one as its primary.
 func (j *judge) rejoin(ctx context.Context) {
 	if !j.alone() {
 		j.join(ctx, ruleRejoin, 0)
 	}
 }
 
-// giveBack demotes the second and promotes the first.
+// giveBack demotes the second member and promotes the first.
 func (j *judge) giveBack(ctx context.Context) {
 	if !j.has(v1alpha1.CommandDemote) || j.many || j.alone() {
 		j.untold(ruleDemote, "there is no command demote, or no use for it: the operator runs stop, and then secondary")
@@ -135,7 +136,7 @@ func (j *judge) giveBack(ctx context.Context) {
 	j.join(ctx, ruleRejoin, 1)
 }
 
-// end stops all, secondaries before primaries.
+// end stops all members, secondaries before primaries.
 func (j *judge) end(ctx context.Context) {
 	for i := range j.count() {
 		if !slices.Contains(j.primaries, i) {
@@ -155,11 +156,11 @@ func (j *judge) end(ctx context.Context) {
 	}
 }
 
-// looks is how often it is looked for what stays behind: what watches over a
-// command, as busybox's timeout does, ends up to a second after it.
+// looks is the max number of checks for leftover processes. A wrapper such as busybox's timeout may end
+// up to a second after its command.
 const looks = 4
 
-// left is what runs in the first member, and did not before anything was started.
+// left returns the processes of the first member that did not run before the first start.
 func (j *judge) left(ctx context.Context) (left []string) {
 	for range looks {
 		now, _ := j.processes(ctx, 0)
@@ -171,7 +172,7 @@ func (j *judge) left(ctx context.Context) (left []string) {
 	return left
 }
 
-// once starts the first anew: what was written is still there.
+// once starts the first member again and verifies that its data is still there.
 func (j *judge) once(ctx context.Context) {
 	j.lasts(ctx, 0, ruleLasting)
 	j.primary(ctx, ruleSeed, 0, v1alpha1.CommandSeed)
@@ -180,8 +181,8 @@ func (j *judge) once(ctx context.Context) {
 	j.stopped(ctx, 0)
 }
 
-// primaryCodes are the codes of status that mean primary: without a command
-// secondary, all that run are.
+// primaryCodes returns the exit codes of status that mean primary. Without a command secondary, every
+// running member is primary.
 func (j *judge) primaryCodes() []int {
 	if j.has(v1alpha1.CommandSecondary) {
 		return []int{8, 191}
@@ -189,33 +190,33 @@ func (j *judge) primaryCodes() []int {
 	return []int{8, 191, 0, 190}
 }
 
-// do runs a command that changes something, and wants 0.
+// do runs a command that changes something and expects exit code 0.
 func (j *judge) do(ctx context.Context, id, member int, command string) {
 	r := j.call(ctx, member, command)
 	j.must(id, r.Code == 0, "%s in %s ended with %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
 }
 
-// status wants one of those codes.
+// status expects one of the exit codes.
 func (j *judge) status(ctx context.Context, id, member int, codes ...int) {
 	r := j.call(ctx, member, v1alpha1.CommandStatus)
 	j.must(id, slices.Contains(codes, r.Code), "status of %s ended with %d (%s), and not with %s%s",
 		j.name(member), r.Code, meaning(r.Code), list(codes), said(r))
 }
 
-// stopped stops a member, and looks twice.
+// stopped stops a member and expects that it is idle.
 func (j *judge) stopped(ctx context.Context, member int) {
 	j.do(ctx, ruleStop, member, v1alpha1.CommandStop)
 	j.primaries = slices.DeleteFunc(j.primaries, func(p int) bool { return p == member })
 	j.idles(ctx, ruleStop, member)
 }
 
-// idles looks twice: asking changes nothing.
+// idles runs status twice, to verify that status changes nothing.
 func (j *judge) idles(ctx context.Context, id, member int) {
 	j.status(ctx, id, member, 7)
 	j.status(ctx, id, member, 7)
 }
 
-// sequence wants a number.
+// sequence expects a number.
 func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
 	r := j.call(ctx, member, v1alpha1.CommandSequence)
 	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
@@ -225,13 +226,12 @@ func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
 	return n
 }
 
-// lasts wants a sequence that is no lower than before. Where it is, the rest can
-// be tried all the same.
+// lasts expects a sequence not lower than before. The story continues if it is lower.
 func (j *judge) lasts(ctx context.Context, member, id int) {
 	before := j.sequences[member]
 	n := j.sequence(ctx, id, member)
 	j.rule(id, n >= before, "sequence of %s was %d, and is %d", j.name(member), before, n)
-	j.sequences[member] = n // said once
+	j.sequences[member] = n // report a decrease only once
 }
 
 func list(codes []int) string {
@@ -242,7 +242,7 @@ func list(codes []int) string {
 	return strings.Join(texts, " or ")
 }
 
-// without are the lines that are in one list and not in another.
+// without returns the lines that are not in the other list.
 func without(lines, others []string) (left []string) {
 	others = slices.Clone(others)
 	for _, line := range lines {

@@ -16,12 +16,11 @@ const root = "../.."
 // pages are the pages whose commands are run.
 var pages = []string{"README.md", "docs/install.md", "docs/guide/uninstall.md"}
 
-// here is the name of the test that runs commands on a local cluster as they are written.
+// here is the name of the test that runs commands unchanged on a local cluster.
 const here = "TestPromisesFirstContact"
 
-// runBy names what runs the commands that begin with a text: a test, or make targets that
-// run the same. A longer beginning is preferred. Substitutions are in substitute, and in the
-// tests that are named.
+// runBy maps prefixes of commands to the test or the make targets that run them. The longest prefix is
+// used. Substitutions are in substitute and in these tests.
 var runBy = map[string]map[string]string{
 	"README.md": {
 		"make run":                         "make run", // it is what CONTRIBUTING asks for
@@ -41,10 +40,10 @@ var runBy = map[string]map[string]string{
 		"kubectl get pods,stateful":                         here,
 	},
 	"docs/install.md": {
-		"go run ./test/release/cmd/release push":            "TestWhatIsPushedIsWhatWasReleased", // a registry in the test
+		"go run ./test/release/cmd/release push":            "TestWhatIsPushedIsWhatWasReleased", // with a registry in the test
 		"export REGISTRY=":                                  here,
 		"make image ":                                       here,
-		"make bundle catalog ":                              "make test-olm", // its local registry
+		"make bundle catalog ":                              "make test-olm", // with its local registry
 		"make bundle-image ":                                "OLM-3 a catalog's image and bundles' images",
 		"make catalog-image ":                               "OLM-3 a catalog's image and bundles' images",
 		"kubectl apply -f - <<EOF\napiVersion: operators":   "TestOLM", // olm.Subscription has the same objects
@@ -83,13 +82,13 @@ var runBy = map[string]map[string]string{
 	},
 }
 
-// runbooks is the test that reads the links which a command of docs/install.md replaces.
+// runbooks is the test that reads the links that a command of docs/install.md replaces.
 const runbooks = "TestW23RunbookLinksBeginAsThePageSays"
 
-// untried is what no test runs. The page says so.
+// untried is the page's sentence about commands that no test runs.
 const untried = "No cluster with OLM v1 was there to install it."
 
-// runner returns what runs a command, and the beginning by which it was found.
+// runner returns the test or make target that runs a command, and the prefix that matched.
 func runner(page, command string) (by, beginning string) {
 	for prefix, name := range runBy[page] {
 		if strings.HasPrefix(command, prefix) && len(prefix) > len(beginning) {
@@ -134,7 +133,7 @@ func TestBlocksAreCommands(t *testing.T) {
 		[][]string{{"a", "c |\n  d"}, {"e <<EOF\nf\nEOF", "g"}}))
 }
 
-// source is the text of all tests.
+// source returns the text of all tests.
 func source(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -159,10 +158,10 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// imageLine is an image of a container in a sample.
+// imageLine matches an image of a container in a sample.
 var imageLine = regexp.MustCompile(`(?m)^\s+(?:- )?image: (\S+)$`)
 
-// publicImage is an image with a pinned tag in a registry that anybody may read.
+// publicImage matches an image with a pinned tag in a public registry.
 var publicImage = regexp.MustCompile(`^(docker\.io|registry\.k8s\.io)/[a-z0-9/-]+:\d+\.\d+[.0-9-]*$|^docker\.io/library/postgres:\d+$`)
 
 func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
@@ -193,7 +192,7 @@ func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
 		g.Expect(strings.Contains(needs, "Secret")).To(Equal(secret), file)
 		g.Expect(strings.Contains(needs, "Nodes in the zones")).To(Equal(strings.Contains(text, "\n  zones:")), file)
 	}
-	// A page that tells a reader to apply one of these says that make run does.
+	// No page may apply these samples. They are for make run only.
 	for _, page := range readersPages(t) {
 		for _, command := range slices.Concat(Blocks(read(t, page))...) {
 			for _, file := range forMakeRun {
@@ -203,7 +202,7 @@ func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
 	}
 }
 
-// readersPages are the pages for those who use the operator.
+// readersPages returns the pages for users of the operator.
 func readersPages(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/kinds/*.md", "docs/runbooks/*.md"} {

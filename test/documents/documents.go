@@ -1,4 +1,4 @@
-// Package documents reads the pages for users, so that tests can hold them to what is there.
+// Package documents parses the pages for users, so that tests can compare them with the code.
 package documents
 
 import (

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are the folders of types, by the names of pages and CRDs.
+// kinds lists the page, the folder of types and the CRD of each kind.
 var kinds = []struct{ page, types, crd string }{
 	{"statefulcluster", "apis/enge/v1alpha1", "enge.me_statefulclusters"},
 	{"replicatedstatefulset", "apis/clusterlabs/v1alpha1", "clusterlabs.org_replicatedstatefulsets"},
@@ -24,7 +24,7 @@ var kinds = []struct{ page, types, crd string }{
 	{"statefulsingleton", "apis/statefulsingleton/v1", "apps.openshift.statefulsingleton.com_statefulsingletons"},
 }
 
-// columns are the printer columns of a kind, in capitals.
+// columns returns the printer columns of a kind in capitals.
 func columns(t *testing.T, name string) (all, wide []string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -65,7 +65,7 @@ func TestW23ColumnsOfPagesAreThoseOfTheCRDs(t *testing.T) {
 			}
 			g.Expect(rows).To(Equal(without(all, "AGE")))
 			g.Expect(wideRows).To(Equal(wide))
-			// Examples may be older than a column, and have others by --label-columns after AGE.
+			// Examples may lack newer columns, and have columns of --label-columns after AGE.
 			for line := range strings.Lines(text) {
 				header, isHeader := strings.CutPrefix(strings.TrimSpace(line), "NAME ")
 				if !isHeader || !slices.ContainsFunc(all, func(c string) bool {
@@ -89,7 +89,7 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// named are words of a comment that say which condition or reason is meant.
+// named matches the name of a condition or reason in a comment.
 var named = regexp.MustCompile(`\b([Cc]ondition|[Rr]eason)s? ([A-Z][a-z]+(?:[A-Z][A-Za-z]*)?)\b`)
 
 func TestW23TypeCommentsNameConditionsThatExist(t *testing.T) {
@@ -114,7 +114,7 @@ func TestW23TypeCommentsNameConditionsThatExist(t *testing.T) {
 	}
 }
 
-// typesOf reads a folder of types: conditions and reasons that are constants, the comments of
+// typesOf reads a folder of types. It returns the constants for conditions and reasons, the comments of
 // fields, and the comment of the status' conditions.
 func typesOf(t *testing.T, folder string) (conditions, reasons, comments []string, of string) {
 	t.Helper()

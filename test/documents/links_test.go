@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// linkBase is what docs/install.md tells a reader to replace.
+// linkBase matches the link prefix that docs/install.md replaces.
 var linkBase = regexp.MustCompile(`sed 's,(\S+?),`)
 
 func TestW23RunbookLinksBeginAsThePageSays(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/documents"
 )
 
-// substitute replaces what is not there: a registry. The nodes get the image from the tar
-// that make writes.
+// substitute replaces the registry, which is missing in the test. The nodes load the image from the tar
+// file that make writes.
 var substitute = strings.NewReplacer(
 	"<registry>", "localhost", "registry.example.com/you", "localhost",
 	"--namespace=…", "--namespace=stateful-operator-system",
 )
 
-// site is a local cluster, and the commands of the pages.
+// site is a local cluster and the commands of the pages.
 type site struct {
 	Gomega
 	t       *testing.T
@@ -46,7 +46,7 @@ func TestPromisesFirstContact(t *testing.T) {
 	samples := s.block("README.md", "kubectl apply")
 	s.run(samples)
 
-	// The operator does not run and cannot be made to.
+	// The operator does not run and cannot be started.
 	s.run([]string{"kubectl delete deployment --all --namespace=stateful-operator-system --cascade=foreground"})
 	s.run([]string{"kubectl delete statefulsingletons,replicatedstatefulsets,extendedstatefulsets,statefulclusters --all-namespaces --all --wait=false"})
 	s.Expect(s.left()).NotTo(BeEmpty(), "objects have finalizers of the operator")
@@ -72,13 +72,13 @@ func TestPromisesFirstContact(t *testing.T) {
 	s.Expect(s.try("kubectl get crd --output=name")).NotTo(ContainSubstring("statefulclusters"))
 }
 
-// forgetMailer deletes the Deployment of a sample: its pods stay when their StatefulSingleton
-// goes, and no other one takes them.
+// forgetMailer deletes the Deployment of a sample. Its pods are not deleted with their
+// StatefulSingleton, and no other StatefulSingleton selects them.
 func (s *site) forgetMailer() {
 	s.run([]string{"kubectl delete deployment mailer", "kubectl wait pod --selector=app=mailer --for=delete --timeout=5m"})
 }
 
-// block returns the block of a page whose first command begins with a text.
+// block returns the first block of a page whose first command has the prefix.
 func (s *site) block(file, beginning string) []string {
 	text, err := os.ReadFile(file)
 	s.Expect(err).To(Succeed())
@@ -88,7 +88,7 @@ func (s *site) block(file, beginning string) []string {
 	return all[at]
 }
 
-// page returns a function that gives the commands of a page that begin with a text.
+// page returns a function that returns the commands of a page with a prefix.
 func (s *site) page(file string) func(beginning string) []string {
 	text, err := os.ReadFile(file)
 	s.Expect(err).To(Succeed())
@@ -114,7 +114,7 @@ func (s *site) run(commands []string) {
 	}
 }
 
-// left are the objects of the four kinds that exist.
+// left returns the existing objects of the four kinds.
 func (s *site) left() string {
 	return s.try("kubectl get statefulsingletons,replicatedstatefulsets,extendedstatefulsets,statefulclusters --all-namespaces --output=name")
 }
