@@ -32,8 +32,8 @@ func writeBusybox(ctx context.Context, tar string) error {
 	return WriteBusybox(ctx, tar, BusyboxImage)
 }
 
-// WriteBusybox writes a tar of the image that every node has, by another name: for
-// programs that want one of a registry that nodes do not reach.
+// WriteBusybox writes a tar file of the busybox image under another name, for programs that use an
+// image of a registry that nodes cannot reach.
 func WriteBusybox(ctx context.Context, tar, ref string) error {
 	files, err := BusyboxFiles(ctx)
 	if err != nil {
@@ -42,11 +42,11 @@ func WriteBusybox(ctx context.Context, tar, ref string) error {
 	return image.Write(tar, ref, v1.Config{Cmd: []string{"sh"}, Env: []string{BusyboxPath}}, files...)
 }
 
-// BusyboxPath is where the commands of BusyboxFiles are.
+// BusyboxPath is the path of the commands of BusyboxFiles.
 const BusyboxPath = "PATH=/bin:/usr/bin:/sbin:/usr/sbin"
 
-// BusyboxFiles are every applet of the static busybox as a command, the few files
-// that programs look for, and a /tmp for everyone.
+// BusyboxFiles returns every applet of the static busybox as a command, the few files that programs
+// expect, and a world-writable /tmp.
 func BusyboxFiles(ctx context.Context) ([]image.File, error) {
 	list, err := exec.CommandContext(ctx, "/bin/busybox", "--list").Output()
 	if err != nil {

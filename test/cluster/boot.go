@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// boot starts everything, the slow parts at the same time.
+// boot starts all programs, the slow ones in parallel.
 func (c *Cluster) boot(ctx context.Context) error {
 	if err := os.MkdirAll(c.path("logs"), 0o755); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *Cluster) bootControlPlane(ctx context.Context) error {
 	return c.start("volumes", c.path("cluster"), "volumes", c.dir)
 }
 
-// bootNodes brings every node to where its kubelet can start.
+// bootNodes prepares every node so that its kubelet can start.
 func (c *Cluster) bootNodes(ctx context.Context) error {
 	tars, err := c.baseImages(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Cluster) bootNodes(ctx context.Context) error {
 	return parallel(steps...)
 }
 
-// finish needs API server and nodes: what the cluster itself has as objects,
-// kubelets, and the wait until it is of use.
+// finish runs the steps that need the API server and the nodes: it creates the cluster's objects,
+// starts the kubelets and waits until the cluster is ready.
 func (c *Cluster) finish(ctx context.Context) error {
 	if err := c.makeObjects(ctx); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (c *Cluster) finish(ctx context.Context) error {
 	return c.waitReady(ctx)
 }
 
-// waitReady waits for what a pod needs: Ready nodes, a service account, names.
+// waitReady waits for Ready nodes, the default service account and DNS.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// ended names a program that should run and does not.
+// ended returns an error if a program has ended that should run.
 func (c *Cluster) ended() error {
 	for _, name := range append(c.controlPlane(), c.Nodes()...) {
 		if !c.process(name).alive() {
@@ -149,7 +149,7 @@ func (c *Cluster) ended() error {
 	return nil
 }
 
-// missing is what a pod would still miss.
+// missing returns an error that names the first missing requirement of a pod.
 func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) error {
 	if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("service account default: %w", err)
@@ -182,9 +182,8 @@ func nodeReady(n corev1.Node) bool {
 	return false
 }
 
-// copyProgram puts the program of cmd/cluster into the cluster's folder: it is
-// the first process of each node and the one that makes volumes, and it must
-// outlive the temporary file that go run or go test made.
+// copyProgram copies the program of cmd/cluster into the cluster's folder. It is the first process of
+// each node and the volume provisioner, and must outlive the temporary binary of go run or go test.
 func (c *Cluster) copyProgram(ctx context.Context) error {
 	const program = modulePath + "/test/cluster/cmd/cluster"
 	out := c.path("cluster")
@@ -195,7 +194,7 @@ func (c *Cluster) copyProgram(ctx context.Context) error {
 		}
 		return run(ctx, "cp", self, out)
 	}
-	// Go does not link again what is there and up to date.
+	// Go does not link an up-to-date binary again.
 	cache, err := cacheDir()
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 // Set is a group of programs that one module of tools/ pins.
 type Set string
 
-// The sets of programs a cluster is made of, and those that are brought into
-// one: the Operator Lifecycle Manager, and what makes and serves its catalogs.
+// Sets of programs for a cluster, and for installation in a cluster: the Operator Lifecycle Manager,
+// and the programs that generate and serve its catalogs.
 const (
 	Kubernetes Set = "kubernetes"
 	Containerd Set = "containerd"
@@ -33,30 +33,30 @@ const (
 	Prometheus Set = "prometheus"
 )
 
-// Older versions of Kubernetes, for Options.Version. Envtest takes the API server of one for
-// TEST_ASSET_KUBE_APISERVER, and etcd from the set Kubernetes.
+// Older versions of Kubernetes, for Options.Version. Envtest uses their API server as
+// TEST_ASSET_KUBE_APISERVER, with etcd from the set Kubernetes.
 const (
 	Kubernetes130 Set = "kubernetes-1.30"
 	Kubernetes133 Set = "kubernetes-1.33"
 )
 
-// recipe says what a set is built from.
+// recipe defines the build of a set.
 type recipe struct {
-	folder   string   // of tools/, where it is not the set's own name
-	module   string   // whose version names the folder
-	packages []string // of the programs, each named as its package's folder is
-	names    []string // that the first program is also called by, and is another one then
-	compiled int      // packages that an empty build cache has to compile, about
-	tags     string   // of the build
-	// stamp is variables that hold the version: clients and operators ask the
-	// API server for it, and a Kubernetes built from modules says v0.0.0.
+	folder   string   // folder of tools/; default: the set's name
+	module   string   // its version is part of the folder's name
+	packages []string // packages of the programs; each program has the name of its package's folder
+	names    []string // further names of the first program, which behaves differently under each
+	compiled int      // approximate number of packages that are compiled with an empty build cache
+	tags     string   // build tags
+	// stamp lists linker variables for the version. Clients and operators read it from the API server,
+	// and a Kubernetes built from modules reports v0.0.0.
 	stamp []string
 }
 
-// kubernetesVersion is the variables that hold the version of a Kubernetes program.
+// kubernetesVersion lists the variables with the version of a Kubernetes program.
 var kubernetesVersion = []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 
-// wholeKubernetes is one program that is all of them, by the folder that its module is in.
+// wholeKubernetes builds all Kubernetes programs as one binary. folder is the folder of its module.
 func wholeKubernetes(folder string) recipe {
 	return recipe{
 		folder:   folder,
@@ -70,11 +70,10 @@ func wholeKubernetes(folder string) recipe {
 
 var recipes = map[Set]recipe{
 	Kubernetes: wholeKubernetes("cluster"),
-	// An older one is built with the libraries that it was released with, so each version has
-	// a module of its own in tools/.
+	// An older version is built with its own libraries, so each version has its own module in tools/.
 	Kubernetes130: wholeKubernetes(string(Kubernetes130)),
 	Kubernetes133: wholeKubernetes(string(Kubernetes133)),
-	// Apart from Kubernetes, because it wants a newer CRI.
+	// Separate from Kubernetes, because it requires a newer CRI.
 	Containerd: {
 		module: "github.com/containerd/containerd/v2",
 		packages: []string{
@@ -106,7 +105,7 @@ var recipes = map[Set]recipe{
 		},
 		tags: "json1,containers_image_openpgp",
 	},
-	// Apart from OLM, because a catalog is made without one.
+	// Separate from OLM, because a catalog is generated without it.
 	OPM: {
 		folder: "olm",
 		module: "github.com/operator-framework/operator-registry",
@@ -116,8 +115,8 @@ var recipes = map[Set]recipe{
 		},
 		tags: "json1,containers_image_openpgp",
 	},
-	// Makes the bundle and asks what scorecard asks; scorecard-test is the program
-	// in the image of its built-in tests.
+	// Generates the bundle and runs scorecard. scorecard-test is the program in the image of the
+	// built-in tests.
 	SDK: {
 		module: "github.com/operator-framework/operator-sdk",
 		packages: []string{
@@ -127,8 +126,8 @@ var recipes = map[Set]recipe{
 		tags:  "containers_image_openpgp",
 		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
 	},
-	// What tries alerts, reads queries, and scrapes an operator in a cluster: of the ways to
-	// find targets it has that one, and the other ones are half of the code.
+	// Tests alerts, parses queries, and scrapes an operator in a cluster. Only one service discovery is
+	// built in, because the others are half of the code.
 	Prometheus: {
 		module: "github.com/prometheus/prometheus",
 		packages: []string{
@@ -141,9 +140,9 @@ var recipes = map[Set]recipe{
 	},
 }
 
-// Build makes sure the programs of the sets exist and returns the folder of
-// each set. That of Kubernetes is what envtest wants as KUBEBUILDER_ASSETS.
-// Sets of one module are compiled in one go, as they have most packages in common.
+// Build builds the missing programs of the sets and returns the folder of each set. The folder of
+// Kubernetes can be used as envtest's KUBEBUILDER_ASSETS. Sets of one module are compiled together,
+// because they share most packages.
 func Build(ctx context.Context, log io.Writer, sets ...Set) (map[Set]string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -171,7 +170,7 @@ func Build(ctx context.Context, log io.Writer, sets ...Set) (map[Set]string, err
 	return folders, nil
 }
 
-// Built reports whether Build has nothing to do.
+// Built reports whether all sets are already built.
 func Built(sets ...Set) bool {
 	cache, err := cacheDir()
 	if err != nil {
@@ -185,7 +184,7 @@ func Built(sets ...Set) bool {
 	return true
 }
 
-// place is where a set comes from and goes to.
+// place is the module, version and target folder of a set.
 type place struct{ module, version, folder string }
 
 func placeOf(cache string, set Set) (place, error) {
@@ -205,13 +204,13 @@ func placeOf(cache string, set Set) (place, error) {
 	return place{module, version, filepath.Join(cache, fmt.Sprintf("%s-%s-%s", set, version, key))}, nil
 }
 
-// buildModule builds those sets of a module that are not there yet.
+// buildModule builds the missing sets of a module.
 func buildModule(ctx context.Context, log io.Writer, cache, module string, sets []Set, places map[Set]place) error {
 	there := func(set Set) bool { return isDir(places[set].folder) }
 	if !slices.ContainsFunc(sets, func(set Set) bool { return !there(set) }) {
 		return nil
 	}
-	// Two builds at once would take twice as long, and one of them for nothing.
+	// Two parallel builds would take twice as long, and the second would be redundant.
 	unlock, err := lock(ctx, filepath.Join(cache, filepath.Base(module)+".lock"))
 	if err != nil {
 		return err
@@ -232,7 +231,7 @@ func buildModule(ctx context.Context, log io.Writer, cache, module string, sets 
 		fmt.Fprintf(log, "building %s %s, once …\n", set, places[set].version)
 		wanted.packages = append(wanted.packages, recipe.packages...)
 		wanted.stamps += recipe.stamps(places[set].version)
-		wanted.tags = recipe.tags // sets of one module have the same
+		wanted.tags = recipe.tags // equal for all sets of one module
 		wanted.compiled = max(wanted.compiled, recipe.compiled)
 	}
 	if err := wanted.run(ctx, log); err != nil {
@@ -246,7 +245,7 @@ func buildModule(ctx context.Context, log io.Writer, cache, module string, sets 
 	return nil
 }
 
-// moveInto makes the folder of a set from the programs that were built in part.
+// moveInto creates the folder of a set from the programs that were built in part.
 func (r recipe) moveInto(folder, part string) error {
 	whole, err := os.MkdirTemp(part, "whole-")
 	if err != nil {
@@ -266,7 +265,7 @@ func (r recipe) moveInto(folder, part string) error {
 	if err := os.Chmod(whole, 0o755); err != nil {
 		return err
 	}
-	// Only now: an interrupted build must not be taken for a finished one.
+	// The rename is last, so that an interrupted build is never used.
 	return os.Rename(whole, folder)
 }
 
@@ -278,8 +277,8 @@ func (r recipe) stamps(version string) string {
 	return flags.String()
 }
 
-// version is that of a set's main module, with a key that changes with
-// everything else that decides what is built.
+// version returns the version of a set's main module, and a key that changes with all other inputs of
+// the build.
 func (r recipe) version(goMod string) (version, key string, err error) {
 	content, err := os.ReadFile(goMod)
 	if err != nil {
@@ -297,7 +296,7 @@ func (r recipe) version(goMod string) (version, key string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		for _, source := range sources { // of a program that the set itself has
+		for _, source := range sources { // sources of a program in the set's own module
 			code, err := os.ReadFile(source)
 			if err != nil {
 				return "", "", err
@@ -311,10 +310,10 @@ func (r recipe) version(goMod string) (version, key string, err error) {
 	return "", "", fmt.Errorf("%s does not require %s", goMod, r.module)
 }
 
-// modulePath is this project's.
+// modulePath is the path of this project's module.
 const modulePath = "github.com/stateful-operator/stateful-operator"
 
-// projectRoot is the checkout that the working directory is in.
+// projectRoot returns the checkout that contains the working directory.
 func projectRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -332,7 +331,7 @@ func projectRoot() (string, error) {
 	}
 }
 
-// cacheDir is where programs and clusters are kept.
+// cacheDir returns the folder of programs and clusters.
 func cacheDir() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
@@ -347,7 +346,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// run runs a short command; its output is part of the error only.
+// run runs a short command. Its output is only in the error.
 func run(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
 	if err != nil {

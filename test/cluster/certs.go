@@ -22,14 +22,14 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// subject is who a certificate speaks for.
+// subject is the identity of a certificate.
 type subject struct {
 	name    string   // common name: the user, for Kubernetes
 	groups  []string // organizations: the groups
-	serving []string // host names and addresses; none makes a client certificate
+	serving []string // host names and addresses; empty for a client certificate
 }
 
-// newAuthority makes an authority and stores it as <name>.crt and <name>.key.
+// newAuthority creates an authority and stores it as <name>.crt and <name>.key.
 func newAuthority(dir, name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,7 +49,7 @@ func newAuthority(dir, name string) (*authority, error) {
 	return &authority{cert: cert, key: key}, writePair(dir, name, der, key)
 }
 
-// issue makes a certificate for who and stores it as <file>.crt and <file>.key.
+// issue creates a certificate for a subject and stores it as <file>.crt and <file>.key.
 func (a *authority) issue(dir, file string, who subject) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -79,7 +79,7 @@ func certificate(name pkix.Name) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      name,
-		NotBefore:    time.Now().Add(-time.Hour), // clocks differ, also within one machine that slept
+		NotBefore:    time.Now().Add(-time.Hour), // clocks differ, also after the machine slept
 		NotAfter:     time.Now().AddDate(1, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 	}
@@ -101,7 +101,7 @@ func writePair(dir, name string, der []byte, key crypto.PrivateKey) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), keyPEM, 0o600)
 }
 
-// clients are the users of the cluster, each with a kubeconfig of its name.
+// clients are the users of the cluster. Each has a kubeconfig with its name.
 var clients = map[string]subject{
 	"admin":      {name: "local-admin", groups: []string{"system:masters"}},
 	"kcm":        {name: "system:kube-controller-manager"},
@@ -109,7 +109,7 @@ var clients = map[string]subject{
 	"kube-proxy": {name: "system:kube-proxy"},
 }
 
-// makeCerts makes every key and kubeconfig of the cluster.
+// makeCerts creates all keys and kubeconfigs of the cluster.
 func (c *Cluster) makeCerts() error {
 	dir := c.path("certs")
 	ca, err := newAuthority(dir, "ca")

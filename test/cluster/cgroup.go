@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// cgroupParent is above the cgroups of all clusters.
+// cgroupParent is the parent of all clusters' cgroups.
 const cgroupParent = "/stateful-operator"
 
-// cgroupOf is the cgroup that a cluster's nodes are in.
+// cgroupOf returns the parent cgroup of a cluster's nodes.
 func cgroupOf(cluster string) string { return filepath.Join(cgroupParent, cluster) }
 
 // cgroupRoot is a variable for the tests.
 var cgroupRoot = "/sys/fs/cgroup"
 
-// cgroupV2 reports whether the machine has the one hierarchy of version 2. A
-// version 2 mount beside those of version 1 has no controllers and is not it.
+// cgroupV2 reports whether the machine uses the unified hierarchy of cgroup v2. In hybrid mode the v2
+// mount has no controllers, and the result is false.
 func cgroupV2() bool {
 	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
 	return err == nil
 }
 
-// makeCgroup makes the cgroup path so that a kubelet can use it as its root.
+// makeCgroup creates the cgroup path so that a kubelet can use it as its root.
 func makeCgroup(path string) error {
 	if cgroupV2() {
 		return makeCgroupV2(path)
@@ -35,7 +35,7 @@ func makeCgroup(path string) error {
 	return makeCgroupV1(path)
 }
 
-// makeCgroupV1 makes path in each controller's hierarchy.
+// makeCgroupV1 creates path in each controller's hierarchy.
 func makeCgroupV1(path string) error {
 	hierarchies, err := os.ReadDir(cgroupRoot)
 	if err != nil {
@@ -43,7 +43,7 @@ func makeCgroupV1(path string) error {
 	}
 	for _, h := range hierarchies {
 		top := filepath.Join(cgroupRoot, h.Name())
-		// Links are second names of the same hierarchy; "unified" has no controllers.
+		// Links are aliases of the same hierarchy; "unified" has no controllers.
 		if !h.IsDir() || h.Name() == "unified" {
 			continue
 		}
@@ -60,8 +60,8 @@ func makeCgroupV1(path string) error {
 	return nil
 }
 
-// inheritCpuset copies the parent's processors: a new cpuset has none, and
-// takes no process until it has.
+// inheritCpuset copies the parent's CPUs. A new cpuset has none and accepts no processes until they are
+// set.
 func inheritCpuset(dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := os.ReadFile(filepath.Join(dir, file))
@@ -82,7 +82,7 @@ func inheritCpuset(dir string) error {
 	return nil
 }
 
-// makeCgroupV2 makes path and hands every controller down to it.
+// makeCgroupV2 creates path and enables all controllers in it.
 func makeCgroupV2(path string) error {
 	dir := cgroupRoot
 	for _, level := range levels(path) {
@@ -94,12 +94,12 @@ func makeCgroupV2(path string) error {
 			return err
 		}
 	}
-	// The kubelet hands on from here; no process is ever put into path itself,
-	// because a cgroup with processes cannot.
+	// The kubelet enables controllers below path. No process is ever put into path itself, because a
+	// cgroup with processes cannot enable controllers for its children.
 	return delegate(dir)
 }
 
-// delegate gives dir's children all of dir's controllers.
+// delegate enables all controllers of dir for its children.
 func delegate(dir string) error {
 	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -118,15 +118,15 @@ func delegate(dir string) error {
 	if !errors.Is(err, syscall.EBUSY) {
 		return err
 	}
-	// In a container the top is an ordinary cgroup, with the container's
-	// processes in it. They move into a leaf, as container engines' own tests do.
+	// In a container the root is an ordinary cgroup that contains the container's processes. They are
+	// moved into a leaf, as in the tests of container engines.
 	if err := moveProcesses(dir, filepath.Join(dir, "init")); err != nil {
 		return err
 	}
 	return os.WriteFile(control, []byte(missing), 0o644)
 }
 
-// missingControllers is what to write into cgroup.subtree_control.
+// missingControllers returns the value to write into cgroup.subtree_control.
 func missingControllers(available, enabled string) string {
 	var missing []string
 	has := strings.Fields(enabled)
@@ -148,7 +148,7 @@ func moveProcesses(from, to string) error {
 	}
 	for _, pid := range strings.Fields(string(pids)) {
 		err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(pid), 0o644)
-		// One that ended meanwhile need not move.
+		// A process that ended meanwhile is ignored.
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("moving process %s to %s: %w", pid, to, err)
 		}
@@ -156,7 +156,7 @@ func moveProcesses(from, to string) error {
 	return nil
 }
 
-// levels is every cgroup on the way to path, the top one first.
+// levels returns all cgroups on the way to path, the top one first.
 func levels(path string) []string {
 	var out []string
 	for p := filepath.Clean(path); p != "/" && p != "."; p = filepath.Dir(p) {
@@ -165,8 +165,8 @@ func levels(path string) []string {
 	return out
 }
 
-// removeCgroups removes path with all below it, in every hierarchy. Its
-// processes have been killed; the kernel may need a moment to forget them.
+// removeCgroups removes path and everything below it in every hierarchy. Its processes have been
+// killed. It retries, because the kernel may need a moment to release them.
 func removeCgroups(path string) error {
 	var last error
 	for range 100 {
@@ -188,7 +188,7 @@ func removeCgroups(path string) error {
 	return fmt.Errorf("cgroups are left: %w", last)
 }
 
-// removeTree removes folders only: a cgroup's files go with it.
+// removeTree removes only folders, because a cgroup's files are removed with it.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -49,7 +49,7 @@ func TestAVersion2MountBesideVersion1IsVersion1(t *testing.T) {
 }
 
 func TestAVersion1CpusetHasItsParentsProcessors(t *testing.T) {
-	// The kernel makes the files of a new cgroup; here they are made before.
+	// The kernel creates the files of a new cgroup. The test creates them in advance.
 	cgroupTree(t, map[string]string{
 		"cpuset/cpuset.cpus": "0-1\n", "cpuset/cpuset.mems": "0\n",
 		"cpuset/top/cpuset.cpus": "\n", "cpuset/top/cpuset.mems": "\n",
@@ -78,7 +78,7 @@ func TestVersion2HandsControllersDownToTheNode(t *testing.T) {
 	for file, want := range map[string]string{
 		"cgroup.subtree_control":       "+cpuset +io +pids",
 		"top/cgroup.subtree_control":   "+cpuset +cpu +io +memory +pids",
-		"top/a/cgroup.subtree_control": "cpu memory\n", // all are on: not written
+		"top/a/cgroup.subtree_control": "cpu memory\n", // all controllers are enabled already: not written
 	} {
 		if got := content(t, file); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)

@@ -1,11 +1,11 @@
-// Package cluster boots a real Kubernetes on this machine from Go modules:
-// etcd, API server, controller manager, scheduler, CoreDNS, and nodes with
-// containerd, kubelet and kube-proxy, each node in its own namespaces.
+// Package cluster boots a real Kubernetes on this machine from Go modules: etcd, API server, controller
+// manager, scheduler, CoreDNS, and nodes with containerd, kubelet and kube-proxy. Each node has its own
+// namespaces.
 //
-//	Up             a cluster with nodes; needs Linux and root
-//	UpControlPlane the same without nodes; needs neither (StartKwok plays nodes)
-//	Open           a running cluster, from another program
-//	Down           nothing is left, also after a crash of up
+//	Up             boots a cluster with nodes; needs Linux and root
+//	UpControlPlane boots a cluster without nodes; needs neither (StartKwok simulates nodes)
+//	Open           opens a running cluster from another program
+//	Down           removes a cluster completely, also after a crash of Up
 package cluster
 
 import (
@@ -26,20 +26,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// DefaultName is the cluster that make cluster-up and make run use.
+// DefaultName is the name of the cluster of make cluster-up and make run.
 const DefaultName = "local"
 
-// Options is the shape of a cluster.
+// Options are the options of a cluster.
 type Options struct {
-	Name             string          // DefaultName when empty
-	Nodes            int             // 3 when zero
-	Log              io.Writer       // progress, one line a step; none when nil
-	AdmissionPlugins []string        // besides the default ones
+	Name             string          // default: DefaultName
+	Nodes            int             // default: 3
+	Log              io.Writer       // progress, one line per step; no output when nil
+	AdmissionPlugins []string        // in addition to the default ones
 	FeatureGates     map[string]bool // of every Kubernetes program
-	Version          string          // of Kubernetes; the newest that is known when empty, or 1.30 or 1.33
+	Version          string          // of Kubernetes: 1.30, 1.33, or empty for the newest supported one
 }
 
-// programsOf is the set of the programs of a version of Kubernetes, as in Options.
+// programsOf returns the set of programs for a version of Kubernetes, as in Options.
 func programsOf(version string) Set {
 	if version == "" {
 		return Kubernetes
@@ -65,7 +65,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Up boots a cluster, or opens the one that already runs.
+// Up boots a cluster, or opens it if it already runs.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	if o.Nodes == 0 {
@@ -80,8 +80,8 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	return up(ctx, o, programsOf(o.Version), Containerd, CoreDNS)
 }
 
-// UpControlPlane boots etcd, API server, controller manager and scheduler on
-// the loopback address. It needs no root and runs on every system Go runs on.
+// UpControlPlane boots etcd, API server, controller manager and scheduler on the loopback address. It
+// needs no root and works on every system that Go supports.
 func UpControlPlane(ctx context.Context, o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	o.Nodes = 0
@@ -125,8 +125,8 @@ func up(ctx context.Context, o Options, sets ...Set) (*Cluster, error) {
 	return c, c.save()
 }
 
-// reopen gives the cluster if it already runs, and clears what is left of one
-// that does not. Both results are nil when there is a new cluster to boot.
+// reopen returns the cluster if it already runs, and otherwise removes its remains. Both results are
+// nil if a new cluster must be booted.
 func reopen(ctx context.Context, dir string, o Options) (*Cluster, error) {
 	if !isDir(dir) {
 		return nil, nil
@@ -157,7 +157,7 @@ func (c *Cluster) hasShape(o Options) bool {
 		maps.Equal(c.state.FeatureGates, o.FeatureGates)
 }
 
-// healthy reports whether all of the control plane runs and answers.
+// healthy reports whether the control plane's programs run and the API server is ready.
 func (c *Cluster) healthy(ctx context.Context) bool {
 	for _, name := range c.controlPlane() {
 		if !c.process(name).alive() {
@@ -169,7 +169,7 @@ func (c *Cluster) healthy(ctx context.Context) bool {
 	return c.state.Ready && c.answers(ctx)
 }
 
-// Open attaches to a running cluster.
+// Open opens a running cluster.
 func Open(name string) (*Cluster, error) {
 	if name == "" {
 		name = DefaultName
@@ -193,27 +193,26 @@ func open(dir string, log io.Writer) (*Cluster, error) {
 	return &Cluster{dir: dir, log: log, state: s}, nil
 }
 
-// Name of the cluster.
+// Name returns the name of the cluster.
 func (c *Cluster) Name() string { return c.state.Name }
 
-// Dir is the folder with the cluster's logs, certificates and data.
+// Dir returns the folder with the cluster's logs, certificates and data.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
-// AuditLog is the path of the API server's audit log, one JSON event a line.
+// AuditLog returns the path of the API server's audit log, with one JSON event per line.
 func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
-// Programs is the folder of the Kubernetes programs (kubectl among them).
+// Programs returns the folder of the Kubernetes programs, including kubectl.
 func (c *Cluster) Programs() string { return c.state.Sets[programsOf(c.state.Version)] }
 
-// Config is the administrator's, without client-side rate limits.
+// Config returns the administrator's configuration, without client-side rate limits.
 func (c *Cluster) Config() *rest.Config {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
-		// The file was written by up; it can only be missing after down, and
-		// then every request says so.
+		// The file is only missing after Down. Then every request fails.
 		config = &rest.Config{Host: c.endpoint()}
 	}
 	config.QPS = -1
@@ -234,7 +233,7 @@ func (c *Cluster) process(name string) process {
 	return c.state.Processes[name]
 }
 
-// start runs a program of this machine's side and records it.
+// start starts a program on the host and records it.
 func (c *Cluster) start(name string, args ...string) error {
 	p, err := startProcess(c.dir, name, args, nil)
 	if err != nil {
@@ -243,8 +242,8 @@ func (c *Cluster) start(name string, args ...string) error {
 	return c.record(name, p)
 }
 
-// Run runs a program of this machine's side until the cluster is taken down. One of that
-// name which runs already ends first.
+// Run runs a program on the host until the cluster is taken down. A running program of the same name is
+// stopped first.
 func (c *Cluster) Run(ctx context.Context, name string, env []string, args ...string) error {
 	if err := c.process(name).stop(ctx, 20*time.Second); err != nil {
 		return err
@@ -256,8 +255,8 @@ func (c *Cluster) Run(ctx context.Context, name string, env []string, args ...st
 	return c.record(name, p)
 }
 
-// Shell is a command line for bash, which ends at the first command that fails. It has the
-// cluster's kubectl, and the rights of its administrator.
+// Shell returns a command that runs line in bash and stops at the first failing command. It uses the
+// cluster's kubectl with an administrator's rights.
 func (c *Cluster) Shell(ctx context.Context, line string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", line)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+c.Programs()+":"+os.Getenv("PATH"))
@@ -267,8 +266,8 @@ func (c *Cluster) Shell(ctx context.Context, line string) *exec.Cmd {
 // Alive reports whether a program of that name runs.
 func (c *Cluster) Alive(name string) bool { return c.process(name).alive() }
 
-// startForGood is start of a program that ends by itself when it does not trust its
-// own memory any more, as the scheduler does, and that clusters start again.
+// startForGood starts a program and restarts it whenever it ends. The scheduler, for example, ends
+// itself when it detects that its cache is corrupted.
 func (c *Cluster) startForGood(name string, args ...string) error {
 	const again = `while :; do "$@"; echo "it ended by itself, and is started again" >&2; sleep 1; done`
 	return c.start(name, append([]string{"/bin/sh", "-c", again, name}, args...)...)
@@ -281,7 +280,7 @@ func (c *Cluster) record(name string, p process) error {
 	return c.save()
 }
 
-// parallel runs all steps at once and gives their errors.
+// parallel runs all steps in parallel and returns their errors.
 func parallel(steps ...func() error) error {
 	errs := make([]error, len(steps))
 	var wg sync.WaitGroup
@@ -292,14 +291,13 @@ func parallel(steps ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// Address is this machine's, as nodes and pods reach it.
+// Address returns the address of this machine for nodes and pods.
 func (c *Cluster) Address() string { return c.state.Address }
 
-// Authority is the path of the certificate that signs the cluster's own.
+// Authority returns the path of the CA certificate of the cluster.
 func (c *Cluster) Authority() string { return c.path("certs", "ca.crt") }
 
-// ServingPair is the paths of a certificate and key of this machine, for a
-// server on its Address that nodes and clients of the Authority trust.
+// ServingPair returns the paths of a certificate and key for a server on Address, signed by Authority.
 func (c *Cluster) ServingPair() (cert, key string) {
 	return c.path("certs", "apiserver.crt"), c.path("certs", "apiserver.key")
 }

@@ -16,11 +16,11 @@ const (
 	serviceRange   = "10.96.0.0/16"
 	serviceAddress = "10.96.0.1" // of the Service kubernetes
 	dnsAddress     = "10.96.0.10"
-	// unlimited stands for the request rates that tests must not be held by.
+	// unlimited is a request rate that does not limit tests.
 	unlimited = "5000"
 )
 
-// controlPlane is the names of the programs without which there is no cluster.
+// controlPlane returns the names of the programs that every cluster needs.
 func (c *Cluster) controlPlane() []string {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "volumes"}
 	if c.state.Nodes > 0 {
@@ -33,8 +33,8 @@ func (c *Cluster) endpoint() string {
 	return fmt.Sprintf("https://%s", net.JoinHostPort(c.state.Address, fmt.Sprint(c.state.Ports["apiserver"])))
 }
 
-// choosePorts takes free ports on the loopback address. A cluster with nodes
-// has an address of its own, and there the usual port for the API server.
+// choosePorts chooses free ports on the loopback address. A cluster with nodes has its own address,
+// where the API server uses its usual port.
 func (c *Cluster) choosePorts() error {
 	wanted := []string{"etcd", "etcd-peer"}
 	if c.state.Nodes == 0 {
@@ -50,15 +50,15 @@ func (c *Cluster) choosePorts() error {
 	return err
 }
 
-// FreePorts gives TCP ports that nobody listens on at an address of this machine; an empty
-// address stands for all. They differ, and nothing keeps them free.
+// FreePorts returns n different free TCP ports of an address of this machine, or of all addresses if it
+// is empty. They are not reserved.
 func FreePorts(address string, n int) (ports []int, err error) {
 	for range n {
 		listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close() // all are held until all are chosen
+		defer listener.Close() // all are open until all are chosen
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
@@ -73,7 +73,7 @@ func (c *Cluster) startEtcd() error {
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
 		"--initial-cluster=default="+peer,
-		"--unsafe-no-fsync", // the data live as long as the cluster
+		"--unsafe-no-fsync", // the data is deleted with the cluster
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",
 	)
@@ -101,7 +101,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// StopAPIServer ends the API server; the rest of the cluster goes on without.
+// StopAPIServer stops the API server. The rest of the cluster continues to run.
 func (c *Cluster) StopAPIServer() error {
 	return c.process("kube-apiserver").stop(context.Background(), 3*time.Second)
 }
@@ -125,8 +125,8 @@ func (c *Cluster) apiServerFlags() []string {
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + cert("front-proxy.crt"), "--proxy-client-key-file=" + cert("front-proxy.key"),
-		// The API server runs where no kube-proxy does, so it must dial the
-		// pods behind a webhook's Service itself.
+		// No kube-proxy runs on the API server's host, so it must dial the pods of a webhook's Service
+		// directly.
 		"--enable-aggregator-routing=true",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + cert("service-account.crt"),
@@ -139,7 +139,7 @@ func (c *Cluster) apiServerFlags() []string {
 		"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=4096",
 	}
 	if c.state.Nodes == 0 {
-		// An endpoint may not have a loopback address.
+		// An endpoint must not have a loopback address.
 		flags = append(flags, "--endpoint-reconciler-type=none")
 	}
 	return append(flags, c.featureGates()...)
@@ -151,9 +151,8 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// nodeGrace is after how much silence a node is unreachable, half of what is usual,
-// as are the leases that the kubelets renew (nodeLeaseDurationSeconds). Tests wait
-// for it again and again.
+// nodeGrace is the time without heartbeats after which a node is unreachable. It is half of the
+// default, and so are the kubelets' leases (nodeLeaseDurationSeconds), because many tests wait for it.
 const nodeGrace = 25 * time.Second
 
 func (c *Cluster) startControllers() error {
@@ -205,8 +204,8 @@ func (c *Cluster) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// writeKubeconfig makes <name>.kubeconfig from the certificate of that name.
-// The certificates are in it, so that the file may be copied elsewhere.
+// writeKubeconfig writes <name>.kubeconfig with the certificate of that name. The certificates are
+// embedded, so the file can be copied.
 func (c *Cluster) writeKubeconfig(name string) error {
 	var data [3]string
 	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {

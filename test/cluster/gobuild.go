@@ -19,17 +19,17 @@ type build struct {
 	packages []string
 	out      string // a folder for several programs, or the path of one
 	tags     string
-	stamps   string // further flags of the linker
-	// compiled is how many packages are compiled if none is in the build cache, for
-	// the estimate of the time left; 0 for a build that is done at once.
+	stamps   string // additional linker flags
+	// compiled is the number of packages that are compiled with an empty build cache. It is used to
+	// estimate the remaining time. 0 is for short builds without an estimate.
 	compiled int
-	system   string // that the programs are for, this machine's when empty
-	machine  string // its architecture, likewise
-	test     bool   // whether it is the program of a package's tests
+	system   string // operating system; default: this machine's
+	machine  string // architecture; default: this machine's
+	test     bool   // build the test binary of a package
 }
 
-// Programs builds programs of this project for the containers of nodes, each under the
-// name of its package, into a folder.
+// Programs builds programs of this project for the containers of nodes into a folder. Each has the name
+// of its package.
 func Programs(ctx context.Context, log io.Writer, folder string, packages ...string) error {
 	root, err := projectRoot()
 	if err != nil {
@@ -38,17 +38,17 @@ func Programs(ctx context.Context, log io.Writer, folder string, packages ...str
 	return build{dir: root, packages: packages, out: folder + "/", system: "linux"}.run(ctx, log)
 }
 
-// Target is what a program of a release is built for.
+// Target is the target of a release build.
 type Target struct {
-	// System and Architecture, as Go names them.
+	// System and Architecture are GOOS and GOARCH.
 	System, Architecture string
-	// Version and Commit are what the programs say of themselves.
+	// Version and Commit are built into the programs.
 	Version, Commit string
 }
 
-// Released builds programs of this project for a release into a folder. The bytes depend
-// on the sources, the target and the version of Go alone: not on this machine, the folder,
-// or the state of the checkout.
+// Released builds programs of this project for a release into a folder. The bytes depend only on the
+// sources, the target and the version of Go, and not on this machine, the folder or the state of the
+// checkout.
 func Released(ctx context.Context, log io.Writer, folder string, target Target, packages ...string) error {
 	root, err := projectRoot()
 	if err != nil {
@@ -58,11 +58,11 @@ func Released(ctx context.Context, log io.Writer, folder string, target Target, 
 	return build{dir: root, packages: packages, out: folder + "/", system: target.System, machine: target.Architecture, stamps: stamps}.run(ctx, log)
 }
 
-// oldest are the machines of each architecture that a released program runs on: the
-// oldest that Go knows, whatever this machine's environment says.
+// oldest selects the oldest processors of each architecture that Go supports, so that released programs
+// run on all of them. It overrides this machine's environment.
 var oldest = []string{"GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOPPC64=power8"}
 
-// Tests builds the program of a package's tests for the containers of nodes.
+// Tests builds the test binary of a package for the containers of nodes.
 func Tests(ctx context.Context, log io.Writer, source, out string) error {
 	root, err := projectRoot()
 	if err != nil {
@@ -83,12 +83,12 @@ func Host(ctx context.Context, log io.Writer, source, out string) error {
 	return build{dir: root, packages: []string{source}, out: out}.run(ctx, log)
 }
 
-// Flags are those that all builds have in common, so that the results of one serve
-// the others too: without paths of this machine, and without what only a debugger reads.
+// Flags are shared by all builds, so that they share the build cache. They exclude local paths and
+// debug information.
 var Flags = []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"}
 
-// Environment is of all builds. A compiler lives for seconds: collecting its garbage less
-// often saves a tenth of its time.
+// Environment returns the environment of all builds. The compiler runs for seconds, and less frequent
+// garbage collection saves a tenth of its time.
 func Environment() []string {
 	return append([]string{"GOGC=400"}, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")...)
 }
@@ -126,11 +126,11 @@ func (b build) run(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// sayEvery is how often a long build says how far it is.
+// sayEvery is the interval of progress messages during a long build.
 const sayEvery = 20 * time.Second
 
-// follow reads what go build -v prints: the name of each package that is compiled, and
-// what is wrong. The first is counted, the second passed on.
+// follow reads the output of go build -v. Package names are counted, and error messages are copied to
+// log.
 func (b build) follow(output io.Reader, log io.Writer) {
 	began := time.Now()
 	said, done := began, 0
@@ -148,15 +148,14 @@ func (b build) follow(output io.Reader, log io.Writer) {
 			fmt.Fprintf(log, "  %d packages compiled%s\n", done, b.left(done, time.Since(began)))
 		}
 	}
-	_, _ = io.Copy(io.Discard, output) // of a line that was too long: go build must not block
+	_, _ = io.Copy(io.Discard, output) // after a line that is too long: go build must not block
 }
 
-// isPackage reports whether a line is the name of a package: what is wrong has spaces or
-// colons in it.
+// isPackage reports whether a line is the name of a package. Error messages contain spaces or colons.
 func isPackage(line string) bool { return !strings.ContainsAny(line, " \t:#") }
 
-// left estimates the time that a build still takes. It takes less if some packages are in the
-// build cache.
+// left estimates the remaining time of a build. It is an upper bound if some packages are in the build
+// cache.
 func (b build) left(done int, spent time.Duration) string {
 	if done < b.compiled/20 || done >= b.compiled { // the first packages are small
 		return ""

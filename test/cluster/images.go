@@ -8,21 +8,21 @@ import (
 	"path/filepath"
 )
 
-// The images that every node has from the start.
+// Images that every node has from the start.
 const (
 	PauseImage   = "localhost/pause:1"
 	BusyboxImage = "localhost/busybox:1"
 )
 
-// sampleImages are names in config/samples under which every node has BusyboxImage too, since
-// nodes fetch nothing.
+// sampleImages are names of images in config/samples. Every node has BusyboxImage under these names
+// too, because nodes pull no images.
 var sampleImages = []string{"docker.io/library/busybox:1.37", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"}
 
-// WebServer is what a shell of BusyboxImage does to serve $GREETING, or "hello", on
-// port 8080 until it is told to end.
+// WebServer is a command for a shell of BusyboxImage. It serves $GREETING, or "hello", on port 8080
+// until SIGTERM.
 const WebServer = `echo "${GREETING:-hello}" > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
 
-// LoadImage imports a tar, such as image.Write makes, into every node.
+// LoadImage imports a tar file, for example from image.Write, into every node.
 func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
 	tar, err := filepath.Abs(tar)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) importImage(ctx context.Context, n node, tar string) error {
 	return nil
 }
 
-// nameSamples gives BusyboxImage the names of sampleImages.
+// nameSamples tags BusyboxImage with the names of sampleImages.
 func (c *Cluster) nameSamples(ctx context.Context, n node) error {
 	args := append([]string{"tag", "--force", BusyboxImage}, sampleImages...)
 	if err := c.images(ctx, n, args...); err != nil {
@@ -54,14 +54,14 @@ func (c *Cluster) nameSamples(ctx context.Context, n node) error {
 	return nil
 }
 
-// images runs a command of ctr on the images that the kubelet of a node knows.
+// images runs a ctr command for the images of a node's kubelet.
 func (c *Cluster) images(ctx context.Context, n node, args ...string) error {
 	ctr := filepath.Join(c.state.Sets[Containerd], "ctr")
 	return run(ctx, append([]string{ctr, "--address", c.containerdSocket(n), "--namespace", "k8s.io", "images"}, args...)...)
 }
 
-// baseImages makes the tars of the pause and busybox images once for all
-// clusters and returns their paths.
+// baseImages writes the tar files of the pause and busybox images once for all clusters, and returns
+// their paths.
 func (c *Cluster) baseImages(ctx context.Context) ([]string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Cluster) baseImages(ctx context.Context) ([]string, error) {
 	return []string{pause, busybox}, nil
 }
 
-// imageTar names a tar by what its image is made of.
+// imageTar returns the path of an image's tar file, with a hash of the image's source.
 func imageTar(cache, name, source string) (string, error) {
 	content, err := os.ReadFile(source)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kwok's own descriptions of how nodes and pods live: a pod is Running and Ready at once.
+// Stages of nodes and pods that kwok ships. A pod is Running and Ready immediately.
 var (
 	nodeStages = []string{
 		"node/fast/node-initialize.yaml",
@@ -28,14 +28,14 @@ var (
 	}
 )
 
-// StartKwok adds simulated nodes kwok-1 … kwok-<nodes> and waits until they
-// are Ready. Each takes 500 pods. For benchmarks with thousands of pods.
+// StartKwok adds simulated nodes kwok-1 … kwok-<nodes> and waits until they are Ready. Each allows 500
+// pods. It is used for benchmarks with thousands of pods.
 func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
 	return c.startKwok(ctx, nodes, slices.Concat(nodeStages, podStages))
 }
 
-// StartSimulated is StartKwok with kubelets that hold pods at their gates, pull no image
-// that is not there, and take commands; see package simulated. For a look at the operator.
+// StartSimulated is StartKwok with kubelets that keep pods at their gates, fail to pull missing images,
+// and run commands; see package simulated. It is for trying the operator.
 func (c *Cluster) StartSimulated(ctx context.Context, nodes int) error {
 	if err := c.startKwok(ctx, nodes, nodeStages); err != nil || c.process("kubelets").alive() {
 		return err
@@ -94,7 +94,7 @@ func (c *Cluster) startKwok(ctx context.Context, nodes int, stages []string) err
 	return c.save()
 }
 
-// SimulatedNode is the name of a simulated node; they are counted from 1.
+// SimulatedNode returns the name of a simulated node. Numbers start at 1.
 func SimulatedNode(number int) string { return fmt.Sprintf("kwok-%d", number) }
 
 func simulatedNode(number int) *corev1.Node {
@@ -119,8 +119,7 @@ func simulatedNode(number int) *corev1.Node {
 	}
 }
 
-// kwokOptions let kwok play many pods at a time. By default it plays four,
-// which a benchmark would measure.
+// kwokOptions let kwok process many pods at a time. The default is four, which would limit benchmarks.
 const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
@@ -129,8 +128,7 @@ options:
   nodeLeaseParallelism: 4
 `
 
-// writeKwokConfig joins the options and the stages that the pinned version of
-// kwok ships.
+// writeKwokConfig writes the options and the stages that the pinned version of kwok ships.
 func writeKwokConfig(ctx context.Context, out string, stages []string) (string, error) {
 	root, err := projectRoot()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// newNamespaces is what makes a process the first one of a node.
+// newNamespaces returns the attributes that make a process the first process of a node.
 func newNamespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
@@ -21,8 +21,8 @@ func onOverlay(dir string) bool {
 	return syscall.Statfs(dir, &fs) == nil && fs.Type == overlayMagic
 }
 
-// tryOverlay mounts an overlay below dir, as containerd does for each container. The mount is
-// seen by one thread only, and goes with it.
+// tryOverlay mounts an overlay below dir, as containerd does for each container. Only one thread sees
+// the mount, and it disappears with the thread.
 func tryOverlay(dir string) error {
 	if onOverlay(dir) {
 		return nil // containerd copies files there
@@ -39,7 +39,7 @@ func tryOverlay(dir string) error {
 	}
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: so the thread ends
+		runtime.LockOSThread() // never unlocked, so that the thread ends
 		err := syscall.Unshare(syscall.CLONE_NEWNS)
 		if err == nil {
 			err = syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")

@@ -4,7 +4,7 @@ package cluster
 
 import "syscall"
 
-// newNamespaces is never reached: NodesPossible refuses before.
+// newNamespaces is never called: NodesPossible returns an error before.
 func newNamespaces() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 func onOverlay(string) bool { return false }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Addresses are of 198.18.0.0/15, which is set aside for tests of networks
-// (RFC 2544), so they meet neither a LAN nor a container engine:
+// Addresses are in 198.18.0.0/15, which is reserved for network benchmarks (RFC 2544). So they conflict
+// neither with a LAN nor with a container engine:
 //
 //	198.18.<slot>.1        this machine: API server and CoreDNS
 //	198.18.<slot>.<10+i>   node i
@@ -22,14 +22,14 @@ const (
 	maxNodes = 31
 )
 
-// node is what follows from a node's number alone.
+// node has the values that are derived from a node's number.
 type node struct {
 	number   int
 	name     string
 	address  string
 	podRange string
 	zone     string
-	link     string // this machine's end of its cable
+	link     string // the host's end of its veth pair
 	dir      string
 	cgroup   string
 }
@@ -61,7 +61,7 @@ func (c *Cluster) node(name string) (node, error) {
 	return node{}, fmt.Errorf("cluster %s has no node %q, but %s", c.state.Name, name, strings.Join(c.Nodes(), ", "))
 }
 
-// Nodes is the names of the nodes.
+// Nodes returns the names of the nodes.
 func (c *Cluster) Nodes() []string {
 	var names []string
 	for _, n := range c.nodes() {
@@ -73,23 +73,22 @@ func (c *Cluster) Nodes() []string {
 func (c *Cluster) podRange() string { return fmt.Sprintf("198.19.%d.0/19", 32*c.state.Slot) }
 func (c *Cluster) bridge() string   { return linkPrefix(c.state.Name) + "br" }
 
-// mac is the hardware address of a node, or of the bridge as number 0. With
-// one that changes at every start, neighbours would go on sending to the old;
-// and a bridge without its own takes that of one of its nodes, also of one that
-// is then powered off.
+// mac returns the hardware address of a node, or of the bridge for number 0. With an address that
+// changes at every start, neighbors would continue to send to the old one. Without a fixed address, the
+// bridge takes that of one of its nodes, which may later be powered off.
 func (c *Cluster) mac(number int) string {
 	sum := sha256.Sum256([]byte(c.state.Name))
 	return fmt.Sprintf("02:%02x:%02x:%02x:00:%02x", sum[0], sum[1], sum[2], number)
 }
 
-// linkPrefix begins the name of every link of a cluster; a link's name has at
-// most 15 characters, a cluster's may have more.
+// linkPrefix returns the prefix of the names of a cluster's links. A link's name has at most 15
+// characters, and a cluster's name can be longer.
 func linkPrefix(cluster string) string {
 	sum := sha256.Sum256([]byte(cluster))
 	return fmt.Sprintf("so%x", sum[:3])
 }
 
-// links is the cluster's links on this machine, recorded or not.
+// links returns the cluster's links on this machine, recorded or not.
 func links(cluster string) []string {
 	var found []string
 	interfaces, _ := net.Interfaces()
@@ -101,12 +100,12 @@ func links(cluster string) []string {
 	return found
 }
 
-// chooseAddress takes the first range that nobody on this machine has.
+// chooseAddress chooses the first address range that is not used on this machine.
 func (c *Cluster) chooseAddress(ctx context.Context) error {
 	if c.state.Nodes == 0 {
 		return nil
 	}
-	// Two clusters that boot at once must not choose the same.
+	// Two clusters that boot in parallel must not choose the same range.
 	unlock, err := lock(ctx, filepath.Join(filepath.Dir(c.dir), "slots.lock"))
 	if err != nil {
 		return err
@@ -138,7 +137,7 @@ func (c *Cluster) chooseAddress(ctx context.Context) error {
 	return fmt.Errorf("all %d address ranges are taken by other clusters; see %s", maxSlots, filepath.Dir(c.dir))
 }
 
-// makeBridge makes the switch that nodes and this machine are plugged into.
+// makeBridge creates the bridge that connects the nodes and this machine.
 func (c *Cluster) makeBridge(ctx context.Context) error {
 	if _, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables"); err != nil {
 		// Built into some kernels, a module of most.
@@ -157,13 +156,12 @@ func (c *Cluster) makeBridge(ctx context.Context) error {
 		return err
 	}
 	for _, n := range c.nodes() {
-		// For webhooks: the API server dials pods from this machine.
+		// For webhooks: the API server on this machine dials pods.
 		if err := run(ctx, "ip", "route", "add", n.podRange, "via", n.address, "dev", bridge); err != nil {
 			return err
 		}
 	}
-	// Where a container engine filters bridged traffic, it drops what it does
-	// not know.
+	// A container engine that filters bridged traffic drops unknown traffic.
 	return run(ctx, append([]string{"iptables", "-w", "-I"}, forwardRule(bridge)...)...)
 }
 
@@ -171,9 +169,9 @@ func forwardRule(bridge string) []string {
 	return []string{"FORWARD", "-i", bridge, "-o", bridge, "-j", "ACCEPT"}
 }
 
-// plug connects a node whose first process has the given id.
+// plug connects a node to the bridge. pid is its first process.
 func (c *Cluster) plug(ctx context.Context, n node, pid int) error {
-	// A cable that outlived its node would keep the name.
+	// A link that outlived its node would still use the name.
 	_ = run(ctx, "ip", "link", "delete", n.link)
 	err := run(ctx, "ip", "link", "add", n.link, "type", "veth",
 		"peer", "name", "eth0", "address", c.mac(n.number), "netns", fmt.Sprint(pid))
@@ -201,14 +199,14 @@ func (c *Cluster) plug(ctx context.Context, n node, pid int) error {
 	return nil
 }
 
-// Cut takes a node off the network. Everything on it goes on running.
+// Cut disconnects a node from the network. Its processes continue to run.
 func (c *Cluster) Cut(name string) error { return c.setLink(name, "down") }
 
 // Heal undoes Cut.
 func (c *Cluster) Heal(name string) error { return c.setLink(name, "up") }
 
-// BlockKubelet drops what arrives at the port of a node's kubelet: the API server can run no
-// command on the node, whose kubelet still reports that it is Ready.
+// BlockKubelet drops packets to the port of a node's kubelet. The API server cannot run commands on the
+// node, and its kubelet still reports Ready.
 func (c *Cluster) BlockKubelet(name string) error { return c.kubeletPort(name, "-I") }
 
 // UnblockKubelet undoes BlockKubelet.

@@ -16,19 +16,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
 )
 
-// nodeBinds are the folders that each node has for itself, so that programs
-// with fixed paths can run more than once and leave nothing on this machine.
+// nodeBinds are the private folders of each node. So programs with fixed paths can run more than once
+// and leave no files on this machine.
 var nodeBinds = []struct{ target, folder string }{
 	{"/var/lib", "lib"},
 	{"/var/log", "log"},
 	{"/run", ""}, // in memory, as after a boot
 }
 
-// unified is where cgroups of version 2 are beside those of version 1. crun takes either
-// version and not both, so that nodes do not see it.
+// unified is the mount of cgroup v2 in hybrid mode. It is hidden on nodes, because crun supports only
+// one version at a time.
 const unified = "/sys/fs/cgroup/unified"
 
-// startNode makes the node's namespaces, plugs it in, and starts containerd.
+// startNode creates the node's namespaces, connects it, and starts containerd.
 func (c *Cluster) startNode(ctx context.Context, n node) error {
 	if err := makeCgroup(n.cgroup); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *Cluster) startNode(ctx context.Context, n node) error {
 	if err := c.writeNodeFiles(n); err != nil {
 		return err
 	}
-	// What the node ran before its power went off is no answer any more.
+	// The programs from before the power-off are outdated.
 	if err := os.Remove(nodeinit.RunningFile(n.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -56,13 +56,12 @@ func (c *Cluster) startNode(ctx context.Context, n node) error {
 	return c.waitContainerd(ctx, n)
 }
 
-// nodePath lets containerd find its shim and crun.
+// nodePath returns a PATH in which containerd finds its shim and crun.
 func (c *Cluster) nodePath() string {
 	return "PATH=" + c.state.Sets[Containerd] + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-// waitContainerd waits until its socket takes connections: a kubelet that
-// finds none ends.
+// waitContainerd waits until containerd's socket accepts connections. Without it a kubelet ends.
 func (c *Cluster) waitContainerd(ctx context.Context, n node) error {
 	socket := c.containerdSocket(n)
 	err := poll(ctx, time.Minute, func() bool {
@@ -79,7 +78,7 @@ func (c *Cluster) waitContainerd(ctx context.Context, n node) error {
 	return nil
 }
 
-// containerdSocket is reached through the node's own mounts.
+// containerdSocket returns the path of the socket through the node's own mounts.
 func (c *Cluster) containerdSocket(n node) string {
 	return fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", c.process(n.name).PID)
 }
@@ -100,7 +99,7 @@ func (c *Cluster) writeNodeFiles(n node) error {
 		Sysctls: map[string]string{
 			"net.ipv4.ip_forward":                "1",
 			"net.ipv4.conf.all.rp_filter":        "0",
-			"net.bridge.bridge-nf-call-iptables": "1", // a pod that calls itself through a Service
+			"net.bridge.bridge-nf-call-iptables": "1", // for a pod that calls itself through a Service
 		},
 	}
 	for _, bind := range nodeBinds {
@@ -113,8 +112,8 @@ func (c *Cluster) writeNodeFiles(n node) error {
 		}
 	}
 	if _, err := os.Stat("/proc/sys/net/ipv6/conf/all/disable_ipv6"); err == nil {
-		// Services have no address of version 6. kube-proxy would write its rules for both;
-		// that of Kubernetes 1.33 and before does so all the same.
+		// Services have no IPv6 addresses. With IPv6, kube-proxy would write its rules for both
+		// versions. In Kubernetes 1.33 and earlier it does so in any case.
 		setup.Sysctls["net.ipv6.conf.all.disable_ipv6"] = "1"
 	}
 	if _, err := os.Stat(unified); err == nil {
@@ -146,7 +145,7 @@ func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
 		return fmt.Errorf("%s does not run", n.name)
 	}
 	var wanted nodeinit.Wanted
-	_ = nodeinit.ReadJSON(nodeinit.WantedFile(n.dir), &wanted) // none yet at the first start
+	_ = nodeinit.ReadJSON(nodeinit.WantedFile(n.dir), &wanted) // missing at the first start
 	wanted.Generation++
 	wanted.Programs = nil
 	for _, name := range names {
@@ -155,8 +154,8 @@ func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
 	if err := nodeinit.WriteJSON(nodeinit.WantedFile(n.dir), wanted); err != nil {
 		return err
 	}
-	// The signal only makes it quick: the node looks at the file anyhow. Before
-	// its first answer it may have no handler yet, and would end.
+	// The signal only saves time: the node polls the file. Before its first response it may have no
+	// signal handler, and the signal would end it.
 	if _, err := os.Stat(nodeinit.RunningFile(n.dir)); err == nil {
 		_ = syscall.Kill(init.PID, syscall.SIGHUP)
 	}
@@ -171,16 +170,16 @@ func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
 	return nil
 }
 
-// staticPods is the folder, in a node's, of manifests that its kubelet runs.
+// staticPods is the folder of a node's static pod manifests, within the node's folder.
 const staticPods = "static-pods"
 
-// StaticPods is the folder of manifests that a node's kubelet runs by itself.
+// StaticPods returns the path of a node's static pod manifests.
 func (c *Cluster) StaticPods(name string) (string, error) {
 	n, err := c.node(name)
 	return filepath.Join(n.dir, staticPods), err
 }
 
-// StopKubelet ends a node's kubelet. Its containers go on running.
+// StopKubelet stops a node's kubelet. Its containers continue to run.
 func (c *Cluster) StopKubelet(name string) error { return c.wantKubelet(name, false) }
 
 // StartKubelet undoes StopKubelet.
@@ -198,7 +197,7 @@ func (c *Cluster) wantKubelet(name string, on bool) error {
 	return c.want(context.Background(), n, programs...)
 }
 
-// StopNode is the node's power going off: every process on it is killed.
+// StopNode powers a node off: all its processes are killed.
 func (c *Cluster) StopNode(name string) error {
 	n, err := c.node(name)
 	if err != nil {
@@ -210,7 +209,7 @@ func (c *Cluster) StopNode(name string) error {
 	return removeCgroups(n.cgroup)
 }
 
-// StartNode boots a node that StopNode stopped. Its disk is as it was.
+// StartNode boots a node that StopNode stopped. Its disk is unchanged.
 func (c *Cluster) StartNode(name string) error {
 	n, err := c.node(name)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"text/template"
 )
 
-// nodeConfigs is the files of a node's programs, by path.
+// nodeConfigs returns the configuration files of a node's programs, by path.
 func (c *Cluster) nodeConfigs(n node) map[string]string {
 	values := map[string]any{
 		"Name": n.name, "Address": n.address, "PodRange": n.podRange, "ClusterRange": c.podRange(),
@@ -29,8 +29,7 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 		"cni/pods.conflist": cniConfig,
 		// Registries of this machine have certificates of the cluster's authority.
 		"registries/_default/hosts.toml": `ca = "` + c.Authority() + "\"\n",
-		// Pods that do not take the cluster's DNS get CoreDNS all the same: it
-		// forwards what it does not know.
+		// Pods without the cluster's DNS use CoreDNS too, because it forwards unknown names.
 		"resolv.conf": "nameserver " + c.state.Address + "\n",
 	} {
 		var out bytes.Buffer
@@ -40,8 +39,8 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 	return files
 }
 
-// nodeGates are the feature gates of a node's programs. For what kubeletConfig says, 1.33 has
-// one that is off.
+// nodeGates returns the feature gates of a node's programs. In 1.33, the gate for a setting of
+// kubeletConfig is off by default.
 func (c *Cluster) nodeGates() map[string]bool {
 	if c.state.Version != "1.33" {
 		return c.state.FeatureGates
@@ -51,7 +50,7 @@ func (c *Cluster) nodeGates() map[string]bool {
 	return gates
 }
 
-// nodeProgram is the command line of one of a node's programs.
+// nodeProgram returns the command line of one of a node's programs.
 func (c *Cluster) nodeProgram(n node, name string) []string {
 	switch name {
 	case "containerd":
@@ -70,8 +69,8 @@ func (c *Cluster) nodeProgram(n node, name string) []string {
 	}
 }
 
-// snapshotter is overlayfs, except where the folder is itself an overlay, as
-// in a container: overlays do not stack there.
+// snapshotter returns overlayfs, or native if dir is itself on an overlay, as in a container: overlays
+// cannot be stacked there.
 func snapshotter(dir string) string {
 	if onOverlay(dir) {
 		return "native"
@@ -120,14 +119,12 @@ BinaryName = "{{.Dir}}/crun"
 SystemdCgroup = false
 `
 
-// crunScript runs crun, whose path goes in. That of Debian 12 refuses a version of the OCI
-// runtime specification that is newer than it, and containerd writes its newest: the script
-// writes an older one in its place. What is newer in the specification, no container of ours
-// uses.
+// crunScript runs crun; its path is inserted. crun of Debian 12 rejects newer versions of the OCI
+// runtime specification, and containerd writes its newest one. The script replaces it by an older
+// version. The containers here use no newer features.
 //
-// The variable lets crun trust the mount of its program, which is read-only on nodes, so that
-// nothing in a container can write to it. Otherwise crun starts itself a second time from such
-// a mount.
+// With the variable crun trusts the mount of its binary, which is read-only on nodes, so that no
+// container can write to it. Otherwise crun starts itself a second time from such a mount.
 const crunScript = `#!/bin/sh
 last=
 for arg; do

@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/volumes"
 )
 
-// makeObjects makes what a cluster has as objects from the start.
+// makeObjects creates the initial objects of a cluster.
 func (c *Cluster) makeObjects(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -47,8 +47,8 @@ func storageClass() *storagev1.StorageClass {
 	}
 }
 
-// makeDNSService gives pods CoreDNS at the usual address. CoreDNS is a process
-// of this machine, so the Service has no selector and its endpoint is written.
+// makeDNSService makes CoreDNS available to pods at the usual address. CoreDNS is a process on the
+// host, so the Service has no selector and its endpoint is created explicitly.
 func (c *Cluster) makeDNSService(ctx context.Context, client kubernetes.Interface) error {
 	udp, tcp, port, ready := corev1.ProtocolUDP, corev1.ProtocolTCP, int32(53), true
 	nameUDP, nameTCP := "dns", "dns-tcp"
@@ -99,8 +99,8 @@ func (c *Cluster) startDNS() error {
 	return c.start("coredns", filepath.Join(c.state.Sets[CoreDNS], "coredns"), "-conf", corefile)
 }
 
-// Names of the cluster are not cached: a test that made a pod looks it up at
-// once, and a cached "no such name" would last half a minute.
+// Names of the cluster are not cached. Tests look up new pods immediately, and a cached NXDOMAIN would
+// last half a minute.
 const corefileText = `.:53 {
     bind ADDRESS
     errors
@@ -119,7 +119,7 @@ const corefileText = `.:53 {
 }
 `
 
-// dnsAnswers reports whether CoreDNS has heard of the cluster.
+// dnsAnswers reports whether CoreDNS is synced with the cluster.
 func (c *Cluster) dnsAnswers() bool {
 	conn, err := net.Dial("tcp", net.JoinHostPort(c.state.Address, "8181"))
 	if err != nil {

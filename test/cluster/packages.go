@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// debianPackages is what nodes need from the machine: a program, or a file,
-// that reports whether it is there, and the package that brings it.
+// debianPackages are the packages that nodes need, each with a program or file that shows that it is
+// installed.
 var debianPackages = []struct{ sign, name string }{
 	{"crun", "crun"},
 	{"runc", "runc"}, // for tests of the gate
@@ -23,11 +23,11 @@ var debianPackages = []struct{ sign, name string }{
 	{"modprobe", "kmod"},
 }
 
-// InstallPackages brings what is missing.
+// InstallPackages installs the missing packages.
 func InstallPackages(ctx context.Context, log io.Writer) error {
 	var missing []string
 	for _, p := range debianPackages {
-		// LookPath takes a path with a slash as it is.
+		// LookPath accepts a path with a slash.
 		if _, err := exec.LookPath(p.sign); err != nil {
 			missing = append(missing, p.name)
 		}
@@ -42,7 +42,7 @@ func InstallPackages(ctx context.Context, log io.Writer) error {
 	if err := aptGet(ctx, append([]string{"install"}, missing...)); err == nil {
 		return nil
 	}
-	// A fresh machine has no package lists, or stale ones.
+	// The package lists of a new machine are missing or outdated.
 	if err := aptGet(ctx, []string{"update"}); err != nil {
 		return err
 	}

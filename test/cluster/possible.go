@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Ends of the reasons: what can be done.
+// Remedies that are appended to errors.
 const (
 	elsewhere  = "set KUBECONFIG to a cluster you have, or take a virtual machine"
 	privileged = "start this container with --privileged, or set KUBECONFIG to a cluster you have"
 )
 
-// NodesPossible gives the reason why this machine cannot have nodes, with what can be done
-// about it; nil if it can. Nothing is built for the answer, and nothing of it stays.
+// NodesPossible returns nil if this machine can run nodes, or an error with the reason and a remedy. It
+// builds nothing and leaves nothing behind.
 func NodesPossible() error {
 	if runtime.GOOS != "linux" {
 		return errors.New("nodes need Linux: " + elsewhere)
@@ -63,17 +63,17 @@ func NodesPossible() error {
 	return nil
 }
 
-// allUsers is how many a user namespace has that is the machine's own.
+// allUsers is the number of users in the machine's initial user namespace.
 const allUsers = "4294967295"
 
-// needed are the capabilities without which nodes do not start, by their numbers.
+// needed are the capabilities that nodes require, with their numbers.
 var needed = []struct {
 	name string
 	bit  uint
 }{{"CAP_NET_ADMIN", 12}, {"CAP_SYS_ADMIN", 21}, {"CAP_MKNOD", 27}}
 
-// sysResource is the number of CAP_SYS_RESOURCE. Without it crun fails on every pod unless
-// containerd is told.
+// sysResource is the number of CAP_SYS_RESOURCE. Without it crun fails for every pod unless containerd
+// is configured for that.
 const sysResource = 24
 
 var effective = regexp.MustCompile(`(?m)^CapEff:\s*([0-9a-f]+)$`)
@@ -84,15 +84,15 @@ func rootHas(bit uint) bool {
 	return err == nil && capabilities(string(status))&(1<<bit) != 0
 }
 
-// capabilities reads those that are effective from /proc/PID/status: a bit for each.
+// capabilities parses the effective capabilities in /proc/PID/status, as a bit mask.
 func capabilities(status string) (have uint64) {
 	if found := effective.FindStringSubmatch(status); found != nil {
-		have, _ = strconv.ParseUint(found[1], 16, 64) // the kernel writes a number
+		have, _ = strconv.ParseUint(found[1], 16, 64) // the kernel writes a valid number
 	}
 	return have
 }
 
-// missingCapabilities reads /proc/PID/status.
+// missingCapabilities returns the needed capabilities that are missing in /proc/PID/status.
 func missingCapabilities(status string) []string {
 	have := capabilities(status)
 	var missing []string
@@ -114,7 +114,7 @@ func tryCgroup() error {
 	return err
 }
 
-// trySysctl opens a setting that kubelets write, and leaves it as it is.
+// trySysctl opens a setting that kubelets write, and does not change it.
 func trySysctl() error {
 	file, err := os.OpenFile(sysctlFile(inotifyInstances), os.O_WRONLY, 0)
 	if err != nil {

@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-// process names a running program beyond doubt: ids are used again, but not
-// with the same start time.
+// process identifies a running program uniquely. PIDs are reused, but not with the same start time.
 type process struct {
 	PID   int    `json:"pid"`
 	Start string `json:"start"`
 }
 
-// markerVariable is in the environment of everything a cluster starts on this
-// machine, so that down finds also what an up that was killed did not record.
+// markerVariable is in the environment of all processes that a cluster starts on this machine. With it,
+// Down also finds processes that a killed Up did not record.
 const markerVariable = "STATEFUL_OPERATOR_CLUSTER"
 
-// startProcess runs args apart from this program: own session, own log, and
-// the marker of the cluster whose folder is dir.
+// startProcess runs args detached from this program, with a separate session and log, and with the
+// marker of the cluster in folder dir.
 func startProcess(dir, name string, args []string, sys *syscall.SysProcAttr, env ...string) (process, error) {
 	logFile := filepath.Join(dir, "logs", name+".log")
 	if err := os.MkdirAll(filepath.Dir(logFile), 0o755); err != nil {
@@ -41,7 +40,7 @@ func startProcess(dir, name string, args []string, sys *syscall.SysProcAttr, env
 	}
 	sys.Setsid = true
 	cmd := exec.Command(args[0], args[1:]...)
-	// Less garbage collection for more memory: a cluster has more of that than CPU time.
+	// Less garbage collection uses more memory and less CPU time, which is scarcer.
 	cmd.Env = append(append(os.Environ(), markerVariable+"="+dir, "GOGC=400"), env...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
@@ -49,12 +48,12 @@ func startProcess(dir, name string, args []string, sys *syscall.SysProcAttr, env
 	if err := cmd.Start(); err != nil {
 		return process{}, fmt.Errorf("starting %s: %w", name, err)
 	}
-	// While this program lives it is the parent and must take leave of the child.
+	// While this program runs, it is the parent and must wait for the child.
 	go cmd.Wait() //nolint:errcheck // how a daemon ended is in its log
 	return identify(cmd.Process.Pid), nil
 }
 
-// identify is the process that has the id now; Start is empty if there is none.
+// identify returns the current process with the PID. Start is empty if there is none.
 func identify(pid int) process {
 	start, _ := startTime(pid)
 	return process{PID: pid, Start: start}
@@ -69,8 +68,7 @@ func (p process) alive() bool {
 	return running && start == p.Start
 }
 
-// startTime is when the process with this id began; one that ended and was
-// not taken leave of does not count as running.
+// startTime returns the start time of the process with this PID. A zombie does not count as running.
 func startTime(pid int) (start string, running bool) {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		return parseStat(stat)
@@ -86,8 +84,8 @@ func startTime(pid int) (start string, running bool) {
 	return strings.TrimSpace(start), true
 }
 
-// parseStat reads state and start time from /proc/PID/stat. The program's
-// name, in brackets, may itself hold brackets and blanks.
+// parseStat parses state and start time in /proc/PID/stat. The program's name, in parentheses, can
+// contain parentheses and spaces.
 func parseStat(stat []byte) (start string, running bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -100,8 +98,8 @@ func parseStat(stat []byte) (start string, running bool) {
 	return fields[19], true
 }
 
-// stop ends the process and waits until it is gone: SIGTERM, then SIGKILL
-// after the grace. An API server with open watches takes a minute by itself.
+// stop stops the process with SIGTERM, or with SIGKILL after the grace period, and waits until it has
+// ended. An API server with open watches needs a minute to end on SIGTERM.
 func (p process) stop(ctx context.Context, grace time.Duration) error {
 	if !p.alive() {
 		return nil
@@ -127,7 +125,7 @@ func (p process) waitGone(ctx context.Context, timeout time.Duration) bool {
 	return poll(ctx, timeout, func() bool { return !p.alive() }) == nil
 }
 
-// poll asks often, because a boot is made of many short waits.
+// poll uses a short interval, because a boot consists of many short waits.
 func poll(ctx context.Context, timeout time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -141,7 +139,7 @@ func poll(ctx context.Context, timeout time.Duration, done func() bool) error {
 	return nil
 }
 
-// marked is every process on this machine that carries the cluster's marker.
+// marked returns all processes on this machine with the cluster's marker.
 func marked(dir string) []process {
 	var found []process
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")

@@ -50,7 +50,7 @@ func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat("/proc/self/environ"); err == nil {
-		// The environment is the new one only once the program is loaded.
+		// The environment is only set once the program is loaded.
 		if err := poll(context.Background(), 10*time.Second, func() bool { return len(marked(dir)) > 0 }); err != nil {
 			t.Error("the process does not carry the mark of its cluster")
 		}

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Down ends a cluster and removes everything of it. It works from what is
-// recorded and, for an up that was killed before it could record, from names
-// and marks; so it may always be run again.
+// Down stops a cluster and removes everything that belongs to it. It uses the recorded state and, for
+// an Up that was killed before it was recorded, names and markers. It can be repeated.
 func Down(ctx context.Context, name string, log io.Writer) error {
 	if name == "" {
 		name = DefaultName
@@ -44,10 +43,9 @@ func Down(ctx context.Context, name string, log io.Writer) error {
 	return nil
 }
 
-// clear removes whatever there is of a cluster. Steps go on after an error, so
-// that one stubborn remainder keeps as little as possible.
+// clear removes all remains of a cluster. It continues after an error, to remove as much as possible.
 func clear(ctx context.Context, name, dir string) error {
-	s, _ := readState(dir) // missing or torn after a crash
+	s, _ := readState(dir) // missing or incomplete after a crash
 	errs := []error{killAll(ctx, s, dir)}
 	for _, link := range links(name) {
 		if err := run(ctx, "ip", "link", "delete", link); err != nil && linkExists(link) {
@@ -65,8 +63,8 @@ func clear(ctx context.Context, name, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// killAll kills at once: the data are removed anyhow. First processes of nodes
-// take everything on their node with them.
+// killAll sends SIGKILL, because the data is removed anyway. A node's first process ends all processes
+// of the node.
 func killAll(ctx context.Context, s state, dir string) error {
 	err := poll(ctx, time.Minute, func() bool {
 		left := marked(dir)
@@ -93,7 +91,7 @@ func linkExists(name string) bool {
 	return err == nil
 }
 
-// removeForwardRule removes what makeBridge added, as often as it is there.
+// removeForwardRule removes all copies of the rule that makeBridge added.
 func removeForwardRule(ctx context.Context, cluster string) {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		return
@@ -103,8 +101,8 @@ func removeForwardRule(ctx context.Context, cluster string) {
 	}
 }
 
-// removeMounts unmounts what is mounted below dir. Nodes mount in their own
-// namespaces only, so this finds something only if a test mounted it.
+// removeMounts unmounts all mounts below dir. Nodes mount only in their own namespaces, so only a
+// test's mounts are found.
 func removeMounts(dir string) error {
 	content, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -122,7 +120,7 @@ func removeMounts(dir string) error {
 	return nil
 }
 
-// removeIfEmpty removes a cgroup that other clusters may still use.
+// removeIfEmpty removes a cgroup unless other clusters still use it.
 func removeIfEmpty(cgroup string) {
 	tops, _ := filepath.Glob(filepath.Join(cgroupRoot, "*", cgroup))
 	for _, dir := range append(tops, filepath.Join(cgroupRoot, cgroup)) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
 )
 
-// state is what a cluster's folder records about it.
+// state is the persisted state of a cluster, in its folder.
 type state struct {
 	Name             string             `json:"name"`
 	Slot             int                `json:"slot"`
@@ -26,9 +26,9 @@ type state struct {
 	Ports            map[string]int     `json:"ports"`
 	Sets             map[Set]string     `json:"sets"`
 	Processes        map[string]process `json:"processes"`
-	// Ready is set last: a cluster without it was never whole.
+	// Ready is set last. A cluster without it was never complete.
 	Ready bool `json:"ready"`
-	// Simulated is the number of nodes that kwok plays.
+	// Simulated is the number of nodes that kwok simulates.
 	Simulated int `json:"simulated,omitempty"`
 }
 
@@ -36,7 +36,7 @@ const stateFile = "state.json"
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?$`)
 
-// clusterDir is the folder of a cluster, made or not.
+// clusterDir returns the folder of a cluster, which may not exist.
 func clusterDir(name string) (string, error) {
 	if !validName.MatchString(name) {
 		return "", fmt.Errorf("cluster name %q: want at most 30 of a-z, 0-9 and -", name)
@@ -61,10 +61,9 @@ func (c *Cluster) save() error {
 	return nil
 }
 
-// Hold keeps a cluster's name for the caller, and waits while another program
-// holds it: two runs of one test would share a cluster, and the first that ends
-// would take it down under the other. Up and Down do not ask for it. The kernel
-// releases it when its owner ends, however that comes.
+// Hold reserves a cluster's name for the caller, and waits while another program holds it. Otherwise
+// two runs of a test would share a cluster, and the first to finish would remove it. Up and Down do not
+// check it. The kernel releases it when its owner ends for any reason.
 func Hold(ctx context.Context, name string, log io.Writer) (release func(), err error) {
 	dir, err := clusterDir(name)
 	if err != nil {
@@ -79,8 +78,8 @@ func Hold(ctx context.Context, name string, log io.Writer) (release func(), err 
 	return lock(ctx, dir+".held")
 }
 
-// lock waits for the file's lock. The kernel drops it when its owner ends, so
-// a killed up never blocks the next one.
+// lock waits for the file's lock. The kernel releases it when its owner ends, so a killed Up never
+// blocks the next one.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

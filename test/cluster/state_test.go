@@ -140,7 +140,7 @@ func TestAClusterIsHeldByOne(t *testing.T) {
 	}
 }
 
-// lines gives what is written to whoever waits for it.
+// lines sends each write to a channel.
 type lines struct{ said chan string }
 
 func (l *lines) Write(text []byte) (int, error) {

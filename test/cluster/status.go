@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Status tells what of the cluster runs.
+// Status prints which parts of the cluster run.
 func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "cluster %s\t%s\n", c.state.Name, c.endpoint())

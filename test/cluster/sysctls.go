@@ -13,13 +13,12 @@ import (
 // sysctls are settings of the whole machine by name.
 type sysctls map[string]string
 
-// inotifyInstances is how many files with events one user may have open. Each
-// node takes about ten of them; the kernel's 128 is less than three clusters
-// need, and a kubelet that gets none does not start.
+// inotifyInstances is the max number of inotify instances of a user. Each node uses about ten. The
+// kernel's default of 128 is not enough for three clusters, and a kubelet does not start without one.
 const inotifyInstances, wantedInstances = "fs.inotify.max_user_instances", 1024
 
-// kubeletSets is what every kubelet, or raiseLimits, sets for the machine it runs
-// on; down puts it back as it was.
+// kubeletSets are the settings that kubelets, or raiseLimits, change for the whole machine. Down
+// restores them.
 var kubeletSets = []string{
 	inotifyInstances,
 	"vm.overcommit_memory", "vm.panic_on_oom",
@@ -27,7 +26,7 @@ var kubeletSets = []string{
 	"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes",
 }
 
-// keepSysctls records the settings as they were before the first cluster.
+// keepSysctls records the settings from before the first cluster.
 func keepSysctls(dir string) error {
 	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
 	if _, err := os.Stat(file); err == nil {
@@ -42,7 +41,7 @@ func keepSysctls(dir string) error {
 	return nodeinit.WriteJSON(file, before)
 }
 
-// raiseLimits sets what nodes need more of than the kernel gives.
+// raiseLimits raises limits whose default is too low for nodes.
 func raiseLimits() error {
 	content, err := os.ReadFile(sysctlFile(inotifyInstances))
 	if err != nil {
@@ -57,7 +56,7 @@ func raiseLimits() error {
 	return nil
 }
 
-// restoreSysctls puts them back when the last cluster with nodes is gone.
+// restoreSysctls restores the settings when the last cluster with nodes is removed.
 func restoreSysctls(dir string) error {
 	others, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", stateFile))
 	for _, other := range others {

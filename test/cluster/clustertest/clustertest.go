@@ -1,4 +1,4 @@
-// Package clustertest gives a test a local cluster with nodes of its own.
+// Package clustertest provides a test with its own local cluster with nodes.
 package clustertest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Root is the project's folder, seen from a package two folders below: a test with a local
-// cluster runs there, as a user's shell does.
+// Root is the project's folder, relative to a package two folders below. A test with a local cluster
+// changes to it, as a user's shell would.
 const Root = "../.."
 
 var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 
-// Boot boots the cluster of those options, and takes it down when the test ends. With flag
-// -keep it takes the cluster of that name, and leaves it there. The test goes on in Root. It
-// is skipped where it does not run as root.
+// Boot boots a cluster with these options and removes it when the test ends. With flag -keep it uses
+// the cluster of that name and does not remove it. Boot changes the working directory to Root. The test
+// is skipped without root.
 func Boot(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {

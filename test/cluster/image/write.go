@@ -1,5 +1,5 @@
-// Package image writes container images as tar files without a container
-// engine. The same input gives the same bytes, so digests are stable.
+// Package image writes container images as tar files without a container engine. The same input gives
+// the same bytes, so digests are stable.
 package image
 
 import (
@@ -23,11 +23,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// File is one entry of the image's only layer. Exactly one of Source, Body,
-// Link and Dir says what it is.
+// File is an entry of the image's only layer. Exactly one of Source, Body, Link and Dir is set.
 type File struct {
 	Path   string      // in the image, absolute
-	Mode   os.FileMode // permission bits; 0755 when zero
+	Mode   os.FileMode // permission bits; default: 0755
 	UID    int         // owner and group
 	Source string      // a file on this machine
 	Body   []byte      // or the content itself
@@ -35,13 +34,13 @@ type File struct {
 	Dir    bool        // or a folder
 }
 
-// epoch is the time of everything in an image: a build time would change the
-// digest of an unchanged image.
+// epoch is the timestamp of everything in an image. A build time would change the digest of an
+// unchanged image.
 var epoch = time.Unix(0, 0).UTC()
 
-// Write stores an image for linux on this machine's architecture under ref in
-// tarPath. The file appears whole or not at all. Its layer is not compressed, as the nodes
-// that load it are on this machine; our pushes, crane, skopeo and podman compress it.
+// Write writes an image for linux and this machine's architecture under ref to tarPath. The file is
+// replaced atomically. Its layer is not compressed, because it is loaded by nodes on this machine. The
+// project's pushes, crane, skopeo and podman compress it.
 func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -62,7 +61,7 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	return os.Rename(part, tarPath)
 }
 
-// Build makes an image for linux on an architecture, to be pushed.
+// Build returns an image for linux and an architecture, for a push.
 func Build(architecture string, cfg v1.Config, files ...File) (v1.Image, error) {
 	return build(architecture, cfg, files, compressed)
 }
@@ -104,7 +103,7 @@ func build(architecture string, cfg v1.Config, files []File, as func([]byte) (v1
 	return mutate.ConfigFile(img, file)
 }
 
-// layer is the tar of the files with every parent folder, sorted by path.
+// layer returns the tar of the files with all parent folders, sorted by path.
 func layer(files []File) ([]byte, error) {
 	entries := map[string]File{}
 	for _, f := range files {

@@ -98,7 +98,7 @@ func TestAReferenceThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// To compress a layer takes longer than all else, and each node that loads it unpacks it.
+// Compression takes longer than everything else, and each node that loads the layer decompresses it.
 func TestALayerThatStaysHereIsNotCompressed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zeros.tar")
 	zeros := make([]byte, 100_000)

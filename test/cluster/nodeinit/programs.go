@@ -1,10 +1,9 @@
-// Package nodeinit is the first process of a node of the local cluster. The
-// node's network, mounts and process ids are its namespaces, so its end is the
-// node's power going off: the kernel kills every process and drops every mount
-// and link, whatever state the node was in.
+// Package nodeinit is the first process of a node of the local cluster. The node's network, mounts and
+// PIDs are in its namespaces. So its end is like a power failure of the node: the kernel kills all
+// processes and drops all mounts and links in any state of the node.
 //
-// The programs it runs are written down in a file; SIGHUP makes it read the
-// file again. A program that ends by itself is started again, as systemd does.
+// The programs to run are listed in a file. SIGHUP makes nodeinit read the file again. A program that
+// ends is restarted, as with systemd.
 package nodeinit
 
 import (
@@ -13,44 +12,44 @@ import (
 	"path/filepath"
 )
 
-// Program is one daemon of a node.
+// Program is a daemon of a node.
 type Program struct {
 	Name string
 	Args []string
 	Log  string
 }
 
-// Wanted is what a node shall run.
+// Wanted lists the programs that a node should run.
 type Wanted struct {
 	Generation int64
 	Programs   []Program
 }
 
-// Running is what a node runs, by name, with process ids as the node sees
-// them; it is the answer to the Wanted of the same generation.
+// Running lists the programs that a node runs, by name, with their PIDs on the node. It is the response
+// to the Wanted of the same generation.
 type Running struct {
 	Generation int64
 	PIDs       map[string]int
 }
 
-// Setup is what the first process does before anything else runs.
+// Setup is applied by the first process before any program runs.
 type Setup struct {
 	Hostname string
-	// Binds are folders of this machine mounted over the node's, so that two
-	// nodes with the same fixed paths never meet: target to source.
+	// Binds maps target folders of the node to folders of this machine that are mounted there. So nodes
+	// with the same fixed paths do not conflict.
 	Binds map[string]string
-	// ReadOnly are files that nothing on the node can change.
+	// ReadOnly are files that are mounted read-only on the node.
 	ReadOnly []string
 	// Sysctls are set in the node's own network namespace.
 	Sysctls map[string]string
 }
 
-// The files in a node's folder.
+// Paths of the files in a node's folder.
 func SetupFile(dir string) string   { return filepath.Join(dir, "setup.json") }
 func WantedFile(dir string) string  { return filepath.Join(dir, "wanted.json") }
 func RunningFile(dir string) string { return filepath.Join(dir, "running.json") }
 
-// WriteJSON replaces path in one step: a reader sees the old or the new.
+// WriteJSON replaces path atomically: a reader sees the old or the new content.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -63,7 +62,7 @@ func WriteJSON(path string, value any) error {
 	return os.Rename(part, path)
 }
 
-// ReadJSON fills value from path.
+// ReadJSON decodes path into value.
 func ReadJSON(path string, value any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

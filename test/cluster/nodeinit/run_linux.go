@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Run is the whole life of a node's first process; dir is the node's folder.
+// Run runs a node's first process. dir is the node's folder.
 func Run(dir string) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("node-init must be the first process of a new pid namespace; cluster up starts it")
@@ -26,8 +26,8 @@ func Run(dir string) error {
 	s := supervisor{dir: dir, pids: map[string]int{}, ended: map[string]time.Time{}}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGCHLD)
-	// The tick brings back a program that waits for its pause to be over, and
-	// finds the first list, which comes without a signal.
+	// The tick restarts programs after their pause, and detects the first list, for which no signal is
+	// sent.
 	tick := time.NewTicker(200 * time.Millisecond)
 	for {
 		s.reap()
@@ -63,8 +63,8 @@ func prepare(setup Setup) error {
 	if err := syscall.Mount("tmpfs", "/run", "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mounting /run: %w", err)
 	}
-	// Pods ask for mounts that propagate (mountPropagation), which need a
-	// shared tree; it is shared within this node only.
+	// Mount propagation of pods (mountPropagation) requires a shared tree. It is shared only within
+	// this node.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing mounts within the node: %w", err)
 	}
@@ -83,16 +83,16 @@ func prepare(setup Setup) error {
 	return nil
 }
 
-// supervisor is used by one goroutine only.
+// supervisor starts and stops programs. It is used by only one goroutine.
 type supervisor struct {
 	dir   string
 	pids  map[string]int
-	ended map[string]time.Time // when a program ended by itself
-	told  Running              // the last answer written
+	ended map[string]time.Time // when a program ended
+	told  Running              // the last response written
 }
 
-// reap takes leave of every ended child: daemons, and orphans of the whole
-// node such as containers whose shim was killed.
+// reap reaps all ended children: daemons, and orphans of the whole node such as containers whose shim
+// was killed.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -126,7 +126,7 @@ func (s *supervisor) reconcile() {
 			continue
 		}
 		if time.Since(s.ended[program.Name]) < time.Second {
-			settled = false // a failing program must not take the machine's time
+			settled = false // a failing program must not use up the CPU
 			continue
 		}
 		pid, err := start(program)
@@ -141,9 +141,8 @@ func (s *supervisor) reconcile() {
 	for name, pid := range s.pids {
 		if !keep[name] {
 			settled = false
-			// Not SIGTERM: what a test wants of a stopped kubelet is that it
-			// does nothing more.
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+			// Not SIGTERM: a stopped kubelet must do nothing more in a test.
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 		}
 	}
 	if settled {
@@ -151,7 +150,7 @@ func (s *supervisor) reconcile() {
 	}
 }
 
-// tell writes what runs, but only what is news.
+// tell writes the running programs if they changed.
 func (s *supervisor) tell(generation int64) {
 	same := s.told.Generation == generation && len(s.told.PIDs) == len(s.pids)
 	for name, pid := range s.pids {

@@ -1,7 +1,6 @@
-// Package simulated stands in for the kubelets of nodes that there are not. Commands
-// that are sent to their containers are answered by an application in memory, which
-// has nothing but a role; each is done at once. Play shows pods as kubelets would;
-// where kwok does that, Identify adds what it leaves out.
+// Package simulated simulates the kubelets of nodes that do not exist. Commands in their containers are
+// handled immediately by an in-memory application, which only has a role. Play updates pods as kubelets
+// would. If kwok does that, Identify adds the status that kwok leaves out.
 package simulated
 
 import (
@@ -30,43 +29,42 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Kubelets are those of all simulated nodes.
+// Kubelets are the kubelets of all simulated nodes.
 type Kubelets struct {
 	admin kubernetes.Interface
-	// Name gives the name that a command has among those of a ReplicatedStatefulSet.
-	// By itself that is its first word.
+	// Name returns the name of a command in the commands of its ReplicatedStatefulSet. The default
+	// returns the first word.
 	Name func(ctx context.Context, pod types.NamespacedName, argv []string) string
 
 	server *http.Server
 	pods   cache.Store
-	see    func(context.Context, *corev1.Pod) // shows a pod, as Watch was told
+	see    func(context.Context, *corev1.Pod) // handles a pod, set by Watch
 
 	mu    sync.Mutex
 	roles map[types.NamespacedName]string // by pod
 	told  []Order
 }
 
-// Order is a command that arrived.
+// Order is a received command.
 type Order struct {
 	At   time.Time
 	Pod  types.NamespacedName
 	Name string
 }
 
-// The roles of an application. One that has stopped has none.
+// Roles of an application. A stopped application has none.
 const (
 	Primary   = "primary"
 	Secondary = "secondary"
 )
 
-// crash is a command of our own, which ends the application and not its container.
+// crash is an additional command. It ends the application but not its container.
 const crash = "crash"
 
-// Serve answers until Close for the kubelets of as many simulated nodes. dir is the folder
-// of their cluster.
+// Serve serves the kubelets of the simulated nodes until Close. dir is the folder of their cluster.
 func Serve(ctx context.Context, admin kubernetes.Interface, dir string, nodes int) (*Kubelets, error) {
-	// The API server trusts what the cluster's authority signed for the loopback address;
-	// its own certificate is that.
+	// The API server trusts certificates of the cluster's authority for the loopback address. Its own
+	// certificate is one.
 	certs := filepath.Join(dir, "certs")
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "apiserver.crt"), filepath.Join(certs, "apiserver.key"))
 	if err != nil {
@@ -79,7 +77,7 @@ func Serve(ctx context.Context, admin kubernetes.Interface, dir string, nodes in
 	k := newKubelets(admin)
 	k.server = &http.Server{Handler: k.handler(), TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	go func() { _ = k.server.ServeTLS(listener, "", "") }()
-	// They speak WebSocket, as those of Kubernetes 1.36 do.
+	// They support WebSocket, as the kubelets of Kubernetes 1.36 do.
 	patch := fmt.Appendf(nil, `{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}},"declaredFeatures":["ExtendWebSocketsToKubelet"]}}`,
 		listener.Addr().(*net.TCPAddr).Port)
 	for i := range nodes {
@@ -97,16 +95,16 @@ func newKubelets(admin kubernetes.Interface) *Kubelets {
 		Name: func(_ context.Context, _ types.NamespacedName, argv []string) string { return argv[0] }}
 }
 
-// Close ends what Serve began.
+// Close stops Serve.
 func (k *Kubelets) Close() { _ = k.server.Close() }
 
-// Watch shows the pods of a namespace ("" is all) to see until ctx ends: at each change,
-// when a command changed the role of the application, and every 10 s. Call it once, before
-// commands come.
+// Watch calls see for the pods of a namespace ("" for all) until ctx ends: for each change, when a
+// command changed the role of the application, and every 10 s. Call it once, before commands are
+// received.
 func (k *Kubelets) Watch(ctx context.Context, namespace string, see func(context.Context, *corev1.Pod)) {
 	show := func(obj any) {
 		if pod, is := obj.(*corev1.Pod); is {
-			go see(ctx, pod) // the next pod does not wait
+			go see(ctx, pod) // must not block the next pod
 		}
 	}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -126,7 +124,7 @@ func (k *Kubelets) Watch(ctx context.Context, namespace string, see func(context
 	go informer.RunWithContext(ctx)
 }
 
-// Identify gives the container of a pod that runs an id.
+// Identify sets the container ID of a running pod.
 func (k *Kubelets) Identify(ctx context.Context, pod *corev1.Pod) {
 	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].ContainerID != "" {
 		return
@@ -135,14 +133,14 @@ func (k *Kubelets) Identify(ctx context.Context, pod *corev1.Pod) {
 	_, _ = k.admin.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, "status")
 }
 
-// SetReady says of a pod what its readiness probe would.
+// SetReady sets the conditions of a pod that its readiness probe would set.
 func (k *Kubelets) SetReady(ctx context.Context, pod types.NamespacedName, ready corev1.ConditionStatus) error {
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q},{"type":"ContainersReady","status":%q}]}}`, ready, ready)
 	_, err := k.admin.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 
-// Kill ends the application of a pod; its container runs on.
+// Kill ends the application of a pod. Its container continues to run.
 func (k *Kubelets) Kill(pod types.NamespacedName) { k.forget(pod) }
 
 func (k *Kubelets) forget(pod types.NamespacedName) {
@@ -151,21 +149,21 @@ func (k *Kubelets) forget(pod types.NamespacedName) {
 	delete(k.roles, pod)
 }
 
-// Role is that of the application of a pod.
+// Role returns the role of a pod's application.
 func (k *Kubelets) Role(pod types.NamespacedName) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.roles[pod]
 }
 
-// Running is how many applications run.
+// Running returns the number of running applications.
 func (k *Kubelets) Running() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.roles)
 }
 
-// Since are the commands that arrived after that time, in order.
+// Since returns the commands that were received after a time, in order.
 func (k *Kubelets) Since(from time.Time) []Order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,24 +179,24 @@ func (k *Kubelets) handler() http.Handler {
 		stdout, code := k.obey(pod, k.Name(r.Context(), pod, r.URL.Query()["command"]))
 		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
-			return // the upgrader has answered
+			return // the upgrader has responded
 		}
 		defer conn.Close()
 		_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{channelStdout}, stdout...))
 		_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{channelStatus}, ending(code)...))
 		_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
-		_, _, _ = conn.ReadMessage() // until the other side closes: then what was sent has arrived
+		_, _, _ = conn.ReadMessage() // until the other side closes and has therefore received everything
 	})
 	return mux
 }
 
-// The channels of exec over WebSocket.
+// Channels of exec over WebSocket.
 const (
 	channelStdout = 1
 	channelStatus = 3
 )
 
-// obey does a command, and gives what it prints and its exit code.
+// obey runs a command and returns its output and its exit code.
 func (k *Kubelets) obey(pod types.NamespacedName, name string) (stdout string, code int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -221,13 +219,13 @@ func (k *Kubelets) obey(pod types.NamespacedName, name string) (stdout string, c
 	return "", 0
 }
 
-// ending is how a kubelet tells an exit code.
+// ending returns a kubelet's encoding of an exit code.
 func ending(code int) []byte {
 	status := metav1.Status{Status: metav1.StatusSuccess}
 	if code != 0 {
 		status = metav1.Status{Status: metav1.StatusFailure, Reason: remotecommand.NonZeroExitCodeReason,
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: strconv.Itoa(code)}}}}
 	}
-	text, _ := json.Marshal(status) // it has no field that cannot be
+	text, _ := json.Marshal(status) // every field can be encoded
 	return text
 }

@@ -65,7 +65,7 @@ func TestTheStandInForKubeletsObeysAsAnApplicationWould(t *testing.T) {
 	}
 }
 
-// Where kwok plays the pods, nothing else may write their whole status.
+// If kwok simulates the pods, only kwok may write their whole status.
 func TestAChangedRoleShowsThePodToWhoWatches(t *testing.T) {
 	g := NewWithT(t)
 	k, seen := newKubelets(nil), make(chan string, 1)

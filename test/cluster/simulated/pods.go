@@ -21,11 +21,11 @@ import (
 	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// NoImage is an image that no node can pull. There is every other.
+// NoImage is an image that no node can pull. All other images exist.
 const NoImage = "localhost/no-such-image:1"
 
-// Run plays all pods of a cluster whose nodes are all simulated, until ctx ends. dir is the
-// folder of the cluster.
+// Run simulates all pods of a cluster with only simulated nodes, until ctx ends. dir is the folder of
+// the cluster.
 func Run(ctx context.Context, config *rest.Config, dir string, nodes int) error {
 	admin, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, config *rest.Config, dir string, nodes int) error 
 	return nil
 }
 
-// look finds a command in the ReplicatedStatefulSet of a pod.
+// look returns the name of a command in the ReplicatedStatefulSet of a pod.
 func (k *Kubelets) look(ctx context.Context, sets client.Reader, pod types.NamespacedName, argv []string) string {
 	obj, _, _ := k.pods.GetByKey(pod.String())
 	if p, known := obj.(*corev1.Pod); known {
@@ -69,7 +69,7 @@ func (k *Kubelets) look(ctx context.Context, sets client.Reader, pod types.Names
 	return argv[0]
 }
 
-// replay shows a pod anew whose application has changed.
+// replay handles a pod again after its application has changed.
 func (k *Kubelets) replay(pod types.NamespacedName) {
 	if k.pods == nil {
 		return
@@ -79,8 +79,8 @@ func (k *Kubelets) replay(pod types.NamespacedName) {
 	}
 }
 
-// Play does the next thing about a pod. What fails because the pod has changed meanwhile
-// is done at that change.
+// Play does the next step for a pod. A step that fails because the pod has changed is repeated for the
+// change.
 func (k *Kubelets) Play(ctx context.Context, pod *corev1.Pod) {
 	pods := k.admin.CoreV1().Pods(pod.Namespace)
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -105,7 +105,7 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// isMember reports whether the pod is one of a ReplicatedStatefulSet.
+// isMember reports whether the pod belongs to a ReplicatedStatefulSet.
 func isMember(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelManaged] == "true" }
 
 // probed reports whether the pod is Ready only while its application runs.
@@ -113,8 +113,8 @@ func probed(pod *corev1.Pod) bool {
 	return isMember(pod) && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe != nil })
 }
 
-// statusOf is what a kubelet would say of a pod now. serves is what a readiness probe
-// says. Programs that are told to end do so at once, and those of a Job by themselves.
+// statusOf returns the status that a kubelet would report for the pod. serves is the result of its
+// readiness probe. Programs end immediately on termination, and programs of a Job complete immediately.
 func statusOf(pod *corev1.Pod, serves bool, now metav1.Time) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	if s.StartTime == nil {
@@ -167,7 +167,7 @@ func statusOf(pod *corev1.Pod, serves bool, now metav1.Time) *corev1.PodStatus {
 func setConditions(pod *corev1.Pod, s *corev1.PodStatus, held, over bool, now metav1.Time) {
 	reason := "ContainersNotReady"
 	if over {
-		reason = "PodCompleted" // by which the operator knows that a kubelet ended it
+		reason = "PodCompleted" // shows the operator that a kubelet ended the pod
 	}
 	ready := !held && !over && !slices.ContainsFunc(s.ContainerStatuses, func(c corev1.ContainerStatus) bool { return !c.Ready })
 	open := !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
@@ -203,7 +203,7 @@ func granted(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[singletonv1.AnnotationGrant], string(pod.UID)+" ")
 }
 
-// container is one of a pod, with what was said of all of them before.
+// container is a container of a pod, with the previous statuses of all containers.
 type container struct {
 	pod *corev1.Pod
 	*corev1.Container
@@ -229,7 +229,8 @@ func (c container) waits(why string) corev1.ContainerStatus {
 	return s
 }
 
-// runs is a new container if the image is another one, as the pod was changed in place.
+// runs returns the status of a running container. If the image was changed in place, it is a new
+// container.
 func (c container) runs() corev1.ContainerStatus {
 	s := c.status()
 	if s.State.Running != nil && s.Image == c.Image {

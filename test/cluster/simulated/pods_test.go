@@ -33,7 +33,7 @@ func waitsFirst(pod *corev1.Pod) {
 	pod.Spec.InitContainers = []corev1.Container{{Name: singletonv1.ContainerWait, Image: "gate"}, {Name: "migrate", Image: "app:1"}}
 }
 
-// What is said of a pod, in the order: its phase, its container, and whether it is Ready.
+// The status of a pod is written as its phase, its container, and whether it is Ready.
 func TestPodsAreShownAsAKubeletShowsThem(t *testing.T) {
 	for name, row := range map[string]struct {
 		pod    *corev1.Pod

@@ -1,10 +1,9 @@
-// Package volumes makes the volumes of the local cluster: folders of this
-// machine, each bound to the node that its pod was placed on. What is lost
-// with a node is lost, as with local disks, and that is what the tests are
-// about.
+// Package volumes provisions the volumes of the local cluster. They are folders of this machine, each
+// bound to the node of its pod. Data is lost with its node, as with local disks, and the tests rely on
+// that.
 //
-// It is written here rather than taken from sig-storage's library because that
-// brings modules into the operator's go.mod that nothing else there needs.
+// It does not use sig-storage's library, because that adds modules to the operator's go.mod that are
+// not needed otherwise.
 package volumes
 
 import (
@@ -28,10 +27,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Provisioner is the name that a StorageClass asks for these volumes by.
+// Provisioner is the name of this provisioner in a StorageClass.
 const Provisioner = "stateful-operator.github.io/node-volumes"
 
-// The annotations that make the built-in controllers leave our volumes to us.
+// Annotations that make the built-in controllers ignore these volumes.
 const (
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 	selectedNode  = "volume.kubernetes.io/selected-node"
@@ -46,11 +45,11 @@ type provisioner struct {
 	folder  func(node, volume string) string
 }
 
-// key is a claim, or a volume when the namespace is empty.
+// key is a claim, or a volume if the namespace is empty.
 type key struct{ namespace, name string }
 
-// Run makes, grows and removes volumes until ctx ends. folder says where the
-// data of a volume are.
+// Run provisions, expands and removes volumes until ctx ends. folder returns the folder of a volume's
+// data.
 func Run(ctx context.Context, config *rest.Config, folder func(node, volume string) string) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -144,20 +143,19 @@ func (p *provisioner) sync(ctx context.Context, k key) error {
 	}
 }
 
-// provision makes the volume on the node that the scheduler chose. Until it
-// has chosen there is nothing to do.
+// provision creates the volume on the node that the scheduler chose. It does nothing until then.
 func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	node := claim.Annotations[selectedNode]
 	if node == "" {
 		return nil
 	}
-	// A function of the claim alone, so a repeated attempt meets its own volume.
+	// Derived only from the claim, so a retry finds its own volume.
 	name := "pvc-" + string(claim.UID)
 	path := p.folder(node, name)
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return err
 	}
-	// Past the umask: the kubelet does not apply fsGroup to folders of a node.
+	// Override the umask: the kubelet does not apply fsGroup to hostPath folders.
 	if err := os.Chmod(path, 0o777); err != nil {
 		return err
 	}
@@ -200,8 +198,8 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 	}
 }
 
-// grow follows a claim that asks for more: first the volume, then the claim's
-// status, which is the answer that its owner waits for.
+// grow expands the volume of a claim that requests more. It updates first the volume and then the
+// claim's status, for which the claim's owner waits.
 func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	has, bound := claim.Status.Capacity[corev1.ResourceStorage]
@@ -233,7 +231,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return nil
 }
 
-// reclaim removes data and volume once the claim is gone.
+// reclaim removes data and volume once the claim is deleted.
 func (p *provisioner) reclaim(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Annotations[provisionedBy] != Provisioner ||
 		volume.Status.Phase != corev1.VolumeReleased ||
@@ -242,7 +240,7 @@ func (p *provisioner) reclaim(ctx context.Context, volume *corev1.PersistentVolu
 		return nil
 	}
 	path := volume.Spec.HostPath.Path
-	// Whoever may edit a volume could point it at any folder of this machine.
+	// Anyone who may edit a volume could set the path to any folder of this machine.
 	if filepath.Base(path) != volume.Name {
 		return errors.New("its path does not end in its name; its data stay")
 	}

@@ -36,7 +36,7 @@ func size(s string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s)}
 }
 
-// over is a provisioner that has seen these objects.
+// over returns a provisioner whose caches contain these objects.
 func over(t *testing.T, dir string, claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) *provisioner {
 	t.Helper()
 	client := fake.NewClientset()

@@ -72,7 +72,7 @@ func dispatch(ctx context.Context, command string, args []string) error {
 	flags.IntVar(&in.nodes, "nodes", 3, "")
 	flags.BoolVar(&in.control, "control-plane", false, "")
 	flags.StringVar(&in.version, "kubernetes", "", "")
-	// Flags may stand before or after the arguments.
+	// Flags are accepted before and after the arguments.
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
 			return err
@@ -107,7 +107,7 @@ var commands = map[string]func(context.Context, invocation) error{
 	"stop-apiserver":  with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StopAPIServer() }),
 	"start-apiserver": with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StartAPIServer() }),
 
-	// Those that a cluster itself starts.
+	// Commands that a cluster starts itself.
 	"node-init": func(_ context.Context, in invocation) error { return nodeinit.Run(in.args[0]) },
 	"volumes":   makeVolumes,
 	"kubelets":  simulate,
@@ -157,7 +157,7 @@ func kwok(ctx context.Context, c *cluster.Cluster, args []string) error {
 	return c.StartKwok(ctx, count)
 }
 
-// admin is the configuration of a cluster's administrator, without client-side rate limits.
+// admin returns the configuration of a cluster's administrator, without client-side rate limits.
 func admin(dir string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
 	if err == nil {
@@ -166,7 +166,7 @@ func admin(dir string) (*rest.Config, error) {
 	return config, err
 }
 
-// simulate plays the kubelets of as many simulated nodes.
+// simulate runs the kubelets of the simulated nodes.
 func simulate(ctx context.Context, in invocation) error {
 	dir := in.args[0]
 	config, err := admin(dir)
@@ -202,7 +202,7 @@ func with(do func(context.Context, *cluster.Cluster, []string) error) func(conte
 	}
 }
 
-// eachNode is a command that does the same to each node it is given.
+// eachNode returns a command that calls do for each given node.
 func eachNode(do func(*cluster.Cluster, string) error) func(context.Context, invocation) error {
 	return with(func(_ context.Context, c *cluster.Cluster, args []string) error {
 		if len(args) == 0 {

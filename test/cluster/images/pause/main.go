@@ -1,7 +1,7 @@
 //go:build linux
 
-// Pause is the first process of every pod of the local cluster: it holds the
-// pod's namespaces, reaps orphans, and ends at the first signal.
+// Pause is the first process of every pod of the local cluster. It keeps the pod's namespaces, reaps
+// orphans, and ends at the first signal.
 package main
 
 import (
