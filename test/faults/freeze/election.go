@@ -23,23 +23,23 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Election is what a lease said, from its first word on and without a gap.
+// Election is the history of a lease from its creation, without gaps.
 type Election struct {
 	mu      sync.Mutex
-	holders []string // one after another, each once; "" is nobody
-	renewed bool     // the last of them wrote the lease again
+	holders []string // in order, without repetitions; "" is no holder
+	renewed bool     // the last holder has renewed the lease
 	err     error
 }
 
-// Watch follows a lease, which need not be there yet, until the context ends.
+// Watch watches a lease, which may not exist yet, until the context ends.
 func Watch(ctx context.Context, kube kubernetes.Interface, namespace, name string) (*Election, error) {
 	e := &Election{}
 	return e, Follow(ctx, cache.NewListWatchFromClient(kube.CoordinationV1().RESTClient(), "leases", namespace,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, name)), e.see)
 }
 
-// Follow hands over every object and then every change of them, in their order and
-// without a gap, until the context ends. An error comes as an event of that type.
+// Follow calls see for every object and then for every change, in order and without gaps, until the
+// context ends. Errors are events of type Error.
 func Follow(ctx context.Context, source *cache.ListWatch, see func(watch.Event)) error {
 	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -87,15 +87,15 @@ func (e *Election) see(change watch.Event) {
 	e.renewed = same && change.Type == watch.Modified
 }
 
-// Holders are all that held the lease, in their order.
+// Holders returns all holders of the lease, in order.
 func (e *Election) Holders() ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.holders), e.err
 }
 
-// AwaitLeader waits until one holds the lease and has renewed it. A holder that has not renewed
-// it may not know that it holds it: the answer to its first write may have been lost.
+// AwaitLeader waits until a holder has renewed the lease. Before the first renewal the holder may not
+// be aware of its lease: the response to its first write may have been lost.
 func (e *Election) AwaitLeader(ctx context.Context) (leader string, err error) {
 	err = e.await(ctx, "hold and renew the lease", func() bool {
 		if n := len(e.holders); n > 0 {
@@ -106,7 +106,7 @@ func (e *Election) AwaitLeader(ctx context.Context) (leader string, err error) {
 	return leader, err
 }
 
-// AwaitSuccessor waits until another one holds the lease than its leader.
+// AwaitSuccessor waits until another process than leader holds the lease.
 func (e *Election) AwaitSuccessor(ctx context.Context, leader string) error {
 	return e.await(ctx, "succeed "+leader+" in the lease", func() bool {
 		n := len(e.holders)
@@ -114,7 +114,7 @@ func (e *Election) AwaitSuccessor(ctx context.Context, leader string) error {
 	})
 }
 
-// await waits until something is so of what the lease said.
+// await waits until a condition for the lease's history is true.
 func (e *Election) await(ctx context.Context, what string, isSo func() bool) error {
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		e.mu.Lock()
@@ -128,14 +128,14 @@ func (e *Election) await(ctx context.Context, what string, isSo func() bool) err
 	return nil
 }
 
-// Parked is who holds a lease that nobody is to act under.
+// Parked is the holder of a lease while all its candidates must be inactive.
 const Parked = "parked-by-a-test"
 
-// parkedFor is how long a lease stays so when nobody renews it.
+// parkedFor is the lease duration of a parked lease.
 const parkedFor = 2 * time.Minute
 
-// Park takes a lease over, so that none of its candidates acts, and keeps it until
-// the context ends or it is given back.
+// Park takes a lease over, so that its candidates are inactive, and renews it until the context ends or
+// giveBack is called.
 func Park(ctx context.Context, kube kubernetes.Interface, namespace, name string) (was string, giveBack func(context.Context) error, err error) {
 	if was, err = hold(ctx, kube, namespace, name, Parked, parkedFor); err != nil {
 		return "", nil, err
@@ -144,7 +144,7 @@ func Park(ctx context.Context, kube kubernetes.Interface, namespace, name string
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
-			_, _ = hold(ctx, kube, namespace, name, Parked, parkedFor) // it is tried again long before it ends
+			_, _ = hold(ctx, kube, namespace, name, Parked, parkedFor) // retried long before it expires
 		}, parkedFor/20)
 	})
 	return was, func(ctx context.Context) error {
@@ -155,7 +155,7 @@ func Park(ctx context.Context, kube kubernetes.Interface, namespace, name string
 	}, nil
 }
 
-// hold writes a holder into a lease, whoever held it.
+// hold writes a holder into a lease, regardless of the current holder.
 func hold(ctx context.Context, kube kubernetes.Interface, namespace, name, holder string, d time.Duration) (was string, err error) {
 	leases := kube.CoordinationV1().Leases(namespace)
 	often := wait.Backoff{Duration: 50 * time.Millisecond, Steps: 600}

@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestLeaderHasRenewed: one whose first answer was lost holds the lease and does not know it.
-// A rival that was started then would come to lead, and the trap of the first would never spring.
+// TestLeaderHasRenewed verifies that a holder without a renewal is not yet the leader. If the first
+// response was lost, it is not aware of its lease. A rival that is started at this time would become
+// leader, and the first one's trap would never be sprung.
 func TestLeaderHasRenewed(t *testing.T) {
 	ended, stop := context.WithCancel(t.Context())
-	stop() // so that each question is asked once
+	stop() // so that each condition is checked only once
 	e := &Election{}
 	says := func(holder string) {
 		e.see(watch.Event{Type: watch.Modified, Object: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}})

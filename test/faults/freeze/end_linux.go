@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// endWithUs has a process killed when this one ends, however that comes: nobody else
-// would wake one that is frozen.
+// endWithUs makes the kernel kill a process when this one ends for any reason. Otherwise a frozen
+// process would stay.
 func endWithUs(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

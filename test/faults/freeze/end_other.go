@@ -4,5 +4,5 @@ package freeze
 
 import "os/exec"
 
-// endWithUs does nothing where a system cannot do that.
+// endWithUs does nothing on systems that do not support it.
 func endWithUs(*exec.Cmd) {}

@@ -17,30 +17,29 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Timings of an election. They are shorter than those of an installation, so that
-// many freezes fit into a test, and long enough for a busy machine.
+// Timings of an election. They are shorter than those of an installation, so that a test can include
+// many freezes, and long enough for a busy machine.
 const (
 	LeaseDuration = 8 * time.Second
 	RenewDeadline = 6 * time.Second
 	RetryPeriod   = time.Second
 )
 
-// Options are what an operator is started with.
+// Options are the options of an operator process.
 type Options struct {
-	// Program is the operator's.
+	// Program is the path of the operator's binary.
 	Program string
-	// Config leads to the API server.
+	// Config is the configuration for the API server.
 	Config *rest.Config
-	// Lease is the name of the lease, in Namespace, which is taken for the
-	// operator's own.
+	// Lease is the name of the lease, in Namespace, which is also used as the operator's own namespace.
 	Lease, Namespace string
-	// Kind is the one whose controller runs, in the namespace Watch; empty is all.
+	// Kind is the kind whose controller runs, in namespace Watch. An empty Watch means all namespaces.
 	Kind, Watch string
-	// Log is the file that takes what the operator says.
+	// Log is the file for the operator's output.
 	Log string
 }
 
-// Operator is a process of this machine.
+// Operator is an operator process on this machine.
 type Operator struct {
 	Proxy *Proxy
 
@@ -48,7 +47,7 @@ type Operator struct {
 	ended   chan struct{}
 }
 
-// Start starts an operator. It serves no webhooks: others do.
+// Start starts an operator without webhooks. They must be served by another one.
 func Start(o Options) (_ *Operator, err error) {
 	proxy, err := NewProxy(o.Config)
 	if err != nil {
@@ -82,7 +81,7 @@ func Start(o Options) (_ *Operator, err error) {
 	}
 	operator := &Operator{Proxy: proxy, process: command.Process, ended: make(chan struct{})}
 	go func() {
-		_ = command.Wait() // the log says how it ended
+		_ = command.Wait() // the log shows how it ended
 		close(operator.ended)
 	}()
 	return operator, nil
@@ -96,7 +95,7 @@ func writeKubeconfig(path, server string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// Freeze stops the process, and returns when nothing of it runs any more.
+// Freeze stops the process, and returns when all its threads are stopped.
 func (o *Operator) Freeze() error {
 	if err := o.process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freezing the operator: %w", err)
@@ -110,7 +109,7 @@ func (o *Operator) Freeze() error {
 	return errors.New("the operator was told to freeze and runs on")
 }
 
-// stopped reports whether a process is there, and each of its threads is stopped.
+// stopped reports whether a process exists and all its threads are stopped.
 func stopped(pid int) bool {
 	stats, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "stat"))
 	for _, stat := range stats {
@@ -126,12 +125,12 @@ func stopped(pid int) bool {
 	return len(stats) > 0
 }
 
-// Wake has the process go on.
+// Wake continues the process.
 func (o *Operator) Wake() error { return o.process.Signal(syscall.SIGCONT) }
 
-// Kill ends the process, frozen or not, and its proxy.
+// Kill kills the process, frozen or not, and closes its proxy.
 func (o *Operator) Kill() {
-	_ = o.process.Kill() // the error is that it has ended
+	_ = o.process.Kill() // the error means that it has ended
 	<-o.ended
 	_ = o.Proxy.Close()
 }

@@ -1,15 +1,13 @@
-// Package freeze runs operators as processes of this machine, each behind a proxy
-// of its own, so that one can be stopped at exactly one of its writes and woken
-// when another one leads.
+// Package freeze runs operators as processes of this machine, each behind its own proxy. An operator
+// can be stopped at exactly one of its writes and continued when another one is the leader.
 //
 //	operator A -- HTTP on loopback --> Proxy --+
 //	                                           +-- TLS --> API server
 //	operator B -- HTTP on loopback --> Proxy --+
 //
-// A stopped process (SIGSTOP) is what a paused virtual machine, a container of
-// which a snapshot is made, or a machine without memory looks like: it does
-// nothing, its clocks go on, and when it goes on it does not know that it was
-// away. What it had sent before may arrive at any time.
+// A stopped process (SIGSTOP) behaves like a paused virtual machine, a container during a checkpoint,
+// or a machine that is out of memory: it does nothing while its clocks continue, and afterwards it is
+// not aware of the pause. Requests that it sent before may arrive at any time.
 package freeze
 
 import (
@@ -28,51 +26,51 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Mode is what becomes of the write that a process is frozen at.
+// Mode defines how the proxy handles the write at which a process is frozen.
 type Mode string
 
-// The modes.
+// Modes of a Trap.
 const (
 	// Lost: the request never arrives.
 	Lost Mode = "whose request is lost"
-	// Unanswered: it takes effect, and the process learns of that when it wakes.
+	// Unanswered: the request takes effect, and the process receives the response after it is
+	// continued.
 	Unanswered Mode = "whose answer is late"
-	// Late: it arrives when it is let go (Trap.LetGo), long after it was decided on.
+	// Late: the request arrives when it is released (Trap.LetGo), long after the decision.
 	Late Mode = "whose request is late"
 )
 
-// Modes are all of them.
+// Modes are all modes.
 var Modes = []Mode{Lost, Unanswered, Late}
 
-// errLost is the end of a request that is lost.
+// errLost aborts a request that must be lost.
 var errLost = errors.New("this request is to be lost")
 
 // Trap freezes a process at one of its writes.
 type Trap struct {
-	// Matches chooses the writes that count.
+	// Matches selects the writes that are counted.
 	Matches func(Write) bool
-	// At is the number of the write to freeze at, among those and from 1; 0 freezes
-	// at none.
+	// At is the number of the matching write at which the process is frozen, starting at 1. 0 disables
+	// the trap.
 	At   int
 	Mode Mode
-	// Freeze stops the process; it is called once.
+	// Freeze stops the process. It is called once.
 	Freeze func() error
 
 	counted int
 	sprung  chan struct{} // closed when the process is frozen
 	letGo   chan struct{} // closed when a late request may arrive
-	arrived chan struct{} // closed when that was answered
+	arrived chan struct{} // closed when the late request was answered
 	err     error         // of Freeze; read after sprung
 }
 
-// Sprung is closed when the process is frozen.
+// Sprung returns a channel that is closed when the process is frozen.
 func (t *Trap) Sprung() <-chan struct{} { return t.sprung }
 
-// Err says why the process could not be frozen, once the trap has sprung.
+// Err returns why the process could not be frozen. Call it after the trap has sprung.
 func (t *Trap) Err() error { return t.err }
 
-// LetGo has a late request arrive, and waits until it was answered. In other modes
-// there is nothing to let go.
+// LetGo releases a late request and waits for its response. It does nothing in other modes.
 func (t *Trap) LetGo(ctx context.Context) error {
 	if t.Mode != Late {
 		return nil
@@ -86,23 +84,22 @@ func (t *Trap) LetGo(ctx context.Context) error {
 	}
 }
 
-// Proxy is between one operator and the API server. It knows what the operator
-// wrote, in the order in which that came.
+// Proxy is between one operator and the API server. It records the operator's writes in the order of
+// their arrival.
 type Proxy struct {
 	server   *http.Server
 	listener net.Listener
 	to       http.RoundTripper
 
-	mu     sync.Mutex // guards what is below, and what a Trap counts
+	mu     sync.Mutex // guards the fields below and a Trap's count
 	writes []*Write
 	trap   *Trap
 }
 
-// NewProxy forwards to that API server with the rights of its configuration, which
-// clients of the proxy do not need.
+// NewProxy forwards to the API server of config with its credentials. Clients of the proxy need none.
 func NewProxy(config *rest.Config) (*Proxy, error) {
 	config = rest.CopyConfig(config)
-	config.NextProtos = []string{"http/1.1"} // others cannot be upgraded to a websocket
+	config.NextProtos = []string{"http/1.1"} // others cannot be upgraded to a WebSocket
 	config.Timeout = 0
 	to, err := rest.TransportFor(config)
 	if err != nil {
@@ -121,27 +118,27 @@ func serve(target *url.URL, to http.RoundTripper) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{listener: listener, to: to}
-	quiet := log.New(io.Discard, "", 0) // requests that end early are the point
+	quiet := log.New(io.Discard, "", 0) // aborted requests are expected
 	p.server = &http.Server{ErrorLog: quiet, Handler: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     p,
-		FlushInterval: -1, // a watch is flushed at once
+		FlushInterval: -1, // flush watch events immediately
 		ErrorLog:      quiet,
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // the operator sees its connection close
+			panic(http.ErrAbortHandler) // the operator's connection is closed
 		},
 	}}
 	go p.server.Serve(listener) //nolint:errcheck // it ends by Close
 	return p, nil
 }
 
-// URL is what the operator takes for the API server.
+// URL returns the URL that the operator uses as API server.
 func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 
-// Close ends the proxy and every connection through it.
+// Close closes the proxy and all connections through it.
 func (p *Proxy) Close() error { return p.server.Close() }
 
-// Set sets a trap, which takes the place of an earlier one.
+// Set sets a trap and replaces an earlier one.
 func (p *Proxy) Set(t *Trap) {
 	t.sprung, t.letGo, t.arrived = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	p.mu.Lock()
@@ -149,8 +146,8 @@ func (p *Proxy) Set(t *Trap) {
 	p.trap = t
 }
 
-// Disarm has the trap freeze at no later write, and reports whether it was in time: it
-// is too late once the write to freeze at has come. Writes are counted on.
+// Disarm disables the trap, and reports whether it was in time: the write at which the process is
+// frozen has not arrived yet. Writes are still counted.
 func (p *Proxy) Disarm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +158,7 @@ func (p *Proxy) Disarm() bool {
 	return true
 }
 
-// Counted is how many writes matched the trap since it was set.
+// Counted returns the number of writes that matched the trap since it was set.
 func (p *Proxy) Counted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +168,7 @@ func (p *Proxy) Counted() int {
 	return p.trap.counted
 }
 
-// Writes are all that came so far and are as wanted.
+// Writes returns the wanted writes so far.
 func (p *Proxy) Writes(wanted func(Write) bool) []Write {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,13 +181,13 @@ func (p *Proxy) Writes(wanted func(Write) bool) []Write {
 	return found
 }
 
-// RoundTrip forwards a request, unless a trap says otherwise.
+// RoundTrip forwards a request, unless a trap intercepts it.
 func (p *Proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	w, writes := parse(r)
 	if !writes {
 		return p.to.RoundTrip(r)
 	}
-	// Nothing more can be read of a process that is stopped.
+	// The body must be read now, because a stopped process sends no more data.
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -220,7 +217,7 @@ func (p *Proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// note remembers a write. The result is the trap that it springs, if any.
+// note records a write. It returns the trap if the write springs it.
 func (p *Proxy) note(w *Write) *Trap {
 	p.mu.Lock()
 	defer p.mu.Unlock()

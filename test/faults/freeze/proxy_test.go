@@ -23,7 +23,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, row := range []struct {
 		method, path string
-		want         string // empty where it is no write
+		want         string // empty if it is not a write
 	}{
 		{"GET", "/api/v1/namespaces/ns/pods/p", ""},
 		{"GET", "/api/v1/pods?watch=true", ""},
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// server is an API server that takes down what it is asked.
+// server is an API server that records its requests.
 type server struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ func (s *server) took() []string {
 	return slices.Clone(s.asked)
 }
 
-// behind starts a proxy before a server.
+// behind starts a proxy for a server.
 func behind(t *testing.T, handle http.HandlerFunc) (*Proxy, *server) {
 	t.Helper()
 	g := NewWithT(t)
@@ -192,7 +192,7 @@ func TestACommandPasses(t *testing.T) {
 	g.Expect(commands).To(HaveExactElements(HaveField("Status", http.StatusSwitchingProtocols)))
 }
 
-// TestAFrozenProcess writes nothing until it is woken.
+// TestAFrozenProcess verifies that a frozen process writes nothing until it is continued.
 func TestAFrozenProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("whether a process is frozen is read from /proc")

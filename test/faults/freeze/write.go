@@ -13,18 +13,17 @@ import (
 
 // Write is a request of an operator that may change something.
 type Write struct {
-	// At is when it reached the proxy.
+	// At is the time of its arrival at the proxy.
 	At time.Time
-	// Method is that of HTTP; EXEC stands for a command in a pod.
+	// Method is the HTTP method, or EXEC for a command in a pod.
 	Method string
-	// Namespace, Resource, Name and Subresource are what the path says; some are
-	// empty.
+	// Namespace, Resource, Name and Subresource are parsed from the path. Some are empty.
 	Namespace, Resource, Name, Subresource string
-	// Command is what an EXEC runs.
+	// Command is the command of an EXEC.
 	Command []string
-	// Status is the API server's answer, 0 as long as there is none.
+	// Status is the HTTP status of the response, or 0 before the response.
 	Status int
-	// Held is true of the one that the process was frozen at.
+	// Held is true for the write at which the process was frozen.
 	Held bool
 }
 
@@ -36,16 +35,16 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s: %d", strings.Join(append(words, w.Command...), " "), w.Status)
 }
 
-// Lease reports whether it is about the lease of an election.
+// Lease reports whether the write is for the lease of an election.
 func (w Write) Lease() bool { return w.Resource == "leases" }
 
-// Created reports whether it made an object.
+// Created reports whether the write created an object.
 func (w Write) Created() bool {
 	return w.Method == http.MethodPost && w.Status == http.StatusCreated && w.Subresource == ""
 }
 
-// Changed reports whether it made or deleted an object, or began a command. A patch says
-// what it wants, and changes nothing that is so.
+// Changed reports whether the write created or deleted an object, or started a command. A patch is not
+// counted, because it may change nothing.
 func (w Write) Changed() bool {
 	switch w.Method {
 	case Exec:
@@ -56,17 +55,17 @@ func (w Write) Changed() bool {
 	return w.Created()
 }
 
-// notWritten are what is posted and leaves nothing behind, and events, which are for
-// people only.
+// notWritten are resources that are created by POST without being stored, and events, which are only
+// informative.
 var notWritten = []string{"events", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}
 
-// paths takes apart /api/v1/… and /apis/GROUP/VERSION/… as an API server does.
+// paths parses /api/v1/… and /apis/GROUP/VERSION/… as an API server does.
 var paths = request.RequestInfoFactory{
 	APIPrefixes:          map[string]sets.Empty{"api": {}, "apis": {}},
 	GrouplessAPIPrefixes: map[string]sets.Empty{"api": {}},
 }
 
-// parse reports whether a request may change something, and what.
+// parse returns the Write of a request, and whether the request may change something.
 func parse(r *http.Request) (Write, bool) {
 	w := Write{At: time.Now(), Method: r.Method}
 	about, err := paths.NewRequestInfo(r)
@@ -75,7 +74,7 @@ func parse(r *http.Request) (Write, bool) {
 	}
 	query := r.URL.Query()
 	if w.Subresource == "exec" {
-		// A websocket begins with a GET, and is no less of a write.
+		// A WebSocket is opened by GET, but an exec is a write.
 		w.Method, w.Command = Exec, query["command"]
 		return w, true
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// runClient appends and reads until it is told to end or has appended enough.
+// runClient appends and reads until a signal or until it has appended enough.
 func runClient(args []string) {
 	var c client.Client
 	flags := flag.NewFlagSet("ledger client ADDR", flag.ExitOnError)
@@ -28,7 +28,7 @@ func runClient(args []string) {
 	}
 	c.Address = args[0]
 	need(flags.Parse(args[1:]))
-	file := must(openEvidence(*history, testimony.History, os.O_EXCL)) // no other client's
+	file := must(openEvidence(*history, testimony.History, os.O_EXCL)) // each client has its own
 	defer file.Close()
 	c.History = file
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

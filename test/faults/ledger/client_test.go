@@ -24,7 +24,7 @@ func TestClientProgram(t *testing.T) {
 	s.until("it has appended", func() bool { return a.view(s).Index > 10 })
 	s.Expect(forever.Process.Signal(syscall.SIGTERM)).To(Succeed())
 	s.Expect(forever.Wait()).To(Succeed())
-	a.ends(exitFailed, "client", a.address, "--history="+history) // it is another's
+	a.ends(exitFailed, "client", a.address, "--history="+history) // the file belongs to another client
 	s.same(a, b, c)
 	report := s.check(a)
 	s.Expect(report.Appends).To(BeNumerically(">=", 9), report.String)
@@ -67,7 +67,7 @@ func TestClientOutcomes(t *testing.T) {
 	})
 }
 
-// want tries until it is enough.
+// want retries an append until enough is closed, and expects the outcome.
 func want(t *testing.T, address string, enough <-chan struct{}, outcome string) {
 	t.Helper()
 	g := NewWithT(t)

@@ -14,36 +14,36 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// Followers pull. The operator tells a follower who is primary and tells a
-// primary nothing, so a primary needs no list of members; and a pull from entry
-// n on says by itself that all before n is on the follower's disk.
+// Followers pull. The operator passes the primary to a follower and nothing to a primary, so a primary
+// needs no list of members. A pull from entry n on confirms that all earlier entries are on the
+// follower's disk.
 const (
-	pullFor    = time.Second            // an empty answer comes after that
-	askFor     = 3 * time.Second        // more than that means that it hangs
-	retryAfter = 50 * time.Millisecond  // after something failed
-	knobEvery  = 100 * time.Millisecond // while a knob says not to follow
+	pullFor    = time.Second            // an empty response is sent after it
+	askFor     = 3 * time.Second        // a longer request counts as hanging
+	retryAfter = 50 * time.Millisecond  // after a failure
+	knobEvery  = 100 * time.Millisecond // while a knob blocks following
 )
 
-// pull is what a follower asks for.
+// pull is a follower's request for entries.
 type pull struct {
 	Member string        `json:"member"`
 	Joined promise       `json:"joined"`
 	From   uint64        `json:"from"`
-	Sum    record.Digest `json:"sum"` // of all before
+	Sum    record.Digest `json:"sum"` // of all earlier entries
 }
 
-// invitation is what a primary answers to a follower that wants to join: which
-// epoch to join, and how far its log goes.
+// invitation is a primary's response to a follower that wants to join: the epoch to join, and the
+// primary's last index.
 type invitation struct {
 	Joined promise `json:"joined"`
 	Last   uint64  `json:"last"`
 }
 
-// follower makes a node's copy the same as the primary's.
+// follower synchronizes a node's copy with the primary's.
 type follower struct {
 	*node
 	told  []string
-	whole chan<- struct{} // closed when the copy has what the primary had
+	whole chan<- struct{} // closed when the copy has all entries that the primary had at the join
 }
 
 var peerClient = &http.Client{Timeout: askFor}
@@ -67,8 +67,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// find is the address of the primary: one that the hook was told of, or whoever
-// says that it is one, in the newest epoch.
+// find returns the address of the primary: a peer from the hook's arguments, or otherwise any peer with
+// the role primary, in the newest epoch.
 func (f *follower) find(ctx context.Context) (string, error) {
 	for _, peers := range [][]string{f.told, f.everybody()} {
 		views := make([]view, len(peers))
@@ -90,8 +90,7 @@ func (f *follower) find(ctx context.Context) (string, error) {
 	return "", errors.New("nobody says to be primary")
 }
 
-// follow joins a primary, gives up what that does not have, and pulls until it
-// fails.
+// follow joins a primary, discards entries that the primary does not have, and pulls until a failure.
 func (f *follower) follow(ctx context.Context, source string) error {
 	f.mu.Lock()
 	joined := f.joined
@@ -117,7 +116,7 @@ func (f *follower) follow(ctx context.Context, source string) error {
 	return nil
 }
 
-// accept refuses an epoch that is older than the one joined.
+// accept rejects an epoch that is older than the joined one.
 func (f *follower) accept(ctx context.Context, offered promise, source string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,8 +133,8 @@ func (f *follower) accept(ctx context.Context, offered promise, source string) e
 	return nil
 }
 
-// cutDiverged finds up to where its copy is the primary's, and takes off the
-// rest. Not one entry more: the primary may count on them.
+// cutDiverged finds the last index up to which the copies are equal, and removes the later entries. It
+// must not remove more: the primary may count on these entries.
 func (f *follower) cutDiverged(ctx context.Context, source string) error {
 	last := f.view().Index
 	same, different := uint64(0), last+1
@@ -184,7 +183,7 @@ func (f *follower) pull(ctx context.Context, source string, in invitation) error
 	return nil
 }
 
-// mayPull waits while a knob says that this follower lags.
+// mayPull waits while a knob makes this follower lag.
 func (f *follower) mayPull(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		k, err := f.knob("replicate")

@@ -13,8 +13,8 @@ import (
 
 const floodBytes = 1 << 30
 
-// hook is a command of the operator: it gives an order to process 1, unless a
-// knob makes it fail. Its exit code is the answer.
+// hook runs a command of the operator: it sends an order to process 1, unless a knob makes it fail. The
+// outcome is the exit code.
 func hook(s settings, command string, peers []string) int {
 	k, err := s.knob(command)
 	if err != nil {
@@ -63,7 +63,7 @@ func hook(s settings, command string, peers []string) int {
 
 func hang() { time.Sleep(math.MaxInt64) }
 
-// pretend prints and ends as the knob says.
+// pretend prints and exits as the knob specifies.
 func (k knob) pretend() int {
 	switch {
 	case k.has["print"]:
@@ -73,13 +73,13 @@ func (k knob) pretend() int {
 	case k.has["flood"]:
 		chunk := bytes.Repeat([]byte("9"), 1<<20)
 		for left, err := floodBytes, error(nil); left > 0 && err == nil; left -= len(chunk) {
-			_, err = os.Stdout.Write(chunk) // the error is that nobody reads on
+			_, err = os.Stdout.Write(chunk) // the error means that the reader is gone
 		}
 	}
 	return k.exit
 }
 
-// chaos fails a command at random, where the operator's chaosLevel says so.
+// chaos fails a command at random, as specified by the operator's chaosLevel.
 func chaos(command string) bool {
 	modulo, err := strconv.Atoi(os.Getenv("CHAOS_MODULO"))
 	return err == nil && modulo > 2 && command != "sequence" && rand.IntN(modulo) == 0

@@ -9,7 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// sumAnswer is the digest of a log up to an index, if it goes that far.
+// sumAnswer is the digest of a log up to an index, if the log has this index.
 type sumAnswer struct {
 	Has bool          `json:"has"`
 	Sum record.Digest `json:"sum"`
@@ -17,7 +17,7 @@ type sumAnswer struct {
 
 const mostBody = 1 << 20
 
-// api is what clients and other members reach.
+// api returns the handler for clients and other members.
 func (n *node) api() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /append", handler(n.append))
@@ -33,14 +33,14 @@ func (n *node) api() http.Handler {
 		}
 		tell(w, status, v)
 	})
-	// What followers ask of their primary.
+	// Requests of followers to their primary.
 	mux.Handle("POST /join", handler(n.welcome))
 	mux.Handle("POST /pull", handler(n.give))
 	mux.Handle("POST /sum", handler(n.sumAt))
 	return mux
 }
 
-// handler answers a question that is asked as JSON.
+// handler returns a handler for requests in JSON.
 func handler[Q, A any](do func(context.Context, Q) (A, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var question Q
@@ -62,7 +62,7 @@ func hear(w http.ResponseWriter, r *http.Request, question any) bool {
 func tell(w http.ResponseWriter, status int, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(record.Marshal(what)) // the client knows if it got it
+	_, _ = w.Write(record.Marshal(what)) // the client detects a missing response
 }
 
 func reply(w http.ResponseWriter, what any, err error) {
@@ -70,7 +70,7 @@ func reply(w http.ResponseWriter, what any, err error) {
 		tell(w, http.StatusOK, what)
 		return
 	}
-	refusal, _ := what.(answer) // it may tell of an effect
+	refusal, _ := what.(answer) // the response may include an effect
 	refusal.Error = err.Error()
 	status := http.StatusServiceUnavailable
 	if errors.Is(err, errNotPrimary) {

@@ -16,10 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// journal is the file that a pod's processes append to. Its lock, in a second
-// file, is held while this process is primary: the kernel gives it away at the
-// instant that a killed process ends, so nobody can be primary unseen. A scribe
-// keeps only the journal. Without a folder nothing is written.
+// journal is the file to which a pod's processes append. A second file is locked while this process is
+// primary. The kernel releases the lock when a killed process ends, so the lock shows reliably which
+// processes are primary. A scribe keeps only the journal. Without a folder nothing is written.
 type journal struct {
 	dir  string
 	self record.Line
@@ -46,17 +45,17 @@ func (j *journal) path(suffix string) string {
 	return j.dir + "/" + strings.TrimSuffix(j.self.Pod+"_"+j.self.UID, "_") + suffix
 }
 
-// openEvidence opens a file for lines, or reaches the scribe that keeps it.
+// openEvidence opens a file for lines, or connects to the scribe that keeps it.
 func openEvidence(path, what string, mode int) (io.WriteCloser, error) {
 	if strings.HasPrefix(path, testimony.Scheme) {
 		return testimony.Dial(path, what)
 	}
-	syscall.Umask(0) // the next one may be another user
+	syscall.Umask(0) // the next process may have another user
 	return os.OpenFile(path, mode|os.O_CREATE|os.O_WRONLY, 0o666)
 }
 
-// say appends one line at once. Whoever cannot testify must not go on: what it
-// did would be missing, and that would look like a fault of others.
+// say appends one line immediately. A process that cannot write its journal must exit. Otherwise its
+// missing actions would look like a fault of other members.
 func (j *journal) say(line record.Line) {
 	if j.file == nil {
 		return
@@ -69,13 +68,13 @@ func (j *journal) say(line record.Line) {
 	}
 }
 
-// lead takes the lock, looks who else has theirs, and then says that it is
-// primary. Two that do it together both have their locks before they look, so
-// that at least one of them finds the other.
+// lead takes the lock, checks for other holders of a lock, and then records that it is primary. If two
+// processes do this in parallel, both hold their locks before they check, so at least one of them finds
+// the other.
 func (j *journal) lead(epoch uint64) {
 	if _, local := j.file.(*os.File); local && j.lock == nil {
 		j.lock = must(os.OpenFile(j.path(record.LockSuffix), os.O_CREATE|os.O_RDWR, 0o666))
-		need(flock(j.lock, syscall.LOCK_EX)) // it waits for those who look
+		need(flock(j.lock, syscall.LOCK_EX)) // blocks while others check
 		must(j.lock.WriteAt([]byte(j.self.Run), 0))
 		for _, path := range must(filepath.Glob(filepath.Join(j.dir, "*"+record.LockSuffix))) {
 			if path != j.path(record.LockSuffix) {
@@ -86,11 +85,11 @@ func (j *journal) lead(epoch uint64) {
 	j.say(record.Line{What: record.Primary, Epoch: epoch})
 }
 
-// cease says that it is not primary any more, and then lets go of the lock.
+// cease records that it is no longer primary, and then releases the lock.
 func (j *journal) cease(epoch uint64) {
 	j.say(record.Line{What: record.Ceased, Epoch: epoch})
 	if j.lock != nil {
-		_ = j.lock.Truncate(0) // one that ceased is not one that was killed
+		_ = j.lock.Truncate(0) // distinguishes a process that ceased from one that was killed
 		_ = j.lock.Close()
 		j.lock = nil
 	}
@@ -104,8 +103,8 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// lookAt tells of the run that took a lock last, if it holds it still or did not
-// cease. The shared locks of those who look do not exclude each other.
+// lookAt reports the last run that took a lock, if it still holds it or did not cease. The check uses a
+// shared lock, so that checks do not exclude each other.
 func (j *journal) lookAt(path string) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// knob is how a command fails. It is read anew for each one, from the first of
+// knob defines how a command fails. It is read for each command from the first of
 //
 //	$LEDGER_KNOBS/<pod>/<command>, $LEDGER_KNOBS/<command>, $LEDGER_KNOB_<COMMAND>
 //
-// and has one word or more, a line each (or with ; between them):
+// and has one or more words, each on a line (or separated by ;):
 //
 //	once         is for one use: the file is removed
-//	lag 3s       waits before
+//	lag 3s       waits first
 //	hang         never ends, and does nothing
 //	exit 1       ends with 1, and does nothing
 //	print TEXT   prints TEXT, and does nothing
-//	garbage      prints what is no number and no text, and does nothing
+//	garbage      prints bytes that are no number and no text, and does nothing
 //	flood        prints a gigabyte, and does nothing
-//	late 5s      ends at once, and takes effect 5 s later
-//	kill         is killed when it has given its order, which is carried out
-//	crash        the server is killed in the middle
-//	then hang    does it, and never ends
-//	then exit 1  does it, and ends with 1
+//	late 5s      ends immediately, and takes effect 5 s later
+//	kill         is killed when it has sent its order, which is still carried out
+//	crash        the server is killed during the command
+//	then hang    runs the command, and never ends
+//	then exit 1  runs the command, and ends with 1
 //
-// exit goes with the words that print, and "then" with late. Two names are no
-// hooks: replicate (hang, lag) is the follower's pulling, and term (hang, lag)
-// what process 1 does on SIGTERM.
+// exit can be combined with the words that print, and "then" with late. Two names are not hooks:
+// replicate (hang, lag) is the follower's pulling, and term (hang, lag) is the reaction of process 1 to
+// SIGTERM.
 type knob struct {
 	path           string
 	has            map[string]bool // the words
@@ -41,7 +41,7 @@ type knob struct {
 	print          string
 }
 
-// knob is the one for a command. None turned is an empty one.
+// knob returns the knob for a command. It is empty if none is set.
 func (s settings) knob(command string) (knob, error) {
 	if s.knobs != "" {
 		for _, path := range []string{filepath.Join(s.knobs, s.name, command), filepath.Join(s.knobs, command)} {
@@ -95,13 +95,13 @@ func (k *knob) turn(line string) (err error) {
 	return err
 }
 
-// pretends reports whether a word takes the place of what was to be done.
+// pretends reports whether a word replaces the command.
 func (k knob) pretends() bool {
 	return k.has["exit"] || k.has["print"] || k.has["garbage"] || k.has["flood"]
 }
 
-// use removes the file of a knob that is for one use. Of two that read it at
-// once, one gets it.
+// use removes the file of a knob that is for one use. If two processes read it in parallel, only one
+// can use it.
 func (k knob) use() (mine bool) {
 	return !k.has["once"] || k.path == "" || os.Remove(k.path) == nil
 }

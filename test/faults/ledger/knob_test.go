@@ -54,7 +54,7 @@ func TestKnobsOfStarts(t *testing.T) {
 	a.ends(exitFailed, "seed")
 	a.ends(exitStopped, "status")
 
-	a.turn("seed", "kill") // the hook, not what it began
+	a.turn("seed", "kill") // the hook is killed, but not the command it sent
 	a.ends(-1, "seed")
 	s.until("it is primary though its hook is dead", func() bool { code, _ := a.run("status"); return code == exitPrimary })
 	a.does("stop")
@@ -82,7 +82,7 @@ func TestHookIsKilledAndItsCommandGoesOn(t *testing.T) {
 	s := newSet(t, 2)
 	a, b := s.members[0], s.members[1]
 	b.turn("secondary", "kill")
-	b.ends(-1, "secondary", a.address) // which is no primary yet
+	b.ends(-1, "secondary", a.address) // not a primary yet
 	a.does("seed")
 	s.appends(a, 1)
 	b.does("status")

@@ -11,38 +11,37 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// The files of a copy in the data directory. The log is one line of JSON an
-// entry, so that a test can take off its tail.
+// Files of a copy in the data directory. The log has one line of JSON per entry, so that a test can
+// remove its tail.
 const (
 	logFile    = "log"
 	joinedFile = "joined"
 	lockFile   = "lock"
 )
 
-// ledgerLog is a copy's log. What it holds is on the disk.
+// ledgerLog is the log of a copy. All its entries are on the disk.
 type ledgerLog struct {
 	file *os.File
 	all  []kept // by index; the first one is no entry
 	at   map[record.Key]uint64
 }
 
-// kept is an entry, and what the log is up to it.
+// kept is an entry, and the state of the log up to it.
 type kept struct {
 	record.Entry
 	end  int64         // in the file
-	sum  record.Digest // two logs with the same one are the same up to there
+	sum  record.Digest // logs with the same digest are equal up to here
 	seen appends
 }
 
-// appends is what clients see of a log.
+// appends is a log's state as seen by clients.
 type appends struct {
 	count  uint64
 	digest record.Digest
 }
 
-// readLog reads a copy that may be in use, and changes nothing. It gives the
-// entries and how many bytes they are: a last one that was not written to its end
-// was never acknowledged.
+// readLog reads a copy, which may be in use, and changes nothing. It returns the entries and their size
+// in bytes. An incomplete last entry was never acknowledged and is skipped.
 func readLog(dir string) (entries []record.Entry, size int, err error) {
 	path := filepath.Join(dir, logFile)
 	text, err := os.ReadFile(path)
@@ -99,19 +98,19 @@ func (l *ledgerLog) remember(e record.Entry) {
 	l.all = append(l.all, k)
 }
 
-// last is the last entry, or an empty one.
+// last returns the last entry, or an empty one.
 func (l *ledgerLog) last() record.Entry { return l.all[len(l.all)-1].Entry }
 
 func (l *ledgerLog) size() int64 { return l.all[len(l.all)-1].end }
 
-// find gives the index at which a client's request was appended.
+// find returns the index at which a client's request was appended.
 func (l *ledgerLog) find(client, request string) (uint64, bool) {
 	index, ok := l.at[record.Key{Client: client, Request: request}]
 	return index, ok
 }
 
-// add puts entries at the end, and returns when they are on the disk. After an
-// error nobody knows what is there, and the log must not be used again.
+// add appends entries, and returns when they are on the disk. After an error the content of the disk is
+// unknown, and the log must not be used any more.
 func (l *ledgerLog) add(entries ...record.Entry) error {
 	var text []byte
 	for i, e := range entries {
@@ -132,7 +131,7 @@ func (l *ledgerLog) add(entries ...record.Entry) error {
 	return nil
 }
 
-// cut takes off all entries but the first ones.
+// cut removes all entries after the first keep ones.
 func (l *ledgerLog) cut(keep uint64) error {
 	for _, e := range l.all[keep+1:] {
 		if index, ok := l.find(e.Client, e.Request); ok && index == e.Index {
@@ -145,15 +144,15 @@ func (l *ledgerLog) cut(keep uint64) error {
 
 func (l *ledgerLog) close() error { return errors.Join(l.file.Sync(), l.file.Close()) }
 
-// promise is an epoch that a member has joined, and whose it is: primaries that
-// know nothing of each other may take the same number, but a member joins only
-// one of them, so that not both find enough followers.
+// promise is an epoch that a member has joined, and its owner. Primaries that are not aware of each
+// other may choose the same number. A member joins only one of them, so at most one of them finds
+// enough followers.
 type promise struct {
 	Epoch uint64 `json:"epoch"`
 	Owner string `json:"owner"`
 }
 
-// allows reports whether a member that made this promise may join the other.
+// allows reports whether a member with this promise may join the other one.
 func (p promise) allows(other promise) bool { return other.Epoch > p.Epoch || other == p }
 
 func readPromise(dir string) (promise, error) {

@@ -1,31 +1,29 @@
-// Command ledger is a replicated application for tests: a log that clients
-// append to, with one primary and followers. An append is acknowledged when it
-// is on the disks of a majority of the members, so that none is ever lost if
-// the operator does its part: starts the newest copy first, and never has two
+// Command ledger is a replicated application for tests: a log to which clients append, with one primary
+// and followers. An append is acknowledged when it is on the disks of a majority of the members. So
+// none is ever lost if the operator is correct: it starts the newest copy first, and never has two
 // primaries.
 //
-//	ledger supervise   process 1: idle until told
+//	ledger supervise   process 1: idle until a command
 //	ledger seed | primary | secondary | promote | demote | stop | status | sequence [PEER...]
-//	                   a hook: tells process 1, and ends when it is truly done
+//	                   a hook: sends a command to process 1, and ends when it is completed
 //	ledger kill        ends the server by SIGKILL, and not process 1
-//	ledger log         prints the copy's entries, also of one that is stopped
-//	ledger client ADDR appends and reads, and writes what came of it
+//	ledger log         prints the copy's entries, also of a stopped one
+//	ledger client ADDR appends and reads, and writes the results
 //
-// What a hook's exit code says is what OCF says: 0 done, or a running
-// secondary; 7 stopped; 8 primary; 9 a primary that failed; 1 anything else.
-// sequence prints epoch<<40|index of the copy's last entry.
+// Exit codes of hooks are those of OCF: 0 done, or a running secondary; 7 stopped; 8 primary; 9 a
+// primary that failed; 1 anything else. sequence prints epoch<<40|index of the copy's last entry.
 //
 // The environment of supervise, which hooks share:
 //
-//	LEDGER_MEMBERS       how many members are configured; needed
+//	LEDGER_MEMBERS       how many members are configured; required
 //	LEDGER_ACKS          followers that must have an append; LEDGER_MEMBERS/2
 //	LEDGER_DIR           the data directory; /data
 //	LEDGER_SOCKET        the hooks' socket; control.sock in the data directory
-//	LEDGER_LISTEN        where clients and members are served; :7070
+//	LEDGER_LISTEN        address for clients and members; :7070
 //	LEDGER_PEERS         all members, if SERVICE_NAME does not resolve to them
 //	LEDGER_SELF          its own address among them, if it is not its POD_NAME
-//	LEDGER_JOURNAL       a folder that all share: what each one did
-//	LEDGER_KNOBS         a folder with ways to fail, see the type knob
+//	LEDGER_JOURNAL       a folder that all members share for their journals
+//	LEDGER_KNOBS         a folder with injected faults, see the type knob
 //	LEDGER_ACK_TIMEOUT   how long an append waits for followers; 5s
 //	LEDGER_JOIN_TIMEOUT  how long secondary waits for a primary's log; 30s
 //	LEDGER_HANDOFF_TIMEOUT  how long demote waits for a follower that has all; 5s
@@ -75,13 +73,13 @@ func run(command string, args []string) int {
 	return 0
 }
 
-// must is what the program needs. It ends without.
+// must returns the value, or exits the program if err is not nil.
 func must[T any](value T, err error) T {
 	need(err)
 	return value
 }
 
-// need ends the program where something failed that it needs.
+// need exits the program if err is not nil.
 func need(err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "ledger %s: %v\n", os.Args[1], err)

@@ -25,7 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
 )
 
-// ledgerBinary is what every test runs: the program as it is shipped.
+// ledgerBinary is the path of the program as it is shipped, which all tests run.
 var ledgerBinary string
 
 func TestMain(m *testing.M) {
@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// set is some members on loopback, and what they write down.
+// set is a set of members on loopback addresses, with their journals.
 type set struct {
 	*testing.T
 	*WithT
-	dir     string // short: it holds sockets
+	dir     string // a short path, because of its sockets
 	members []*member
 	clients int
 }
@@ -55,7 +55,7 @@ type member struct {
 	process            *exec.Cmd // its process 1
 }
 
-// newSet has members a, b, c and so on, idle.
+// newSet returns a set with idle members a, b, c and so on.
 func newSet(t *testing.T, count int, env ...string) *set {
 	t.Parallel()
 	s := &set{T: t, WithT: NewWithT(t)}
@@ -76,7 +76,7 @@ func newSet(t *testing.T, count int, env ...string) *set {
 	return s
 }
 
-// freeAddress is one that nobody else takes meanwhile: Linux has 16 million
+// freeAddress returns an address that is very unlikely to be taken meanwhile: Linux has 16 million
 // loopback addresses.
 func freeAddress(t *testing.T) string {
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
@@ -111,7 +111,7 @@ func (m *member) start(env ...string) {
 	m.until("its process 1 answers", func() bool { code, _ := m.run("status"); return code != exitFailed })
 }
 
-// kill ends all its processes, as when its node loses power.
+// kill kills all processes of the member, as a power failure of its node does.
 func (m *member) kill() {
 	m.Helper()
 	m.Expect(m.process.Process.Kill()).To(Succeed())
@@ -134,7 +134,7 @@ func (m *member) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// begins starts a command that need not end by itself.
+// begins starts a command that may not end.
 func (m *member) begins(args ...string) *exec.Cmd {
 	m.Helper()
 	cmd := m.command(args...)
@@ -181,7 +181,7 @@ func (m *member) log() []record.Entry {
 	return entries
 }
 
-// turn sets a knob of this member. Without text it is as if there were none.
+// turn sets a knob of this member, or removes it if text is empty.
 func (m *member) turn(command, text string) {
 	m.Helper()
 	path := filepath.Join(m.set.dir, "knobs", m.name, command)
@@ -199,12 +199,12 @@ func (s *set) until(what string, holds func() bool) {
 	s.Eventually(holds, time.Minute, 5*time.Millisecond).Should(BeTrue(), "not seen: %s", what)
 }
 
-// newest has the highest sequence, and is the first of those that have.
+// newest returns the first member with the highest sequence.
 func newest(members ...*member) *member {
 	return slices.MaxFunc(members, func(a, b *member) int { return cmp.Compare(a.sequence(), b.sequence()) })
 }
 
-// client writes its history where check finds it.
+// client returns a client that writes its history for check.
 func (s *set) client(m *member) *client.Client {
 	s.Helper()
 	s.clients++
@@ -215,7 +215,7 @@ func (s *set) client(m *member) *client.Client {
 	return &client.Client{Address: m.address, ID: id, History: file}
 }
 
-// appends are to be acknowledged.
+// appends expects that its appends are acknowledged.
 func (s *set) appends(m *member, count int) {
 	s.Helper()
 	c := s.client(m)
@@ -227,7 +227,7 @@ func (s *set) appends(m *member, count int) {
 	s.reads(m)
 }
 
-// reads is answered, and what it saw is in the history.
+// reads expects a response, and records it in the history.
 func (s *set) reads(m *member) record.Op {
 	s.Helper()
 	op, err := s.client(m).Read(s.Context())
@@ -251,7 +251,7 @@ func (s *set) evidence(final *member) (ledgercheck.Journals, [][]record.Op) {
 	return journals, histories
 }
 
-// check wants the ledgers to have kept their promises.
+// check expects that the ledgers kept their guarantees.
 func (s *set) check(final *member) ledgercheck.Report {
 	s.Helper()
 	report, err := ledgercheck.Check(s.evidence(final))
@@ -260,7 +260,7 @@ func (s *set) check(final *member) ledgercheck.Report {
 	return report
 }
 
-// breaks wants the checker to find a fault.
+// breaks expects that the checker finds a fault.
 func (s *set) breaks(final *member, want string) {
 	s.Helper()
 	_, err := ledgercheck.Check(s.evidence(final))

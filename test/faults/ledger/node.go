@@ -11,33 +11,33 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// The roles of a server.
+// Roles of a server.
 const (
-	none      = "none" // it has started and was not told yet
+	none      = "none" // started, no command received yet
 	secondary = "secondary"
 	primary   = "primary"
 )
 
-// node is one member's server: its copy, and what it is told to be.
+// node is a member's server: its copy and its role.
 type node struct {
 	settings
 	journal *journal
 
 	commands sync.Mutex // one command at a time
-	stop     func()     // ends the following, and waits for its end; only for commands
+	stop     func()     // ends the following and waits for its end; only used by commands
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
 	log     *ledgerLog
 	joined  promise
 	role    string
 
 	// Of a primary:
-	leaving  bool              // it takes no entries any more
-	term     uint64            // counts how often it became or ceased to be one
-	progress map[string]uint64 // how far each follower's copy goes
-	begun    uint64            // the index of the epoch's first entry, when enough followers joined
-	commit   uint64            // up to here enough copies have the log
+	leaving  bool              // rejects new entries
+	term     uint64            // incremented whenever it becomes or ceases to be primary
+	progress map[string]uint64 // last index of each follower's copy
+	begun    uint64            // index of the epoch's first entry; 0 before enough followers joined
+	commit   uint64            // index up to which enough copies have the log
 }
 
 func openNode(s settings, run string) *node {
@@ -50,7 +50,7 @@ func openNode(s settings, run string) *node {
 	return n
 }
 
-// await returns when something holds. mu is held, except while it waits.
+// await returns when the condition is true. mu is held, except while it waits.
 func (n *node) await(ctx context.Context, holds func() bool) error {
 	defer context.AfterFunc(ctx, func() {
 		n.mu.Lock()
@@ -66,13 +66,13 @@ func (n *node) await(ctx context.Context, holds func() bool) error {
 	return nil
 }
 
-// promise joins an epoch, on the disk. mu is held.
+// promise joins an epoch and stores it on the disk. mu is held.
 func (n *node) promise(p promise) {
 	need(p.keep(n.dir))
 	n.joined = p
 }
 
-// obey carries out a command, and returns when it is truly done.
+// obey runs a command and returns when it is completed.
 func (n *node) obey(ctx context.Context, command string, peers []string, crash bool) error {
 	n.commands.Lock()
 	defer n.commands.Unlock()
@@ -100,9 +100,9 @@ func (n *node) obey(ctx context.Context, command string, peers []string, crash b
 	return nil
 }
 
-// handOff takes no entries any more, and waits a while until one follower has all that there
-// are: nobody follows a member that is no primary. Whoever acknowledges entries before
-// followers have them has to do so before another is made primary.
+// handOff rejects new entries, and waits with a timeout until one follower has all entries, because a
+// demoted member is not followed. A primary that acknowledges entries before followers have them must
+// do this before another member is promoted.
 func (n *node) handOff(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.handOffFor)
 	defer cancel()
@@ -113,7 +113,7 @@ func (n *node) handOff(ctx context.Context) {
 	}
 	n.leaving = true
 	n.changed.Broadcast()
-	_ = n.await(ctx, n.hasHeir) // then its own copy is the newest, and who asks sees it
+	_ = n.await(ctx, n.hasHeir) // after a timeout its own copy is the newest, and its sequence shows it
 }
 
 // hasHeir reports whether a follower has all entries. mu is held.
@@ -126,17 +126,17 @@ func (n *node) hasHeir() bool {
 	return false
 }
 
-// crashIf ends the server in the middle of a command, for a knob.
+// crashIf kills the server during a command, for a knob.
 func crashIf(crash bool) {
 	if crash {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // until the signal is there
+		select {} // until the signal arrives
 	}
 }
 
-// lead makes it primary in an epoch of its own. There are no entries of that
-// epoch before enough followers have joined it: a primary that nobody follows
-// leaves nothing behind that would make its copy look newer than it is.
+// lead makes the node primary in a new epoch. The epoch has no entries before enough followers have
+// joined it. So a primary without followers leaves nothing that would make its copy look newer than it
+// is.
 func (n *node) lead(crash bool) {
 	if n.view().Role == primary {
 		return
@@ -152,13 +152,13 @@ func (n *node) lead(crash bool) {
 	n.beginEpoch()
 }
 
-// nextEpoch is newer than all that this member knows of. mu is held.
+// nextEpoch returns an epoch that is newer than all that this member has seen. mu is held.
 func (n *node) nextEpoch() promise {
 	return promise{Epoch: max(n.joined.Epoch, n.log.last().Epoch) + 1, Owner: n.name + "/" + newRun()}
 }
 
-// cease makes it a secondary that serves no writes. Nothing is acknowledged
-// after it, because acknowledging needs mu.
+// cease makes the node a secondary that rejects writes. Later acknowledgments are impossible, because
+// they need mu.
 func (n *node) cease() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -170,8 +170,8 @@ func (n *node) cease() {
 	n.changed.Broadcast()
 }
 
-// startFollowing follows the first of the peers that is primary, or whoever else
-// is. It tells once when the copy has what the primary had.
+// startFollowing follows the first of the peers that is primary, or any other primary. It closes whole
+// when the copy has all entries that the primary had.
 func (n *node) startFollowing(peers []string, whole chan<- struct{}) {
 	n.stop()
 	n.cease()
@@ -181,8 +181,8 @@ func (n *node) startFollowing(peers []string, whole chan<- struct{}) {
 	n.stop = func() { cancel(); following.Wait() }
 }
 
-// join follows, and returns when the copy is whole. Without anybody to follow
-// it only runs as a secondary: a primary may come later.
+// join follows a primary and returns when the copy is complete. Without peers it returns immediately,
+// and runs as a secondary that waits for a primary.
 func (n *node) join(ctx context.Context, peers []string, crash bool) error {
 	whole := make(chan struct{})
 	n.startFollowing(peers, whole)
@@ -200,7 +200,7 @@ func (n *node) join(ctx context.Context, peers []string, crash bool) error {
 	}
 }
 
-// end flushes the copy. The process ends after it has answered.
+// end flushes the copy. The process ends after its response.
 func (n *node) end() error {
 	n.stop()
 	n.cease()
@@ -211,15 +211,15 @@ func (n *node) end() error {
 	return n.log.close()
 }
 
-// view is what a member says of itself.
+// view is the state of a member in its own report.
 type view struct {
 	Pod      string `json:"pod"`
 	Role     string `json:"role"`
-	Epoch    uint64 `json:"epoch"` // that it has joined
-	Owner    string `json:"owner"` // whose it is
+	Epoch    uint64 `json:"epoch"` // the joined epoch
+	Owner    string `json:"owner"` // of the epoch
 	Index    uint64 `json:"index"` // of its last entry
 	Sequence uint64 `json:"sequence"`
-	// Of a primary: whether enough followers have joined, and have what.
+	// Of a primary: whether enough followers have joined, and the index of the last committed entry.
 	Established bool   `json:"established,omitempty"`
 	Commit      uint64 `json:"commit,omitempty"`
 }

@@ -16,16 +16,15 @@ var (
 	errCeased     = errors.New("ceased to be primary before enough followers had it")
 )
 
-// beginEpoch waits for followers anew. mu is held.
+// beginEpoch resets the followers' progress and waits for them to join the epoch. mu is held.
 func (n *node) beginEpoch() {
 	n.progress, n.begun = map[string]uint64{}, 0
 	n.advance()
 }
 
-// advance writes the epoch's first entry when enough followers have joined, and
-// commits what enough of them have. Entries of older epochs are committed by
-// those of this one that follow them: only then is no copy without them newer.
-// mu is held.
+// advance writes the epoch's first entry when enough followers have joined, and commits the entries
+// that enough of them have. Entries of older epochs are only committed by a later entry of this epoch:
+// only then no copy without them is newer. mu is held.
 func (n *node) advance() {
 	if n.begun == 0 && len(n.progress) >= n.acks {
 		first := record.Entry{Epoch: n.joined.Epoch, Index: n.log.last().Index + 1}
@@ -42,7 +41,7 @@ func (n *node) advance() {
 	}
 }
 
-// onEnough is the index up to which enough followers have the log. mu is held.
+// onEnough returns the index up to which enough followers have the log. mu is held.
 func (n *node) onEnough() uint64 {
 	if n.acks == 0 {
 		return n.log.last().Index
@@ -54,20 +53,20 @@ func (n *node) onEnough() uint64 {
 	return have[len(have)-n.acks]
 }
 
-// write puts entries on the disk, and lets followers have them. mu is held.
+// write writes entries to the disk and makes them available to followers. mu is held.
 func (n *node) write(entries ...record.Entry) {
-	need(n.log.add(entries...)) // or nobody knows what is on the disk
+	need(n.log.add(entries...)) // after an error the content of the disk is unknown
 	n.changed.Broadcast()
 }
 
-// request is what a client sends to append.
+// request is a client's append request.
 type request struct {
 	Client  string `json:"client"`
 	Request string `json:"request"`
 	Value   string `json:"value"`
 }
 
-// answer is what it gets, and what a reader gets.
+// answer is the response to an append or a read.
 type answer struct {
 	Epoch    uint64        `json:"epoch,omitempty"`
 	Index    uint64        `json:"index,omitempty"`
@@ -77,8 +76,8 @@ type answer struct {
 	Effect   string        `json:"effect,omitempty"` // with an error: none or unknown
 }
 
-// append acknowledges a client's append: enough followers have it on their
-// disks. The same request again is the same entry.
+// append appends a client's entry, and acknowledges it when enough followers have it on their disks. A
+// repeated request is appended only once.
 func (n *node) append(ctx context.Context, r request) (answer, error) {
 	if r.Client == "" || r.Request == "" {
 		return answer{Effect: "none"}, errors.New("client and request are needed")
@@ -100,7 +99,7 @@ func (n *node) append(ctx context.Context, r request) (answer, error) {
 			return answer{Effect: "none"}, errNotPrimary
 		}
 	}
-	index, known := n.log.find(r.Client, r.Request) // it may have come twice
+	index, known := n.log.find(r.Client, r.Request) // the request may be a repetition
 	if !known {
 		index = n.log.last().Index + 1
 		n.write(record.Entry{Epoch: n.joined.Epoch, Index: index, Client: r.Client, Request: r.Request, Value: r.Value})
@@ -120,9 +119,8 @@ func (n *node) append(ctx context.Context, r request) (answer, error) {
 	return answer{Epoch: e.Epoch, Index: e.Index, Position: e.seen.count}, nil
 }
 
-// read gives what enough copies have. It trusts that no other primary is there,
-// as most databases do: with two primaries readers see old data, and that is
-// what a test wants to see.
+// read returns the state that enough copies have. Like most databases it assumes that there is no other
+// primary. With two primaries, readers see old data, which tests must be able to detect.
 func (n *node) read(ctx context.Context) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.ackTimeout)
 	defer cancel()
@@ -138,10 +136,9 @@ func (n *node) read(ctx context.Context) (answer, error) {
 	return answer{Epoch: e.Epoch, Index: n.commit, Position: e.seen.count, Digest: e.seen.digest}, nil
 }
 
-// welcome lets a follower join. One that has joined a newer epoch, or another's
-// of the same number, does not go back: this primary takes a still newer one.
-// Whoever is told to follow follows; that the right member was made primary is
-// the operator's to know, and a mistake must show as a lost entry.
+// welcome lets a follower join. A follower that has joined a newer epoch, or another epoch of the same
+// number, does not go back: this primary starts a still newer one. Every follower is accepted. The
+// operator must promote the right member, and a mistake must be visible as a lost entry.
 func (n *node) welcome(_ context.Context, had promise) (invitation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,11 +156,11 @@ func (n *node) welcome(_ context.Context, had promise) (invitation, error) {
 	return invitation{n.joined, n.log.last().Index}, nil
 }
 
-// mostEntries are given to a follower at once.
+// mostEntries is the max number of entries in a response to a follower.
 const mostEntries = 1000
 
-// give is one look of a follower into the log: that it asks for more tells that
-// it has all before on its disk. It waits a moment when there is nothing.
+// give returns entries to a follower. The request confirms that the follower has all earlier ones on
+// its disk. Without new entries it waits a moment.
 func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullFor)
 	defer cancel()
@@ -179,8 +176,8 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	}
 	n.progress[p.Member] = have
 	n.advance()
-	n.changed.Broadcast()                                                             // whoever waits for a follower that has all
-	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // or nothing new
+	n.changed.Broadcast()                                                             // wakes handOff
+	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // a timeout means no entries
 	if !leads() {
 		return nil, errNotPrimary
 	}
@@ -190,7 +187,7 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	return entries, nil
 }
 
-// sumAt is the digest of the log up to an index, if it goes that far.
+// sumAt returns the digest of the log up to an index, if the log has this index.
 func (n *node) sumAt(_ context.Context, index uint64) (sumAnswer, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// trio is a primary a with its followers b and c.
+// trio returns a set of a primary a with its followers b and c.
 func trio(t *testing.T, env ...string) (s *set, a, b, c *member) {
 	s = newSet(t, 3, env...)
 	a, b, c = s.members[0], s.members[1], s.members[2]
@@ -46,7 +46,7 @@ func TestPrimaryIsKilled(t *testing.T) {
 	next := newest(b, c)
 	next.does("promote")
 	next.ends(exitPrimary, "status")
-	s.appends(next, 20) // the other one found it without being told
+	s.appends(next, 20) // the other follower found the primary without a command
 	a.does("stop")
 	a.ends(exitStopped, "status")
 	a.does("secondary", next.address)
@@ -64,7 +64,7 @@ func TestPrimaryIsKilled(t *testing.T) {
 func TestSwitchover(t *testing.T) {
 	s, a, b, c := trio(t)
 	s.appends(a, 5)
-	a.does("demote", a.address) // its own name is among those of the primaries
+	a.does("demote", a.address) // the arguments include the primary's own name
 	a.does("status")
 	newest(a, b, c).does("promote")
 	a.does("primary") // it is the first of equals, and is primary again
@@ -74,7 +74,7 @@ func TestSwitchover(t *testing.T) {
 	b.does("primary")              // as a fallback of promote
 	b.ends(exitPrimary, "status")
 	s.appends(b, 5)
-	c.does("primary", b.address) // there is one: it follows
+	c.does("primary", b.address) // there is a primary: it follows
 	c.does("status")
 	s.same(b, a, c)
 	s.check(b)
@@ -102,7 +102,7 @@ func TestUnacknowledgedTailIsCut(t *testing.T) {
 	s.check(b)
 }
 
-// unacknowledged appends until it is in the member's log, and gives up.
+// unacknowledged appends until the entry is in the member's log, and then stops.
 func (s *set) unacknowledged(m *member) {
 	s.Helper()
 	before := m.view(s).Index
@@ -128,7 +128,7 @@ func (m *member) view(s *set) view {
 	return v
 }
 
-// said counts how often a member's journal has such a line, and wants one.
+// said returns how many lines of this kind a member's journal has, and expects at least one.
 func (s *set) said(m *member, what string) int {
 	s.Helper()
 	lines, err := record.ReadLines[record.Line](filepath.Join(s.dir, "journal", m.name+record.JournalSuffix))
@@ -146,7 +146,7 @@ func TestLightsOut(t *testing.T) {
 	for _, m := range s.members {
 		m.kill()
 	}
-	a.dropTail(3) // a's disk lost what it had said to have
+	a.dropTail(3) // a's disk lost entries that it had confirmed
 	for _, m := range s.members {
 		m.start()
 		m.ends(exitStopped, "status")
@@ -169,7 +169,7 @@ func (m *member) dropTail(count int) {
 	text, err := os.ReadFile(path)
 	m.Expect(err).NotTo(HaveOccurred())
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
-	kept := strings.Join(lines[:len(lines)-count], "") + `{"epoch":1,"ind` // and was writing
+	kept := strings.Join(lines[:len(lines)-count], "") + `{"epoch":1,"ind` // an incomplete write
 	m.Expect(os.WriteFile(path, []byte(kept), 0o644)).To(Succeed())
 }
 
@@ -189,7 +189,7 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 	a.does("seed") // takes the epoch that b had
 	c.does("secondary", a.address)
 	s.appends(a, 5)
-	b.does("secondary", a.address) // b has joined its own
+	b.does("secondary", a.address) // b has joined its own epoch
 	s.appends(a, 1)
 	s.same(a, b, c)
 	s.Expect(s.said(a, record.Established)).To(BeNumerically(">=", 3), "a went on in an epoch of which b had joined another's")
@@ -197,7 +197,7 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 }
 
 func TestJoinedEpochOutlivesItsMember(t *testing.T) {
-	s := newSet(t, 3, "LEDGER_ACKS=2") // so that one follower begins no epoch
+	s := newSet(t, 3, "LEDGER_ACKS=2") // so that one follower is not enough to start an epoch
 	a, b := s.members[0], s.members[1]
 	a.does("seed")
 	b.does("secondary", a.address)
@@ -228,7 +228,8 @@ func TestSameRequestIsOneEntry(t *testing.T) {
 	s.check(b)
 }
 
-// A primary that acknowledges what nobody has yet gives it to a follower before it is demoted.
+// A primary that acknowledges entries before followers have them transfers them to a follower before it
+// is demoted.
 func TestDemoteHandsOff(t *testing.T) {
 	s := newSet(t, 2, "LEDGER_ACKS=0")
 	a, b := s.members[0], s.members[1]
@@ -258,13 +259,13 @@ func TestCommandsOfAStoppedMember(t *testing.T) {
 	a.ends(exitStopped, "promote")
 	a.ends(exitStopped, "demote")
 	a.ends(exitUsage, "fence")
-	a.ends(exitFailed, "secondary", b.address) // nobody is primary
+	a.ends(exitFailed, "secondary", b.address) // there is no primary
 	a.ends(exitStopped, "status")
 	s.Expect(a.sequence()).To(BeZero(), "an empty copy is the oldest")
 	a.does("secondary")
 	a.does("status")
 	a.does("kill")
-	a.ends(exitStopped, "status") // a secondary leaves nothing to clean
+	a.ends(exitStopped, "status") // a secondary needs no cleanup
 }
 
 func TestProcess1Ends(t *testing.T) {
@@ -287,7 +288,7 @@ func TestWrongCommandsAreFound(t *testing.T) {
 		b.does("promote")
 		c.does("secondary", b.address)
 		s.appends(b, 5)
-		// Readers of the old one, which does not know, see old data.
+		// Readers of the old primary, which is not aware of the new one, see old data.
 		s.reads(a)
 		s.breaks(b, "held its lock")
 		s.breaks(b, "no order of all operations")

@@ -12,29 +12,27 @@ import (
 	"time"
 )
 
-// order is a command on its way: from a hook to process 1, and from there to the
-// server.
+// order is a command that is sent by a hook to process 1, and from there to the server.
 type order struct {
 	Command string        `json:"command"`
 	Peers   []string      `json:"peers,omitempty"`
-	Late    time.Duration `json:"late,omitempty"`  // takes effect so much later than it is answered
-	Crash   bool          `json:"crash,omitempty"` // the server is killed in the middle of it
+	Late    time.Duration `json:"late,omitempty"`  // the delay between its response and its effect
+	Crash   bool          `json:"crash,omitempty"` // the server is killed during the command
 }
 
-// outcome answers an order, with the exit code and the output of the hook.
+// outcome is the response to an order, with the exit code and the output of the hook.
 type outcome struct {
 	Code   int    `json:"code"`
 	Output string `json:"output,omitempty"`
 	Error  string `json:"error,omitempty"`
-	View   view   `json:"view"` // of the server, where it answers
+	View   view   `json:"view"` // of the server, if it responds
 }
 
-// ordersFD is the socket that process 1 hands to its server.
+// ordersFD is the file descriptor of the socket that process 1 passes to its server.
 const ordersFD = 3
 
-// serve is the server: a process of its own, so that it can be killed alone. It
-// does nothing before process 1 tells it, and ends with it: its input is a pipe
-// from there.
+// serve runs the server in a separate process, so that it can be killed alone. It does nothing before
+// an order of process 1, and ends with process 1: its input is a pipe from there.
 func serve(s settings, run string) {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -42,16 +40,16 @@ func serve(s settings, run string) {
 	}()
 	lock := must(os.OpenFile(s.path(lockFile), os.O_CREATE|os.O_RDWR, 0o644))
 	defer lock.Close()
-	need(flock(lock, syscall.LOCK_EX)) // of one that is being killed
+	need(flock(lock, syscall.LOCK_EX)) // waits for a server that is being killed
 	n := openNode(s, run)
 	clients := must(net.Listen("tcp", s.listen))
 	orders := must(net.FileListener(os.NewFile(ordersFD, "the socket of process 1")))
 	stopped := make(chan struct{}, 1)
 	server := &http.Server{Handler: n.orders(stopped), ReadHeaderTimeout: time.Minute}
 	go func() { need(http.Serve(clients, n.api())) }()
-	go func() { _ = server.Serve(orders) }() // it ends by Shutdown
+	go func() { _ = server.Serve(orders) }() // it returns after Shutdown
 	<-stopped
-	need(server.Shutdown(context.Background())) // the last answer goes out
+	need(server.Shutdown(context.Background())) // sends the last response
 }
 
 func (n *node) orders(stopped chan<- struct{}) http.Handler {
@@ -80,12 +78,11 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false) // the next one is there already
+	listener.SetUnlinkOnClose(false) // the next socket already has the path
 	return listener, nil
 }
 
-// send gives an order to a socket. Without a bound it takes as long as it takes:
-// the operator has a timeout.
+// send sends an order to a socket. Without a timeout it waits forever: the operator has a timeout.
 func send(socket string, within time.Duration, o order) (out outcome, err error) {
 	through := &http.Client{Timeout: within, Transport: &http.Transport{
 		DisableKeepAlives: true,

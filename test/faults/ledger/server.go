@@ -11,17 +11,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// server is the child that serves.
+// server is the child process that serves.
 type server struct {
 	process *os.Process
 	run     string
-	input   io.Closer   // it ends when this is closed
+	input   io.Closer   // the server ends when it is closed
 	told    atomic.Bool // to stop
 	ended   chan struct{}
 }
 
-// endsNow reports whether a server that did not answer is one that ends. Its last
-// connection is gone a moment before it is.
+// endsNow reports whether a server that did not respond is ending. Its last connection is closed
+// shortly before it ends.
 func (s *server) endsNow() bool {
 	select {
 	case <-s.ended:
@@ -31,8 +31,7 @@ func (s *server) endsNow() bool {
 	}
 }
 
-// launch starts the server. Its socket is there before it is, so that the first
-// order waits for it.
+// launch starts the server. The socket is created before, so that the first order waits for the server.
 func (v *supervisor) launch() (*server, error) {
 	listener, err := listenUnix(v.serverSocket())
 	if err != nil {
@@ -50,7 +49,7 @@ func (v *supervisor) launch() (*server, error) {
 	if s.input, err = command.StdinPipe(); err != nil {
 		return nil, err
 	}
-	v.mu.Lock() // reap must know it before it can end
+	v.mu.Lock() // reap must see the server before it can end
 	defer v.mu.Unlock()
 	if err := command.Start(); err != nil {
 		return nil, err
@@ -60,14 +59,14 @@ func (v *supervisor) launch() (*server, error) {
 	return s, nil
 }
 
-// kill ends a server by force.
+// kill kills a server.
 func (v *supervisor) kill(s *server) {
-	_ = s.process.Kill() // the error is that it has ended
+	_ = s.process.Kill() // the error means that it has ended
 	<-s.ended
 }
 
-// reap takes the exit of every process that ended: the server's, and those of
-// orphans, whom nobody else takes. That is why nobody waits for the command.
+// reap reaps every ended process: the server, and orphans, which have no other parent. So nothing else
+// may wait for the command.
 func (v *supervisor) reap() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

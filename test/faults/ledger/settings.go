@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// settings come from the environment, which the hooks of a container share with
-// its process 1.
+// settings come from the environment, which the hooks of a container share with its process 1.
 type settings struct {
 	dir        string
 	socket     string
 	listen     string
 	name, uid  string // of the pod
-	self       string // its address among peers, if it is not known by its name
+	self       string // its address among peers, if it is not its name
 	service    string
 	peers      []string
 	members    int
-	acks       int // how many followers must have an entry
+	acks       int // number of followers that must have an entry
 	journal    string
 	knobs      string
 	ackTimeout time.Duration
@@ -54,7 +53,7 @@ func readSettings() settings {
 	return s
 }
 
-// variable is one of the environment, which must be none below 0.
+// variable returns an environment variable, and exits the program if it is invalid or below 0.
 func variable[T int | time.Duration](name, fallback string, parse func(string) (T, error)) T {
 	value, err := parse(cmp.Or(os.Getenv(name), fallback))
 	if err == nil && value < 0 {
@@ -66,13 +65,13 @@ func variable[T int | time.Duration](name, fallback string, parse func(string) (
 	return value
 }
 
-// path is a file in the data directory.
+// path returns the path of a file in the data directory.
 func (s settings) path(name string) string { return filepath.Join(s.dir, name) }
 
-// serverSocket is where the server takes its commands from process 1.
+// serverSocket returns the socket on which the server receives orders from process 1.
 func (s settings) serverSocket() string { return s.socket + ".server" }
 
-// address is where a peer is reached: hooks are given names without a port.
+// address returns the address of a peer. The names in hooks' arguments have no port.
 func (s settings) address(peer string) string {
 	if _, _, err := net.SplitHostPort(peer); err == nil {
 		return peer
@@ -81,8 +80,8 @@ func (s settings) address(peer string) string {
 	return net.JoinHostPort(peer, port)
 }
 
-// isSelf reports whether a peer's address is this member's own: the primaries that
-// a hook is told of include its own pod, if that is one.
+// isSelf reports whether a peer's address is this member's own. The primaries in a hook's arguments
+// include its own pod if it is one.
 func (s settings) isSelf(peer string) bool {
 	host, _, err := net.SplitHostPort(peer)
 	if err != nil {
@@ -91,7 +90,7 @@ func (s settings) isSelf(peer string) bool {
 	return peer == s.self || host == s.name || strings.HasPrefix(host, s.name+".")
 }
 
-// others are the addresses of the peers but itself.
+// others returns the addresses of the peers without its own.
 func (s settings) others(peers []string) []string {
 	var addresses []string
 	for _, peer := range peers {
@@ -102,15 +101,15 @@ func (s settings) others(peers []string) []string {
 	return addresses
 }
 
-// everybody is whom to ask who is primary: LEDGER_PEERS, or all pods behind the
-// headless service. Itself may be among them: it says that it is not.
+// everybody returns the addresses of all possible primaries: LEDGER_PEERS, or all pods of the headless
+// service. Its own pod may be included and reports that it is not primary.
 func (s settings) everybody() []string {
 	if len(s.peers) > 0 || s.service == "" {
 		return s.others(s.peers)
 	}
 	hosts, err := net.LookupHost(s.service)
 	if err != nil {
-		return nil // asked again in a moment
+		return nil // retried soon
 	}
 	return s.others(hosts)
 }

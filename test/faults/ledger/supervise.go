@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// The exit codes of the hooks, as OCF has them.
+// Exit codes of the hooks, as defined by OCF.
 const (
 	exitFailed        = 1
 	exitUsage         = 2
@@ -24,21 +24,21 @@ const (
 )
 
 const (
-	answerWithin = 10 * time.Second // a server that does not say its role hangs
-	stopWithin   = 10 * time.Second // and is killed if it does not stop
+	answerWithin = 10 * time.Second // a server that does not report its role hangs
+	stopWithin   = 10 * time.Second // a server that does not stop is killed
 )
 
-// supervisor is process 1: it does nothing until it is told.
+// supervisor is process 1. It does nothing until a command.
 type supervisor struct {
 	settings
 	journal *journal
 
-	commands sync.Mutex // one at a time, but for those that only ask
+	commands sync.Mutex // serializes commands, except for queries
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	server *server    // nil if none runs
-	role   string     // that the server had when it last answered
-	failed bool       // it was primary and ended without being told
+	role   string     // of the server in its last response
+	failed bool       // it was primary and ended without a command
 }
 
 func supervise(s settings) {
@@ -61,7 +61,7 @@ func supervise(s settings) {
 	}
 }
 
-// terminate ends as its pod is asked to, unless a knob says otherwise.
+// terminate stops the server and exits on SIGTERM, unless a knob prevents it.
 func (v *supervisor) terminate() {
 	k, err := v.knob("term")
 	if err != nil {
@@ -76,8 +76,7 @@ func (v *supervisor) terminate() {
 	os.Exit(0)
 }
 
-// take takes the order of a hook. It is carried out to its end, also if the hook
-// that gave it is gone.
+// take runs the order of a hook. It is completed even if the hook has ended.
 func (v *supervisor) take(_ context.Context, o order) (outcome, error) {
 	switch {
 	case o.Command == "status":
@@ -98,7 +97,7 @@ func (v *supervisor) take(_ context.Context, o order) (outcome, error) {
 	return v.carryOut(o), nil
 }
 
-// carryOut obeys a command, and writes down when it came and when it was done.
+// carryOut runs a command, and records its arrival and its end.
 func (v *supervisor) carryOut(o order) (out outcome) {
 	v.journal.say(record.Line{What: record.Command, Text: o.Command})
 	v.commands.Lock()
@@ -121,15 +120,14 @@ func (v *supervisor) carryOut(o order) (out outcome) {
 	return out
 }
 
-// now is the server, the role it had, and whether it failed as primary.
+// now returns the server, its role, and whether it failed as primary.
 func (v *supervisor) now() (*server, string, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.server, v.role, v.failed
 }
 
-// start starts a server if there is none. One that this did not help is not
-// left running.
+// start starts a server if there is none. A new server is stopped if the order fails.
 func (v *supervisor) start(o order) outcome {
 	s, _, _ := v.now()
 	fresh := s == nil
@@ -146,7 +144,7 @@ func (v *supervisor) start(o order) outcome {
 	return out
 }
 
-// order gives an order to the server, and tells what came of it.
+// order sends an order to the server and returns the outcome.
 func (v *supervisor) order(s *server, o order) outcome {
 	out, err := send(v.serverSocket(), 0, o)
 	if err != nil {
@@ -161,7 +159,7 @@ func (v *supervisor) order(s *server, o order) outcome {
 	return out
 }
 
-// stop returns when the server has ended, however: then it is stopped.
+// stop returns when the server has ended, if necessary by force.
 func (v *supervisor) stop(o order) outcome {
 	s, _, _ := v.now()
 	if s != nil {
@@ -182,7 +180,7 @@ func (v *supervisor) stop(o order) outcome {
 	return outcome{}
 }
 
-// status is what the hook status ends with.
+// status returns the outcome of the hook status.
 func (v *supervisor) status() outcome {
 	s, role, failed := v.now()
 	switch {
@@ -204,7 +202,7 @@ func (v *supervisor) status() outcome {
 	return out
 }
 
-// sequence is the number of the copy, from the server or from the disk.
+// sequence returns the sequence of the copy, from the server or from the disk.
 func (v *supervisor) sequence() outcome {
 	if s, _, _ := v.now(); s != nil {
 		if out, err := send(v.serverSocket(), answerWithin, order{Command: "view"}); err == nil {

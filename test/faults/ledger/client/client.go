@@ -1,5 +1,5 @@
-// Package client appends to a ledger and reads it through one address, such as
-// that of a Service, and writes down what came of it.
+// Package client appends to a ledger and reads it through one address, for example of a Service, and
+// records the results.
 package client
 
 import (
@@ -21,16 +21,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Client is one client. It may be used by many at once: each operation is a
-// request of its own.
+// Client is a client of a ledger. It can be used concurrently: each operation is a separate request.
 type Client struct {
 	// Address is host:port.
 	Address string
-	// ID is the client's own: no two clients of a ledger may have the same.
+	// ID must be unique among the clients of a ledger.
 	ID string
-	// History takes the lines of each operation.
+	// History receives the lines of each operation.
 	History io.Writer
-	// Try bounds one attempt; 5 s if not said.
+	// Try is the timeout of one attempt. Default: 5 s.
 	Try time.Duration
 
 	mu   sync.Mutex
@@ -39,16 +38,15 @@ type Client struct {
 
 const retryAfter = 20 * time.Millisecond
 
-// answer is a ledger's.
+// answer is a ledger's response.
 type answer struct {
 	Epoch, Index, Position uint64
 	Digest                 record.Digest
 	Error, Effect          string
 }
 
-// Append appends a value, and tries again until it is acknowledged or the
-// context ends, which does not interrupt an attempt. An error is only of writing
-// the history.
+// Append appends a value, and retries until it is acknowledged or the context ends. A running attempt
+// is not interrupted. The only errors are those of writing the history.
 func (c *Client) Append(ctx context.Context, value string) (record.Op, error) {
 	op, err := c.begin(record.Append, value)
 	if err != nil {
@@ -75,8 +73,8 @@ func (c *Client) Append(ctx context.Context, value string) (record.Op, error) {
 	return op, c.write(op)
 }
 
-// Read reads how many appends there are and their digest. It tries once: the
-// next attempt is another operation.
+// Read reads the number of appends and their digest. It does not retry: a retry would be another
+// operation.
 func (c *Client) Read(ctx context.Context) (record.Op, error) {
 	op, err := c.begin(record.Read, "")
 	if err != nil {
@@ -116,13 +114,13 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// try makes one attempt. With an error it reports whether it may have had effect.
+// try makes one attempt. With an error it reports whether the attempt may have had an effect.
 func (c *Client) try(ctx context.Context, method, path string, body []byte) (a answer, effect bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Address+path, bytes.NewReader(body))
 	if err != nil {
 		return a, false, err
 	}
-	// Each request finds out anew who is behind the address.
+	// Each request resolves the address again.
 	through := http.Client{Timeout: cmp.Or(c.Try, 5*time.Second), Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := through.Do(r)
 	if err != nil {
@@ -138,7 +136,7 @@ func (c *Client) try(ctx context.Context, method, path string, body []byte) (a a
 	return a, false, nil
 }
 
-// neverSent reports whether there was no connection to send anything through.
+// neverSent reports whether the request was not sent because there was no connection.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || (errors.As(err, &op) && op.Op == "dial")

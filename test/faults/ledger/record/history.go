@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// What a client asks for.
+// Kinds of operations.
 const (
 	Append = "append"
 	Read   = "read"
 )
 
-// What a client knows of an operation's outcome.
+// Outcomes of an operation, as seen by the client.
 const (
-	// OK is an operation that was answered.
+	// OK is an acknowledged operation.
 	OK = "ok"
-	// Refused is one that had no effect, for sure.
+	// Refused is an operation that certainly had no effect.
 	Refused = "refused"
-	// Unknown is one that may have had its effect, or may have it yet.
+	// Unknown is an operation that may have had an effect, or may still have it.
 	Unknown = "unknown"
 )
 
-// Op is one operation of a client. Its history has two lines of it: the first
-// is written before the operation begins and has no outcome.
+// Op is one operation of a client. The history has two lines for it. The first is written before the
+// operation starts and has no outcome.
 type Op struct {
 	Client  string `json:"client"`
 	Request string `json:"request"`
@@ -33,22 +33,22 @@ type Op struct {
 	Return  int64  `json:"return,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	Error   string `json:"error,omitempty"` // the last one
-	// Position is where an append stands among all appends, counted from 1.
-	// For a read it is how many there are.
+	// Position is the position of an append among all appends, starting at 1. For a read it is the
+	// number of appends.
 	Position uint64 `json:"position,omitempty"`
 	Digest   Digest `json:"digest,omitempty"` // of all appends, for a read
 	Epoch    uint64 `json:"epoch,omitempty"`
 	Index    uint64 `json:"index,omitempty"`
 }
 
-// Key names an operation among those of all clients.
+// Key identifies an operation among those of all clients.
 type Key struct{ Client, Request string }
 
-// Key is the operation's name.
+// Key returns the operation's key.
 func (o Op) Key() Key { return Key{o.Client, o.Request} }
 
-// Merge makes one operation of its two lines, in the order of their calls. The
-// outcome of one that has no second line is unknown.
+// Merge merges the two lines of each operation, in the order of their calls. The outcome is unknown if
+// there is no second line.
 func Merge(lines []Op) ([]Op, error) {
 	var ops []Op
 	at := map[Key]int{}

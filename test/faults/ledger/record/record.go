@@ -1,5 +1,5 @@
-// Package record is what ledgers and their clients write down: the entries of
-// a log, the lines of a journal, and the operations of a client.
+// Package record has the formats of ledgers and their clients: entries of a log, lines of a journal,
+// and operations of a client.
 package record
 
 import (
@@ -11,14 +11,14 @@ import (
 	"strconv"
 )
 
-// The bits of a sequence number, which bound what a ledger can hold.
+// Bits of a sequence number, which limit the size of a ledger.
 const (
 	IndexBits = 40
 	EpochBits = 64 - IndexBits
 )
 
-// Entry is one entry of a log. The index counts from 1 without gaps, and the
-// epoch never falls from one entry to the next.
+// Entry is one entry of a log. Indexes start at 1 without gaps. The epoch never decreases from one
+// entry to the next.
 type Entry struct {
 	Epoch   uint64 `json:"epoch"`
 	Index   uint64 `json:"index"`
@@ -27,24 +27,23 @@ type Entry struct {
 	Value   string `json:"value,omitempty"`
 }
 
-// IsAppend reports whether a client appended it. Every epoch begins with an entry
-// that nobody did.
+// IsAppend reports whether a client appended the entry. Every epoch starts with an entry without a
+// client.
 func (e Entry) IsAppend() bool { return e.Client != "" }
 
-// Sequence orders copies by the newness of their last entry: the epoch first,
-// then the index. A copy without entries has 0.
+// Sequence orders copies by the newness of their last entry: first by the epoch, then by the index. A
+// copy without entries has 0.
 func (e Entry) Sequence() uint64 { return e.Epoch<<IndexBits | e.Index }
 
-// Digest stands for all that was added to it, in that order.
+// Digest is a hash of all added items in their order.
 type Digest uint64
 
-// AddEntry is the digest of a log with one more entry.
+// AddEntry returns the digest of a log with one more entry.
 func (d Digest) AddEntry(e Entry) Digest {
 	return d.add(strconv.FormatUint(e.Epoch, 10), strconv.FormatUint(e.Index, 10), e.Client, e.Request, e.Value)
 }
 
-// AddAppend is the digest of what clients appended with one more of them. It
-// does not depend on epochs.
+// AddAppend returns the digest of the clients' appends with one more. It does not depend on epochs.
 func (d Digest) AddAppend(client, request, value string) Digest {
 	return d.add(client, request, value)
 }
@@ -58,7 +57,7 @@ func (d Digest) add(words ...string) Digest {
 	return Digest(hash.Sum64())
 }
 
-// Marshal is a value as one line.
+// Marshal returns a value as one line of JSON.
 func Marshal(value any) []byte {
 	line, err := json.Marshal(value)
 	if err != nil {
@@ -67,8 +66,8 @@ func Marshal(value any) []byte {
 	return append(line, '\n')
 }
 
-// Lines reads the whole lines of a text, and tells how many bytes they are. A
-// last line that was not written to its end is left out.
+// Lines decodes the complete lines of a text and returns their size in bytes. An incomplete last line
+// is skipped.
 func Lines[T any](text []byte) (lines []T, size int, err error) {
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	for text := range bytes.Lines(whole) {
