@@ -177,7 +177,7 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	n.progress[p.Member] = have
 	n.advance()
 	n.changed.Broadcast()                                                             // wakes handOff
-	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // a timeout means no entries
+	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // or times out
 	if !leads() {
 		return nil, errNotPrimary
 	}

@@ -9,34 +9,35 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// Report is what a run was, and what was wrong with it.
+// Report is the result of a check: statistics of a run, and its faults.
 type Report struct {
-	// Appends were acknowledged to clients, and Unknown and Refused not.
+	// Appends is the number of appends that were acknowledged to clients. Unknown, Refused and Reads
+	// count the other operations.
 	Appends, Unknown, Refused, Reads int
-	// Acked is how many different appends ledgers acknowledged, and Entries how
-	// many the final log holds.
+	// Acked is the number of different appends that ledgers acknowledged. Entries is the number in the
+	// final log.
 	Acked, Entries int
 	Reigns         []Reign
 	Failovers      []Failover
-	// LongestPause is the longest time between two acknowledgements.
+	// LongestPause is the max time between two acknowledgments.
 	LongestPause time.Duration
-	// Faults are the promises that were broken.
+	// Faults describe violated guarantees.
 	Faults []string
 }
 
 // Failover is a change of primary.
 type Failover struct {
 	From, To Reign
-	// Pause is from the last acknowledgement before to the first one after.
-	// It is 0 where there was none before or none after.
+	// Pause is the time from the last acknowledgment before the change to the first one after it. It is
+	// 0 if either is missing.
 	Pause time.Duration
-	// Leaving, Vacant and Finding are its parts: until the old primary had ceased, until the
-	// next one served, and until the first write reached that.
+	// Leaving, Vacant and Finding are parts of Pause: until the old primary has ceased, until the next
+	// one serves, and until it receives the first write.
 	Leaving, Vacant, Finding time.Duration
 }
 
-// Check judges. The error says what was wrong, or why nobody can know; the
-// report is whole in the first case.
+// Check checks a run. The error lists the faults, or is the reason why the check is impossible. In the
+// first case the report is complete.
 func Check(journals Journals, histories [][]record.Op) (Report, error) {
 	lines := sorted(journals.Lines)
 	c := checker{
@@ -66,7 +67,7 @@ type checker struct {
 	final     []record.Entry
 	histories [][]record.Op
 	report    Report
-	at        map[record.Key]placed // what the final log holds
+	at        map[record.Key]placed // appends in the final log
 	acked     map[record.Key]bool
 }
 
@@ -81,7 +82,7 @@ func (c *checker) fault(format string, args ...any) {
 	c.report.Faults = append(c.report.Faults, fmt.Sprintf(format, args...))
 }
 
-// readFinal looks at the final log alone.
+// readFinal checks the final log alone.
 func (c *checker) readFinal() {
 	var last placed
 	for _, e := range c.final {
@@ -109,8 +110,8 @@ func (c *checker) checkFinalPod(pod string) {
 	}
 }
 
-// checkReigns looks for two primaries at one instant: by their locks, which
-// need no clock, and by their words.
+// checkReigns looks for two primaries at the same time: by their locks, which need no clock, and by
+// their journals.
 func (c *checker) checkReigns() {
 	for _, l := range c.lines {
 		if l.What == record.Meets {
@@ -127,8 +128,8 @@ func (c *checker) checkReigns() {
 	}
 }
 
-// checkEpochs looks only at those that enough followers joined: a primary that
-// nobody followed may have taken a number that the next one takes too.
+// checkEpochs checks only epochs that enough followers joined. The number of another epoch may be used
+// again by the next primary.
 func (c *checker) checkEpochs() {
 	var last record.Line
 	for _, l := range c.lines {
@@ -142,7 +143,7 @@ func (c *checker) checkEpochs() {
 	}
 }
 
-// checkAcks looks for each acknowledged append in the final log.
+// checkAcks expects each acknowledged append in the final log.
 func (c *checker) checkAcks() {
 	leads := map[string]bool{}
 	for _, l := range c.lines {
@@ -176,7 +177,7 @@ func (c *checker) checkKept(key record.Key, epoch, index uint64, by string) {
 	}
 }
 
-// checkClients looks at what clients were told, whatever the journals say.
+// checkClients checks the responses to clients, independently of the journals.
 func (c *checker) checkClients() {
 	for _, op := range c.operations() {
 		switch {
@@ -204,7 +205,7 @@ func (c *checker) checkClients() {
 
 func (c *checker) operations() []record.Op { return slices.Concat(c.histories...) }
 
-// measure finds the pauses.
+// measure computes the pauses.
 func (c *checker) measure() {
 	var acks []int64
 	for _, l := range c.lines {
@@ -227,7 +228,7 @@ func (c *checker) measure() {
 	}
 }
 
-// String is for a reader.
+// String returns a readable report.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d appends acknowledged to clients (%d by ledgers), %d unknown, %d refused; %d reads; %d entries in the final log\n",

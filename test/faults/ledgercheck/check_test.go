@@ -13,10 +13,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// evidence is a run in which all is well, for the rows to break: a is primary
-// and acknowledges x1 and x2, is killed, and b acknowledges x3. The outcome of
-// x4 is unknown and it is there, that of x5 is unknown too and it is not, and
-// x6 was refused.
+// evidence is a run without faults, in which the rows inject faults. a is primary, acknowledges x1 and
+// x2, and is killed. b acknowledges x3. The outcomes of x4 and x5 are unknown, and only x4 is in the
+// log. x6 was refused.
 type evidence struct {
 	journals Journals
 	client   []record.Op
@@ -114,7 +113,7 @@ func TestAllIsWell(t *testing.T) {
 	g.Expect([]any{b.Ceased, b.End}).To(Equal([]any{true, int64(70)}))
 }
 
-// planted are faults, and what finds each one.
+// planted are faults with the errors that report them.
 var planted = []struct {
 	name, want string
 	plant      func(*evidence)
@@ -215,7 +214,7 @@ func TestReadJournals(t *testing.T) {
 	dir := t.TempDir()
 	g.Expect(ReadJournals(dir)).Error().To(HaveOccurred(), "no journals are no evidence")
 	for name, text := range map[string]string{
-		"a" + record.JournalSuffix:     `{"at":1,"what":"start"}` + "\n" + `{"at":2,"wh`, // killed, or the machine was
+		"a" + record.JournalSuffix:     `{"at":1,"what":"start"}` + "\n" + `{"at":2,"wh`, // killed while writing
 		"b_uid" + record.JournalSuffix: `{"at":3,"what":"start"}` + "\n",
 		"b_uid" + record.LockSuffix:    "run",
 	} {
@@ -236,8 +235,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestManyOperations fails by taking for ever if the search is not led by the
-// places of the appends.
+// TestManyOperations never ends if the search does not use the positions of the appends.
 func TestManyOperations(t *testing.T) {
 	g := NewWithT(t)
 	e := &evidence{}

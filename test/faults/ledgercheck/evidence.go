@@ -1,7 +1,6 @@
-// Package ledgercheck judges a run of ledgers by what they and their clients
-// wrote down themselves: whether an acknowledged append is lost, whether two
-// were primary at one instant, and whether clients saw one log. The status of
-// an object in the cluster has no part in it.
+// Package ledgercheck checks a run of ledgers by their journals and their clients' histories: whether
+// an acknowledged append is lost, whether there were two primaries at the same time, and whether
+// clients saw one log. It does not use the status of objects in the cluster.
 package ledgercheck
 
 import (
@@ -14,17 +13,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// Journals is what the ledgers wrote.
+// Journals are the ledgers' journals and the final log.
 type Journals struct {
-	// Lines are those of all pods.
+	// Lines are the lines of all pods.
 	Lines []record.Line
-	// FinalPod and Final are the last primary's copy, read when all is over
-	// by `ledger log` or from its disk.
+	// FinalPod and Final are the last primary's copy, read at the end by `ledger log` or from its disk.
 	FinalPod string
 	Final    []record.Entry
 }
 
-// ReadJournals reads all journals in a folder. The final log is yet to be added.
+// ReadJournals reads all journals in a folder. The caller adds the final log.
 func ReadJournals(dir string) (Journals, error) {
 	var j Journals
 	files, err := filepath.Glob(filepath.Join(dir, "*"+record.JournalSuffix))
@@ -44,23 +42,23 @@ func ReadJournals(dir string) (Journals, error) {
 	return j, nil
 }
 
-// ReadReigns reads who was primary so far, in the order of their starts.
+// ReadReigns returns the primaries so far, in the order of their starts.
 func ReadReigns(dir string) ([]Reign, error) {
 	j, err := ReadJournals(dir)
 	return reigns(sorted(j.Lines)), err
 }
 
-// Reign is the time during which one run was primary, maybe in several epochs.
+// Reign is the time during which a run was primary, possibly in several epochs.
 type Reign struct {
 	Run, Pod, UID string
 	Epoch         uint64 // the last one
-	// Start is when it said so, before it served.
+	// Start is recorded before it serves.
 	Start int64
-	// End is when it said that it ceased, after it served. One that was killed
-	// was primary until its last word at least.
+	// End is recorded when it ceased, after it served. For a killed run it is the time of the last
+	// line, so the earliest possible end.
 	End int64
-	// Gone is when somebody saw that the run of one that was killed is gone,
-	// and so the latest possible end. 0 if it ceased, or nobody looked.
+	// Gone is the time when another run noticed that a killed run has ended, so the latest possible
+	// end. It is 0 if the run ceased or no other run checked.
 	Gone   int64
 	Ceased bool
 }
@@ -76,15 +74,14 @@ func (r Reign) String() string {
 	return fmt.Sprintf("%s (run %s, epoch %d), %s", r.Pod, r.Run, r.Epoch, end)
 }
 
-// sorted gives lines in the order of their times. Lines of one run stay in
-// order.
+// sorted returns the lines in the order of their times. Lines of one run keep their order.
 func sorted(lines []record.Line) []record.Line {
 	lines = slices.Clone(lines)
 	slices.SortStableFunc(lines, func(a, b record.Line) int { return cmp.Compare(a.At, b.At) })
 	return lines
 }
 
-// reigns gives those that sorted lines tell of, in the order of their starts.
+// reigns returns the reigns in sorted lines, in the order of their starts.
 func reigns(lines []record.Line) []Reign {
 	var found []Reign
 	open := map[string]int{} // by run

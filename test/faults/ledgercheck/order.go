@@ -10,18 +10,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-// searchFor bounds the search for an order. It takes moments where the final
-// log tells the place of every append, as it does here.
+// searchFor is the timeout of the search for an order. The search is fast if the final log has the
+// position of every append, as it does here.
 const searchFor = 2 * time.Minute
 
-// seen is what the log is to clients: how many appends, and which.
+// seen is the state of the log as seen by clients: the number of appends and their digest.
 type seen struct {
 	count  uint64
 	digest record.Digest
 }
 
-// oneLog is the sequential log that clients must not be able to tell from the
-// real one: an append is told its place, a read gets all appends before it.
+// oneLog is the sequential model of the log. An append returns its position, and a read returns all
+// appends before it.
 var oneLog = porcupine.Model{
 	Init: func() any { return seen{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -35,12 +35,12 @@ var oneLog = porcupine.Model{
 	},
 }
 
-// checkOrder asks whether there is an order of all operations in which each has
-// its effect at one instant between its call and its return.
+// checkOrder checks linearizability: there must be an order of all operations in which each takes
+// effect at one time between its call and its return.
 //
-// An append whose outcome is unknown, and one of a client whose history is not
-// there, counts as the final log has it and returns never. What is not there
-// had no effect: if a reader saw it, that read fits nowhere.
+// An append with an unknown outcome, or of a client without a history, has its position in the final
+// log and no return. If it is not in the final log, it had no effect, and a read that saw it is a
+// fault.
 func (c *checker) checkOrder() error {
 	var history []porcupine.Operation
 	known := map[record.Key]bool{}
@@ -80,8 +80,8 @@ func (c *checker) checkOrder() error {
 	return nil
 }
 
-// explain names reads that contradict the final log or an append that was
-// acknowledged before they began. A few say enough.
+// explain reports reads that contradict the final log or an append that was acknowledged before they
+// started. It reports only a few.
 func (c *checker) explain() {
 	few := len(c.report.Faults) + 5
 	digests := map[uint64]record.Digest{0: 0}

@@ -1,5 +1,5 @@
-// Package ledgerset makes ReplicatedStatefulSets of ledgers (test/faults/ledger)
-// that write what they do into a folder that all nodes share.
+// Package ledgerset creates ReplicatedStatefulSets of ledgers (test/faults/ledger) that write their
+// journals into a folder shared by all nodes.
 package ledgerset
 
 import (
@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// Port is where members and clients are served.
+	// Port is the port for members and clients.
 	Port = 7070
-	// Evidence is where the folder is in a container.
+	// Evidence is the mount path of the folder in a container.
 	Evidence = "/evidence"
-	// Timeout is that of each command.
+	// Timeout is the timeout of each command.
 	Timeout = 20 * time.Second
 )
 
-// MakeFolder makes the folder of a set.
+// MakeFolder creates the folder of a set.
 func MakeFolder(folder string) error {
 	return errors.Join(os.MkdirAll(Journals(folder), 0o777), os.MkdirAll(Knobs(folder), 0o777))
 }
 
-// Journals is where the members write what they do.
+// Journals returns the folder of the members' journals.
 func Journals(folder string) string { return filepath.Join(folder, "journals") }
 
-// Knobs is where they look for ways to fail.
+// Knobs returns the folder of the members' knobs, which inject faults.
 func Knobs(folder string) string { return filepath.Join(folder, "knobs") }
 
-// Spec is a set with one primary and a volume for each member, no two members on
-// one node.
+// Spec returns the spec of a set with one primary, a volume for each member, and at most one member per
+// node.
 func Spec(image, folder string, replicas int32) v1alpha1.ReplicatedStatefulSetSpec {
 	return v1alpha1.ReplicatedStatefulSetSpec{
 		Replicas: &replicas, Primaries: ptr.To[int32](1),
@@ -62,7 +62,7 @@ func Spec(image, folder string, replicas int32) v1alpha1.ReplicatedStatefulSetSp
 	}
 }
 
-// commands are all that there are, each the program's subcommand.
+// commands returns all commands. Each is a subcommand of the program.
 func commands() map[string]v1alpha1.Command {
 	all := map[string]v1alpha1.Command{}
 	for _, name := range []string{"sequence", "status", "stop", "seed", "primary", "secondary", "promote", "demote"} {
@@ -88,7 +88,7 @@ func member(image string, replicas int32) corev1.Container {
 	}
 }
 
-// Volume is the folder in a pod.
+// Volume returns the volume of the folder for a pod.
 func Volume(folder string) corev1.Volume {
 	return corev1.Volume{Name: "evidence", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}}
 }

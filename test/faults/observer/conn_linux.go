@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// hungUp reports whether the kernel has a connection's end, which its reader may
-// not have come to yet.
+// hungUp reports whether the kernel has received the end of a connection. Its reader may not have read
+// so far.
 func hungUp(conn syscall.Conn) bool {
 	const noMore = 0x2000 // POLLRDHUP
 	look := struct {
@@ -25,7 +25,7 @@ func hungUp(conn syscall.Conn) bool {
 	return err != nil || look.found != 0
 }
 
-// peer is the process that made a connection on this machine.
+// peer returns the PID of the other end of a local connection.
 func peer(conn syscall.Conn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// hungUp and peer are for a machine without nodes, where nobody testifies.
+// hungUp and peer are stubs for systems without nodes, where there are no witnesses.
 func hungUp(syscall.Conn) bool { return false }
 
 func peer(syscall.Conn) (int, error) { return 0, errors.ErrUnsupported }

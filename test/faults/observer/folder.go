@@ -1,6 +1,6 @@
-// Package observer hears what the witnesses of an application say, and sees when
-// they end: each has a connection to it, which the kernel closes at the instant
-// that the last of its processes ends, however that comes.
+// Package observer records the lines of an application's witnesses and detects their ends. Each witness
+// has a connection to the observer. The kernel closes it when the last of the witness's processes ends
+// for any reason.
 package observer
 
 import (
@@ -18,34 +18,34 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Folder is a witness's folder, with the socket of its observer in it.
+// Folder is a witness's folder, with the socket of its observer.
 type Folder struct {
 	dir    string
 	socket *net.UnixListener
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	lines   []testimony.Line
 	running []*Program
 	ends    map[string]int64
 }
 
-// folders are the open ones by their paths, for Find.
+// folders are the open folders by path, for Find.
 var folders sync.Map
 
-// Find is the folder that was opened with that path, or nil.
+// Find returns the open folder with that path, or nil.
 func Find(dir string) *Folder {
 	f, _ := folders.Load(filepath.Clean(dir))
 	found, _ := f.(*Folder)
 	return found
 }
 
-// Open makes the folder and a socket in it, for any user, and hears who connects.
+// Open creates the folder and a socket in it that any user can access, and accepts connections.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o777); err != nil { // past the umask
+	if err := os.Chmod(dir, 0o777); err != nil { // override the umask
 		return nil, err
 	}
 	f := &Folder{dir: dir, ends: map[string]int64{}}
@@ -61,8 +61,8 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// listen makes the socket. Its address goes through a descriptor of the folder,
-// because an address has 108 bytes at most.
+// listen creates the socket. Its address uses a file descriptor of the folder, because an address has
+// at most 108 bytes.
 func (f *Folder) listen() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {
@@ -70,19 +70,19 @@ func (f *Folder) listen() error {
 	}
 	defer dir.Close()
 	path := filepath.Join(f.dir, testimony.SocketFile)
-	_ = os.Remove(path) // of one that was before
+	_ = os.Remove(path) // of an earlier observer
 	address := net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), testimony.SocketFile)}
 	if f.socket, err = net.ListenUnix("unix", &address); err != nil {
 		return err
 	}
-	f.socket.SetUnlinkOnClose(false) // that address is another folder's by then
+	f.socket.SetUnlinkOnClose(false) // the address may belong to another folder by then
 	return os.Chmod(path, 0o777)
 }
 
-// Dir is its path on this machine, and on its nodes.
+// Dir returns the path on this machine and on its nodes.
 func (f *Folder) Dir() string { return f.dir }
 
-// Close lets nobody in any more. Those who are in stay, and so does the folder.
+// Close accepts no new connections. Open connections and the folder stay.
 func (f *Folder) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,11 +91,11 @@ func (f *Folder) Close() {
 	}
 	f.closed = true
 	folders.CompareAndDelete(filepath.Clean(f.dir), f)
-	_ = os.Remove(filepath.Join(f.dir, testimony.SocketFile)) // who comes now keeps a diary
+	_ = os.Remove(filepath.Join(f.dir, testimony.SocketFile)) // new witnesses write a diary
 	_ = f.socket.Close()
 }
 
-// Runs are the runs so far, in the order of their starts.
+// Runs returns the runs so far, in the order of their starts.
 func (f *Folder) Runs() ([]testimony.Run, error) {
 	lines, err := f.Lines()
 	f.mu.Lock()
@@ -103,8 +103,8 @@ func (f *Folder) Runs() ([]testimony.Run, error) {
 	return testimony.Runs(lines, f.ends), err
 }
 
-// Lines are all lines so far. A program that could not reach its observer is an
-// error: nobody saw how long it ran.
+// Lines returns all lines so far. It returns an error if a program could not reach its observer,
+// because the end of such a run is unknown.
 func (f *Folder) Lines() ([]testimony.Line, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,9 +118,8 @@ func (f *Folder) Lines() ([]testimony.Line, error) {
 	return slices.Clone(f.lines), err
 }
 
-// Kill ends a run's program by SIGKILL, as the kernel does to one that takes too
-// much memory. Nobody is asked, so its node may be cut off: the kernel says whose
-// the other end of the connection is.
+// Kill kills a run's process by SIGKILL, as the OOM killer does. The kernel knows the PID at the other
+// end of the connection, so the node's network may be cut.
 func (f *Folder) Kill(run string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,23 +134,23 @@ func (f *Folder) Kill(run string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// Program is who speaks through a connection.
+// Program is a program with a connection.
 type Program struct {
 	folder *Folder
 	conn   syscall.Conn
 	far    bool
-	run    string // empty until it says that it runs
+	run    string // empty until Start
 }
 
-// Program is a new one. The times of one that is far away are the observer's: a
-// line is stamped after it was said, and before the speaker goes on.
+// Program returns a new program. For a remote program the observer sets the times of its lines: after
+// the line was sent, and before the program continues.
 func (f *Folder) Program(conn syscall.Conn, far bool) *Program {
 	return &Program{folder: f, conn: conn, far: far}
 }
 
-// Hear takes a line. When it says that the program runs, those that have ended
-// are known before that is believed, and the others are met: what must not
-// overlap is ordered by cause and effect, and needs no clock.
+// Hear records a line. At a Start, it first detects the programs that have ended, and then records that
+// the new run meets all others. Runs that must not overlap are ordered by cause and effect, so this
+// needs no clock.
 func (p *Program) Hear(text []byte) error {
 	var line testimony.Line
 	if err := json.Unmarshal(text, &line); err != nil {
@@ -181,14 +180,14 @@ func (p *Program) Hear(text []byte) error {
 	return nil
 }
 
-// End tells that the connection has ended.
+// End records the end of the connection.
 func (p *Program) End() {
 	p.folder.mu.Lock()
 	defer p.folder.mu.Unlock()
 	p.folder.bury(func(other *Program) bool { return other == p })
 }
 
-// bury notes the ends of programs. mu is held.
+// bury records the ends of programs. mu is held.
 func (f *Folder) bury(gone func(*Program) bool) {
 	f.running = slices.DeleteFunc(f.running, func(p *Program) bool {
 		if !gone(p) {

@@ -1,12 +1,11 @@
-// Package scribe hears programs that share no folder with those who ask, such as
-// pods and the pod of a scorecard test. They tell it over the network, a line at
-// a time, and go on when it was heard. What witnesses say it tells the observer of
-// their folder; what ledgers say it writes into the files that they would write
-// themselves. So who reads them need not know.
+// Package scribe records lines of programs that share no folder with their readers, such as pods and
+// the pod of a scorecard test. Programs send a line over the network and continue when it is
+// acknowledged. Lines of witnesses are passed to the observer of their folder. Lines of ledgers are
+// written into the same files that ledgers write themselves. So readers need not distinguish the two
+// cases.
 //
-// Times are the scribe's own. What must not overlap is ordered by cause and
-// effect: the connection of a program that has ended is closed, by the kernel,
-// before anybody can start the next one.
+// Times are the scribe's. Runs that must not overlap are ordered by cause and effect: the kernel closes
+// the connection of a program that has ended before the next one can be started.
 package scribe
 
 import (
@@ -25,14 +24,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Scribe is told what belongs into one folder.
+// Scribe records lines into one folder.
 type Scribe struct {
 	root     string
 	listener net.Listener
 	mu       sync.Mutex // one line at a time
 }
 
-// Start keeps a scribe at an address, such as ":0", until it is closed.
+// Start runs a scribe at an address, such as ":0", until Close.
 func Start(address, root string) (*Scribe, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -43,15 +42,15 @@ func Start(address, root string) (*Scribe, error) {
 	return s, nil
 }
 
-// Port is where it is reached.
+// Port returns the scribe's port.
 func (s *Scribe) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
-// Close lets nobody in any more. Those who are in stay.
+// Close accepts no new connections. Open connections stay.
 func (s *Scribe) Close() error { return s.listener.Close() }
 
-// serve hears a connection. Its first line says what the others are for.
+// serve handles a connection. Its first line specifies the handling of the others.
 func (s *Scribe) serve(conn *net.TCPConn) {
-	// A machine that is gone closes nothing.
+	// A machine that is powered off closes no connections.
 	_ = conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 5})
 	var to listener
 	testimony.Serve(conn, func(line []byte) (err error) {
@@ -70,7 +69,7 @@ func (s *Scribe) serve(conn *net.TCPConn) {
 	}
 }
 
-// listener takes lines from one connection, and is told of its end.
+// listener handles the lines and the end of one connection.
 type listener interface {
 	Hear(line []byte) error
 	End()
@@ -99,7 +98,7 @@ func (s *Scribe) greet(conn *net.TCPConn, line []byte) (listener, error) {
 	return nil, fmt.Errorf("%q is nothing that a scribe keeps", hello.What)
 }
 
-// file takes lines as they are, or those of a ledger's journal at the time of now.
+// file writes lines unchanged, or with the current time for a ledger's journal.
 type file struct {
 	path    string
 	stamped bool
@@ -123,5 +122,5 @@ func (f file) Hear(text []byte) error {
 	return errors.Join(err, to.Close())
 }
 
-// End of a connection is nothing to a file.
+// End does nothing.
 func (f file) End() {}

@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// scene is an observed folder, and a scribe for witnesses that do not have it.
+// scene is an observed folder, and a scribe for witnesses without access to it.
 type scene struct {
 	*testing.T
 	*WithT
 	scribe *Scribe
 	folder *observer.Folder
 	to     string // the scribe's address
-	far    bool   // witnesses go to the scribe
+	far    bool   // witnesses connect to the scribe
 }
 
 func open(t *testing.T) scene {
@@ -47,7 +47,7 @@ func open(t *testing.T) scene {
 		t.Skip("witnesses and scribes are programs of pods")
 	}
 	s := scene{T: t, WithT: NewWithT(t), far: true}
-	root := filepath.Join(t.TempDir(), strings.Repeat("long", 20)) // more than an address takes
+	root := filepath.Join(t.TempDir(), strings.Repeat("long", 20)) // longer than a socket address allows
 	var err error
 	s.folder, err = observer.Open(filepath.Join(root, "namespace", "app"))
 	s.Expect(err).NotTo(HaveOccurred())
@@ -59,7 +59,7 @@ func open(t *testing.T) scene {
 	return s
 }
 
-// both tries something with witnesses here and with witnesses far away.
+// both runs a test with local witnesses and with remote ones.
 func both(t *testing.T, try func(scene)) {
 	for name, far := range map[string]bool{"in a folder": false, "over the network": true} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func both(t *testing.T, try func(scene)) {
 	}
 }
 
-// start runs a witness as a pod, in a group of processes of its own.
+// start starts a witness with the name of a pod, in a new process group.
 func (s scene) start(pod string, env ...string) *exec.Cmd {
 	s.Helper()
 	cmd := exec.Command(program, "argument of", pod)
@@ -87,7 +87,7 @@ func (s scene) start(pod string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// waits until so many run of so many that have started.
+// waits waits until the given number of runs is alive and started.
 func (s scene) waits(living, started int) []testimony.Run {
 	s.Helper()
 	var runs []testimony.Run
@@ -129,7 +129,7 @@ func TestOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestOneAfterAnother starts each one as soon as the last one is gone.
+// TestOneAfterAnother starts each witness as soon as the previous one has ended.
 func TestOneAfterAnother(t *testing.T) {
 	s := open(t)
 	ends := []os.Signal{syscall.SIGTERM, syscall.SIGKILL}
@@ -157,7 +157,7 @@ func TestTwoAtATimeMeet(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce starts many together: whichever comes later finds the others.
+// TestManyAtOnce starts many witnesses in parallel. Each later one finds the earlier ones.
 func TestManyAtOnce(t *testing.T) {
 	both(t, func(s scene) {
 		const many = 8
@@ -180,14 +180,14 @@ func TestAChildHoldsTheConnection(t *testing.T) {
 			kill = func() error { return s.folder.Kill(run.ID) }
 		}
 		s.Expect(kill()).To(Succeed())
-		_ = c.Wait() // the parent is gone
+		_ = c.Wait() // the parent has ended
 		s.Consistently(func() []testimony.Run { return s.waits(1, 1) }, 100*time.Millisecond).Should(HaveLen(1), "its child lives")
 		s.Expect(syscall.Kill(-c.Process.Pid, syscall.SIGKILL)).To(Succeed())
 		s.waits(0, 1)
 	})
 }
 
-// TestAFrozenWitnessRuns although it says nothing.
+// TestAFrozenWitnessRuns verifies that a frozen witness counts as running.
 func TestAFrozenWitnessRuns(t *testing.T) {
 	both(t, func(s scene) {
 		c := s.start("frozen")
@@ -218,8 +218,7 @@ func TestKill(t *testing.T) {
 	s.Expect(s.folder.Kill(s.waits(2, 3)[2].ID)).To(MatchError(ContainSubstring("another machine")))
 }
 
-// A scribe that had no time reads the start of the next run before the last words
-// and the end of the last one.
+// A slow scribe reads the start of the next run before the last lines and the end of the previous one.
 func TestEndReadLate(t *testing.T) {
 	s := open(t)
 	t.Chdir(s.folder.Dir())
@@ -227,15 +226,15 @@ func TestEndReadLate(t *testing.T) {
 		remote, err := testimony.DialFolder(".")
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Cleanup(func() { _ = remote.Close() })
-		s.Expect(remote.Conn.Write([]byte(`{"what":"NOTE"}` + "\n"))).NotTo(BeZero()) // nobody reads the answer
+		s.Expect(remote.Conn.Write([]byte(`{"what":"NOTE"}` + "\n"))).NotTo(BeZero()) // the response is not read
 		p := s.folder.Program(remote.Conn.(syscall.Conn), true)
 		s.Expect(p.Hear([]byte(`{"what":"START","run":"` + run + `"}`))).To(Succeed())
 	}
 	cmd := s.start("first")
 	first := s.waits(1, 1)[0]
-	s.scribe.mu.Lock() // nobody is heard
+	s.scribe.mu.Lock() // blocks the scribe
 	s.Expect(cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
-	time.Sleep(100 * time.Millisecond) // it says that it stops, and waits
+	time.Sleep(100 * time.Millisecond) // it sends its Stop, and waits
 	begins("early")
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

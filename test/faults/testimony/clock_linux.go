@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Now is the machine's monotonic clock in nanoseconds: all containers of one
-// machine have the same, and nobody sets it back.
+// Now returns the machine's monotonic clock in nanoseconds. All containers of a machine share it, and
+// it is never set back.
 func Now() int64 {
 	const monotonic = 1
 	var t syscall.Timespec

@@ -4,5 +4,5 @@ package testimony
 
 import "time"
 
-// Now is for a machine without nodes, where only the tests of this folder run.
+// Now is for systems without nodes, where only the tests of this folder run.
 func Now() int64 { return time.Now().UnixNano() }

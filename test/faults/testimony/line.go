@@ -1,45 +1,44 @@
-// Package testimony says what programs did, from what they said themselves:
-// when each ran, which ran at the same time, and for how long none did. The
-// status of a pod has no part in it.
+// Package testimony analyzes the run logs of programs: when each ran, which ran at the same time, and
+// for how long none ran. It does not use the status of pods.
 package testimony
 
 import "github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 
-// What a line tells.
+// Kinds of lines.
 const (
-	// Start is a program's first instruction.
+	// Start is written first by a program.
 	Start = "START"
-	// Stop is its last, where it ends by itself.
+	// Stop is written last, unless the program is killed.
 	Stop = "STOP"
-	// Meets names in Text another run whose connection was still open when this
-	// one started. It needs no clock.
+	// Meets has in Text another run whose connection was still open when this one started. It needs no
+	// clock.
 	Meets = "MEETS"
-	// Note is a word of a hook or of an init container, which are no runs.
+	// Note is a line of a hook or an init container, which are not runs.
 	Note = "NOTE"
-	// Cannot is a program that could not testify; Text says why.
+	// Cannot is written by a program that could not reach its observer. Text has the reason.
 	Cannot = "CANNOT"
 )
 
-// Line is one thing that is said.
+// Line is a line of a run log.
 type Line struct {
 	At   int64    `json:"at"` // by the machine's monotonic clock, in nanoseconds
 	What string   `json:"what"`
 	Run  string   `json:"run,omitempty"` // each start of a program is a run
 	Pod  string   `json:"pod,omitempty"`
-	UID  string   `json:"uid,omitempty"` // the pod's
+	UID  string   `json:"uid,omitempty"` // of the pod
 	Node string   `json:"node,omitempty"`
 	PID  int      `json:"pid,omitempty"` // in its container
 	Args []string `json:"args,omitempty"`
 	Text string   `json:"text,omitempty"`
 }
 
-// The files in the folder that the runs of one application share.
+// Files in the folder that the runs of one application share.
 const (
-	// SocketFile is where an observer listens.
+	// SocketFile is the socket of an observer.
 	SocketFile = "socket"
-	// DiaryFile takes one line at a time, appended by anybody, where none does.
+	// DiaryFile is used if there is no observer. Every run appends one line at a time.
 	DiaryFile = "diary"
 )
 
-// Read gives the whole lines of a diary, and how many bytes they are.
+// Read returns the complete lines of a diary and their size in bytes.
 func Read(diary []byte) (lines []Line, size int, err error) { return record.Lines[Line](diary) }

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// What a scribe is asked to keep.
+// Kinds of connections to a scribe.
 const (
-	// Diary is what the witnesses of one application say. The run that a
-	// connection tells of lives while it is open.
+	// Diary has the lines of one application's witnesses. The run of a connection is alive while the
+	// connection is open.
 	Diary = "diary"
-	// Journal is a file of lines, whose times become the scribe's.
+	// Journal is a file of lines, with the scribe's times.
 	Journal = "journal"
-	// History is a file of lines as they are.
+	// History is a file of unchanged lines.
 	History = "history"
 )
 
-// Scheme begins the address of what a scribe keeps: tcp://host:port/path.
+// Scheme is the prefix of an address at a scribe: tcp://host:port/path.
 const Scheme = "tcp://"
 
 // Hello is the first line of a connection to a scribe.
@@ -33,15 +33,15 @@ type Hello struct {
 	Path string `json:"path"`
 }
 
-// Remote is a connection of somebody who testifies. It is open, and a run is one
-// that runs, until the last process that has it ends.
+// Remote is a connection to a scribe or an observer. It stays open, and its run counts as alive, until
+// the last process that has it ends.
 type Remote struct {
 	net.Conn
 	mu      sync.Mutex // one line at a time
 	answers *bufio.Reader
 }
 
-// Dial reaches the scribe of an address.
+// Dial connects to the scribe of an address.
 func Dial(address, what string) (*Remote, error) {
 	host, path, ok := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	if !ok {
@@ -61,8 +61,7 @@ func Dial(address, what string) (*Remote, error) {
 	return r, nil
 }
 
-// DialFolder reaches the observer of a folder. The error is fs.ErrNotExist where
-// there is none.
+// DialFolder connects to the observer of a folder. The error is fs.ErrNotExist if there is none.
 func DialFolder(dir string) (*Remote, error) { return dial("unix", filepath.Join(dir, SocketFile)) }
 
 func dial(network, address string) (*Remote, error) {
@@ -73,12 +72,12 @@ func dial(network, address string) (*Remote, error) {
 	return &Remote{Conn: conn, answers: bufio.NewReader(conn)}, nil
 }
 
-// File is the connection for another process.
+// File returns the connection's file for another process.
 func (r *Remote) File() (*os.File, error) {
-	return r.Conn.(interface{ File() (*os.File, error) }).File() // each kind of connection has it
+	return r.Conn.(interface{ File() (*os.File, error) }).File() // every kind of connection has it
 }
 
-// Write says one line, with its end, and waits until it is heard.
+// Write sends one complete line and waits for the acknowledgment.
 func (r *Remote) Write(line []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +94,7 @@ func (r *Remote) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Accept hands over each connection that comes, until there can be none any more.
+// Accept calls serve for each new connection, until accept fails.
 func Accept[C net.Conn](accept func() (C, error), serve func(C)) {
 	for {
 		conn, err := accept()
@@ -109,8 +108,7 @@ func Accept[C net.Conn](accept func() (C, error), serve func(C)) {
 	}
 }
 
-// Serve answers each line that somebody says by an empty one, or by what was
-// wrong with it, until the connection ends.
+// Serve acknowledges each line by an empty line, or by the error of hear, until the connection ends.
 func Serve(conn net.Conn, hear func(line []byte) error) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, 1<<20)

@@ -13,20 +13,19 @@ type Run struct {
 	PID                int
 	Args               []string
 	Start              int64
-	// End is 0 while it runs. Somebody else saw it: a program that is killed
-	// tells nobody.
+	// End is 0 while it runs. It is recorded by the observer, because a killed program cannot do it.
 	End int64
-	// Stopped is true if it said that it stops, and so was not killed.
+	// Stopped is true if it wrote a Stop, and so was not killed.
 	Stopped bool
-	// Met are the runs that it found running when it started.
+	// Met are the runs that were alive when it started.
 	Met []string
 }
 
-// Alive reports whether it runs.
+// Alive reports whether the run has not ended.
 func (r Run) Alive() bool { return r.End == 0 }
 
-// Runs are the runs that a diary tells of, in the order of their starts, with
-// the ends that an observer saw.
+// Runs returns the runs in a diary, in the order of their starts, with the ends that an observer
+// recorded.
 func Runs(lines []Line, ends map[string]int64) []Run {
 	var runs []Run
 	at := map[string]int{}
@@ -46,16 +45,15 @@ func Runs(lines []Line, ends map[string]int64) []Run {
 	return runs
 }
 
-// Overlap is two runs at the same time.
+// Overlap is a pair of runs at the same time.
 type Overlap struct {
 	First, Second Run
-	// Length is 0 where only what they met shows it.
+	// Length is 0 if only Met shows the overlap.
 	Length time.Duration
 }
 
-// Overlaps finds every pair of runs that ran at the same time: by their times,
-// and by what the later one found when it started. Those that run still have
-// run until now.
+// Overlaps returns all pairs of runs that overlap, by their times or by Met. Runs that are still alive
+// have run until now.
 func Overlaps(runs []Run, now int64) []Overlap {
 	var found []Overlap
 	for i, second := range runs {
@@ -76,15 +74,14 @@ func endOf(r Run, now int64) int64 {
 	return r.End
 }
 
-// Gap is the time during which nothing ran, before a run.
+// Gap is the time before a run without any run.
 type Gap struct {
 	// Before is the run that ended last.
 	Before, After Run
 	Length        time.Duration
 }
 
-// Gaps gives one gap for every run but the first. It is negative, by how much
-// they overlapped, where there was none.
+// Gaps returns a gap for every run except the first. The length of an overlap is negative.
 func Gaps(runs []Run) []Gap {
 	var gaps []Gap
 	for i := 1; i < len(runs); i++ {
@@ -97,7 +94,7 @@ func Gaps(runs []Run) []Gap {
 	return gaps
 }
 
-// Percentile is the length that share of all, 0 to 1, do not exceed.
+// Percentile returns the smallest length that the given share of the lengths, 0 to 1, does not exceed.
 func Percentile(lengths []time.Duration, share float64) time.Duration {
 	if len(lengths) == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// run reads as speech: run("a", 0, 10) ran from 0 to 10 ms, with 0 still.
+// run returns a run from start to end in ms. End 0 means alive.
 func run(id string, start, end int64, met ...string) Run {
 	return Run{ID: id, Start: start * ms, End: end * ms, Met: met}
 }

@@ -1,26 +1,24 @@
-// Command witness is a program that must not run twice at a time, and that
-// reports whether it did. It tells an observer when it starts and when it stops,
-// through a socket in a folder that all nodes of the local cluster share, and
-// stays connected while it lives: whoever has the other end sees the end of a
-// program that was killed. In a folder without a socket it keeps a diary.
+// Command witness is a program that must not run twice at a time, and that records whether it did. It
+// reports its start and its stop to an observer, through a socket in a folder that all nodes of the
+// local cluster share. It stays connected while it runs, so the observer also detects the end of a
+// killed program. In a folder without a socket it writes a diary.
 //
-// The arguments are not its own but part of its testimony. What it does comes
-// in the environment:
+// The arguments have no effect and are only recorded. The environment configures it:
 //
-//	WITNESS_DIR           the folder; /witness.d if not said
-//	WITNESS_TO            a scribe to tell instead: tcp://host:port/path
-//	POD, POD_UID, NODE    who it is
-//	WITNESS_EXIT_AFTER    ends by itself after this long
-//	WITNESS_EXIT_CODE     with this
-//	WITNESS_STOP_AFTER    runs on for this long after SIGTERM
-//	WITNESS_STOP_FILE     runs on after SIGTERM until the folder has this file
-//	WITNESS_IGNORE_TERM   runs on until it is killed, if "true"
-//	WITNESS_FORK          has a child that has the connection too, if "true"
+//	WITNESS_DIR           the folder; default: /witness.d
+//	WITNESS_TO            a scribe to use instead: tcp://host:port/path
+//	POD, POD_UID, NODE    its pod and node
+//	WITNESS_EXIT_AFTER    exits after this time
+//	WITNESS_EXIT_CODE     with this code
+//	WITNESS_STOP_AFTER    continues for this time after SIGTERM
+//	WITNESS_STOP_FILE     continues after SIGTERM until the folder has this file
+//	WITNESS_IGNORE_TERM   ignores SIGTERM, if "true"
+//	WITNESS_FORK          has a child with the same connection, if "true"
 //	WITNESS_ALIVE         answers GET /alive at this address, for probes
 //
-// Under the name note it says a line and ends: note TEXT [DURATION] is for
-// hooks and init containers, and stays for that long. Under the name alive it
-// tells by its exit status whether process 1 is a witness, and so no gate.
+// Under the name note it writes a line and exits: note TEXT [DURATION] is for hooks and init
+// containers, and runs for that duration. Under the name alive its exit status reports whether process
+// 1 is a witness, and so not a gate.
 package main
 
 import (
@@ -41,7 +39,7 @@ import (
 func main() {
 	began := testimony.Now()
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM) // process 1 gets only what it handles
+	signal.Notify(stop, syscall.SIGTERM) // process 1 only receives signals that it handles
 	switch filepath.Base(os.Args[0]) {
 	case "note":
 		note(began, os.Args[1:])
@@ -54,7 +52,7 @@ func main() {
 	}
 }
 
-// must is what the program needs. It ends without.
+// must returns the value, or exits the program if err is not nil.
 func must[T any](value T, err error) T {
 	if err != nil {
 		fail(err)
@@ -67,7 +65,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// live is a run.
+// live runs a run of the witness and returns the exit code.
 func live(began int64, stop <-chan os.Signal) (code int) {
 	w := swear(began)
 	fmt.Println("witness: running in pod", w.line.Pod)
@@ -98,7 +96,7 @@ func live(began int64, stop <-chan os.Signal) (code int) {
 	}
 }
 
-// await returns when the folder has a file of that name; at once without a name.
+// await returns when the folder has a file with this name, or immediately if the name is empty.
 func await(name string) {
 	for name != "" {
 		if _, err := os.Stat(filepath.Join(folder(), name)); err == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// witness says lines for one run.
+// witness writes the lines of one run.
 type witness struct {
-	line testimony.Line // who it is
-	to   io.Writer      // takes a line at once
+	line testimony.Line // template of its lines
+	to   io.Writer      // where lines are written, without a buffer
 }
 
-// newWitness reaches whoever hears it. One that cannot says so in the diary, where
-// an observer finds it.
+// newWitness connects to the scribe or the observer. A failure is written into the diary, where an
+// observer finds it.
 func newWitness(began int64) *witness {
 	w := &witness{line: testimony.Line{
 		At: began, PID: os.Getpid(),
@@ -42,19 +42,19 @@ func newWitness(began int64) *witness {
 		w.say(testimony.Cannot, err.Error())
 		fail(err)
 	}
-	return w // nobody listens here
+	return w // there is no observer
 }
 
 func folder() string { return cmp.Or(os.Getenv("WITNESS_DIR"), "/witness.d") }
 
-// openDiary opens the file for what nobody hears. The kernel lets no line come in
-// between another.
+// openDiary opens the file that is used without an observer. The kernel does not interleave appended
+// lines.
 func openDiary() (*os.File, error) {
-	syscall.Umask(0) // the next one may be another user
+	syscall.Umask(0) // the next process may have another user
 	return os.OpenFile(filepath.Join(folder(), testimony.DiaryFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 }
 
-// swear says that it runs. Whoever hears it looks who else does before it goes on.
+// swear reports the start of a run. The observer checks for other runs before it acknowledges.
 func swear(began int64) *witness {
 	w := newWitness(began)
 	w.line.Run = strings.ToLower(rand.Text()[:12])
@@ -67,7 +67,7 @@ func swear(began int64) *witness {
 	return w
 }
 
-// fork starts a child that outlives its parent if it can, and has its connection.
+// fork starts a child with the same connection that may outlive its parent.
 func (w *witness) fork() {
 	remote, heard := w.to.(*testimony.Remote)
 	if !heard {

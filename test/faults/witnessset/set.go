@@ -1,5 +1,5 @@
-// Package witnessset makes workloads of witnesses (test/faults/witness), programs
-// that write down when they run, and what makes one hand over to the next.
+// Package witnessset creates workloads of witnesses (test/faults/witness), programs that log their
+// runs, and triggers handovers between them.
 package witnessset
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Program is the name of the container that is the witness.
+// Program is the name of the witness's container.
 const Program = "program"
 
-// Change changes the pods of a workload. The first container is the program.
+// Change changes the pod template of a workload. The first container is the program.
 type Change func(*corev1.PodTemplateSpec)
 
-// Set says what the pods of a workload are made from.
+// Set is the configuration of a workload's pods.
 type Set struct {
-	// Name is that of the workload, of its StatefulSingleton and of its label app.
+	// Name is the name of the workload and of its StatefulSingleton, and the value of its label app.
 	Name, Namespace string
 	Image           string
-	// Folder is where the witnesses write, on every node; "" if they tell Scribe.
+	// Folder is the witnesses' folder on every node, or "" if they use Scribe.
 	Folder, Scribe string
-	// Grace is how many seconds a program has to stop.
+	// Grace is the termination grace period in seconds.
 	Grace int64
-	// Requests are of each program; nil is none.
+	// Requests are the resource requests of each program; nil is none.
 	Requests corev1.ResourceList
-	// Change is done to the template in the end.
+	// Change is applied to the template last.
 	Change []Change
 }
 
-// Labels are those of the pods.
+// Labels returns the labels of the pods.
 func (s Set) Labels() map[string]string { return map[string]string{"app": s.Name} }
 
 func (s Set) about() metav1.ObjectMeta {
@@ -54,7 +54,7 @@ func (s Set) selector() *metav1.LabelSelector {
 
 const volume = "witness"
 
-// Template is that of the pods.
+// Template returns the template of the pods.
 func (s Set) Template() corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: s.Labels()},
@@ -75,7 +75,7 @@ func (s Set) Template() corev1.PodTemplateSpec {
 	return t
 }
 
-// Container runs a witness, or another command of its image.
+// Container returns a container that runs a witness or another command of its image.
 func (s Set) Container(name string, command ...string) corev1.Container {
 	if len(command) == 0 {
 		command = []string{"/witness"}
@@ -96,7 +96,7 @@ func (s Set) Container(name string, command ...string) corev1.Container {
 	return c
 }
 
-// Pod is one that nothing owns.
+// Pod returns a pod without an owner.
 func (s Set) Pod(name string) *corev1.Pod {
 	t := s.Template()
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
@@ -104,58 +104,56 @@ func (s Set) Pod(name string) *corev1.Pod {
 	return pod
 }
 
-// Singleton is the workload's, with the grace period of the pods.
+// Singleton returns the StatefulSingleton of the workload, with the grace period of the pods.
 func (s Set) Singleton() *v1.StatefulSingleton {
 	return &v1.StatefulSingleton{ObjectMeta: s.about(), Spec: v1.StatefulSingletonSpec{Selector: s.selector(), TerminationGracePeriod: new(int64(0))}}
 }
 
-// Deployment is one of the workloads.
+// Deployment returns the workload as a Deployment.
 func (s Set) Deployment(replicas int32, strategy appsv1.DeploymentStrategy) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: s.about(), Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Strategy: *strategy.DeepCopy(), Template: s.Template(), Selector: s.selector()}}
 }
 
-// StatefulSet is the other one.
+// StatefulSet returns the workload as a StatefulSet.
 func (s Set) StatefulSet(replicas int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: s.about(), Spec: appsv1.StatefulSetSpec{
 		Replicas: &replicas, ServiceName: s.Name, Template: s.Template(), Selector: s.selector()}}
 }
 
-// Rolling is the strategy of a Deployment that has so many pods more meanwhile, or
-// so many fewer.
+// Rolling returns a Deployment's strategy with this maxSurge and maxUnavailable.
 func Rolling(surge, unavailable int) appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
 		MaxSurge: new(intstr.FromInt(surge)), MaxUnavailable: new(intstr.FromInt(unavailable))}}
 }
 
-// Recreate is that of one that ends all pods first.
+// Recreate returns the strategy that deletes all pods first.
 func Recreate() appsv1.DeploymentStrategy {
 	return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 }
 
-// RollOut makes a new revision of a workload.
+// RollOut creates a new revision of a workload.
 func RollOut(ctx context.Context, c client.Client, workload client.Object) error {
 	return c.Patch(ctx, workload, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"template":{"metadata":{"annotations":{"revised":"%d"}}}}}`, time.Now().UnixNano())))
 }
 
-// PodOf is the pod of a run, as far as its name tells.
+// PodOf returns a pod with the name of a run's pod.
 func (s Set) PodOf(run testimony.Run) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: run.Pod, Namespace: s.Namespace}}
 }
 
-// Delete deletes the pod of a run, and no other of that name.
+// Delete deletes the pod of a run, with its UID as a precondition.
 func (s Set) Delete(ctx context.Context, c client.Client, run testimony.Run, options ...client.DeleteOption) error {
 	return c.Delete(ctx, s.PodOf(run), append(options, client.Preconditions{UID: new(types.UID(run.UID))})...)
 }
 
-// Evict asks the API server to evict the pod of a run.
+// Evict creates an eviction for the pod of a run.
 func (s Set) Evict(ctx context.Context, c client.Client, run testimony.Run) error {
 	return c.SubResource("eviction").Create(ctx, s.PodOf(run), &policyv1.Eviction{})
 }
 
-// AtGate reports whether the gate runs in a pod that waits: as an init container, or
-// in all of its containers.
+// AtGate reports whether the gate runs in a pod: as an init container, or in all of its containers.
 func AtGate(pod *corev1.Pod) bool {
 	running := func(c corev1.ContainerStatus) bool { return c.State.Running != nil }
 	if slices.ContainsFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == v1.ContainerWait && running(c) }) {
