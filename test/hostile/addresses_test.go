@@ -27,9 +27,9 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// target is a webhook server that many addresses attack.
+// target is a webhook server that is attacked from many addresses.
 type target struct {
-	// at is host:port, and prefix what precedes the paths of webhooks for the API server.
+	// at is host:port. prefix precedes the webhooks' paths in the API server's requests.
 	at, prefix string
 }
 
@@ -65,15 +65,15 @@ func (s *site) withToken(t *testing.T) target {
 	return to
 }
 
-// asked asks the webhook of pods as the API server does: another answer than 200 within the timeout of
-// the configuration is a failure, by which a pod is not made.
+// asked sends a request to the pod webhook with the timeout of the webhook configuration. A status
+// other than 200 is an error: the API server would reject the pod.
 func (to target) asked(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	return to.answers(ctx)
 }
 
-// answers asks the webhook of pods for a small one.
+// answers sends a review of a small pod to the pod webhook.
 func (to target) answers(ctx context.Context) error {
 	status, err := send(ctx, trusting, "https://"+to.at+to.prefix+"/mutate--v1-pod", fmt.Sprintf(review, `{"name":"a","image":"a"}`))
 	if err == nil && status != http.StatusOK {
@@ -101,14 +101,15 @@ func sendAs(ctx context.Context, by *http.Client, contentType, url, body string)
 	return answer.StatusCode, err
 }
 
-// forged is a review about an object that the webhook would try out, in the name of an administrator.
+// forged is a review of an object for which the webhook would do a dry run, in the name of an
+// administrator.
 const forged = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"hostile",` +
 	`"userInfo":{"username":"admin","groups":["system:masters"]},"kind":{"group":"enge.me","version":"v1alpha1","kind":"StatefulCluster"},` +
 	`"resource":{"group":"enge.me","version":"v1alpha1","resource":"statefulclusters"},"object":{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",` +
 	`"metadata":{"name":"a","namespace":"hostile"},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},` +
 	`"spec":{"containers":[{"name":"a","image":"a"}]}}}}}}`
 
-// strangers are what one of many addresses does until ctx ends.
+// strangers are attacks that each of many addresses repeats until ctx ends.
 var strangers = []struct {
 	name string
 	do   func(ctx context.Context, by *http.Client, at string)
@@ -129,7 +130,7 @@ var strangers = []struct {
 				if _, err := end.Write([]byte("{")); err != nil {
 					return
 				}
-				time.Sleep(100 * time.Millisecond) // the pace of the body
+				time.Sleep(100 * time.Millisecond) // the rate at which the body is sent
 			}
 			end.Close()
 		}()
@@ -156,17 +157,18 @@ var strangers = []struct {
 
 var largeBody = sync.OnceValue(func() string { return filled(2900<<10, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`) })
 
-// attackVariable has what the process of the strangers does: which of them, from how many addresses, and at
-// which server.
+// attackVariable configures the process of the attackers: the index of the attack, the number of
+// addresses, and the server.
 const attackVariable = "HOSTILE_ADDRESSES"
 
-// TestStrangers is the process of the strangers, which ends when its input does. It has the lowest
-// priority: on other machines strangers take no time of the operator's processors but by their requests.
+// TestStrangers is the process of the attackers, which ends when its input is closed. It has the lowest
+// priority: real attackers are on other machines and use the operator's CPUs only through their
+// requests.
 func TestStrangers(t *testing.T) {
 	var which, addresses int
 	var at string
 	if _, err := fmt.Sscanf(os.Getenv(attackVariable), "%d %d %s", &which, &addresses, &at); err != nil {
-		t.Skip("TestAPIHostileAddresses starts this as a process") // it is no test by itself
+		t.Skip("TestAPIHostileAddresses starts this as a process") // not a test when run directly
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -187,10 +189,10 @@ func TestStrangers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	stop()
 	fmt.Println("tries of strangers:", tries.Load())
-	os.Exit(0) // a slow request ends with the process
+	os.Exit(0) // does not wait for slow requests
 }
 
-// attackFrom starts the strangers, and returns what ends them.
+// attackFrom starts the attackers, and returns a function that stops them.
 func attackFrom(t *testing.T, which, addresses int, at string) (end func()) {
 	g := NewWithT(t)
 	program, err := os.Executable()
@@ -209,14 +211,14 @@ func attackFrom(t *testing.T, which, addresses int, at string) (end func()) {
 	})
 }
 
-// waits asks so many times, ten at one time, and returns how long each took and how many failed.
+// waits sends the given number of requests, ten in parallel. It returns their durations and errors.
 func (to target) waits(t *testing.T, times int) (took []time.Duration, failed []error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for range 10 {
 		all.Go(func() {
 			for range times / 10 {
-				time.Sleep(50 * time.Millisecond) // strangers have the processors meanwhile
+				time.Sleep(50 * time.Millisecond) // leaves CPU time to the attackers
 				began := time.Now()
 				err := to.asked(t.Context())
 				mu.Lock()
@@ -233,7 +235,7 @@ func (to target) waits(t *testing.T, times int) (took []time.Duration, failed []
 	return took, failed
 }
 
-// N9: a hundred addresses without credentials keep no pod from being made.
+// N9: a hundred addresses without credentials do not prevent the creation of pods.
 func TestAPIHostileAddresses(t *testing.T) {
 	if !*long {
 		t.Skip("it measures times, and needs -long: make test-hostile")
@@ -254,7 +256,7 @@ func TestAPIHostileAddresses(t *testing.T) {
 			t.Run(mode.name+", "+a.name, func(t *testing.T) {
 				end := attackFrom(t, which, addresses, mode.to.at)
 				defer end()
-				time.Sleep(2 * time.Second) // for the attack to be under way
+				time.Sleep(2 * time.Second) // until the attack has started
 				took, failed := mode.to.waits(t, times)
 				all = append(all, figures{fmt.Sprintf("%d addresses, %s", addresses, a.name), took, 0})
 				NewWithT(t).Expect(failed).To(BeEmpty())

@@ -12,21 +12,20 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// attack is what the hostile tenant does. Findings of the security review have their number
-// in the name.
+// attack is an attack by the hostile tenant. Attacks of the security review's findings have their
+// number in the name.
 type attack struct {
 	name string
-	// prepare is done before the neighbours ask for anything. Strike is done again and again
-	// while they are served. Either may be nil.
+	// prepare runs before the neighbors' requests. strike is repeated during them. Either may be nil.
 	prepare, strike func(context.Context)
-	clean           bool // the hostile tenant has objects that must go
-	long            bool // it takes a minute or two
+	clean           bool // the hostile tenant's objects must be deleted afterwards
+	long            bool // takes one or two minutes
 }
 
-// figures are how long the neighbours waited, and what memory the operator had.
+// figures are the neighbors' waiting times and the operator's memory.
 type figures struct {
 	name string
-	took []time.Duration // in order
+	took []time.Duration // sorted
 	peak int64
 }
 
@@ -37,7 +36,7 @@ func (f figures) at(percent int) time.Duration {
 	return f.took[(len(f.took)*percent+99)/100-1]
 }
 
-// table compares figures with the first.
+// table compares figures with the first ones.
 func table(all []figures) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-50s %8s %8s %6s %6s %9s\n", "how long neighbours wait", "p50", "p99", "ratio", "ratio", "memory")
@@ -48,7 +47,7 @@ func table(all []figures) string {
 	return text.String()
 }
 
-// served has the neighbours served, and checks that the operator lives.
+// served runs a round of the neighbors, and expects that the operator is alive.
 func (s *site) served(t *testing.T, name string) figures {
 	t.Helper()
 	g := NewWithT(t)
@@ -83,7 +82,7 @@ func (s *site) resist(t *testing.T, a attack) figures {
 	result.peak, err = s.peak()
 	g.Expect(err).NotTo(HaveOccurred(), s.lastWords())
 	t.Logf("p50 %s, p99 %s, %d MiB, %s in all", result.at(50), result.at(99), result.peak>>20, time.Since(began))
-	g.Expect(result.peak).To(BeNumerically("<", limit), "the kernel would have ended the operator") // some 50 MiB of it is the program's file
+	g.Expect(result.peak).To(BeNumerically("<", limit), "the kernel would have ended the operator") // includes 50 MiB of the program's file
 	g.Eventually(s.answers, time.Minute).Should(Succeed())
 	return result
 }
@@ -94,7 +93,7 @@ func TestAPIHostile(t *testing.T) {
 	s := newSite(t)
 	s.served(t, "the first, which is slower")
 	undisturbed := s.served(t, "undisturbed")
-	if *long { // so few figures have no percentiles
+	if *long { // too few figures for percentiles
 		undisturbed.took = append(undisturbed.took, s.served(t, "").took...)
 		slices.Sort(undisturbed.took)
 	}

@@ -27,17 +27,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/simulated"
 )
 
-// node runs what it is told. The kubelet of hostileNode answers commands as the hostile
-// tenant's programs do.
+// node is the node of a correct kubelet. The kubelet of hostileNode handles commands like the hostile
+// tenant's programs.
 var node = cluster.SimulatedNode(1)
 
 const hostileNode = "hostile"
 
-// babble is what programs of the hostile tenant do with a command: print without end, or
-// hang.
+// babble selects the behavior of the hostile tenant's commands: print endlessly if true, otherwise hang.
 var babble atomic.Bool
 
-// makeNodes plays kubelets.
+// makeNodes creates the nodes and starts their simulated kubelets.
 func (s *site) makeNodes(t *testing.T) {
 	t.Helper()
 	g, ctx := NewWithT(t), s.ctx
@@ -57,7 +56,7 @@ func (s *site) makeNodes(t *testing.T) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		g.Expect(s.admin.Status().Update(ctx, n)).To(Succeed())
 	}
-	// The API server of this test asks kubelets for no certificate that it trusts.
+	// The API server of this test does not verify the kubelets' certificates.
 	folder := t.TempDir()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -70,25 +69,25 @@ func (s *site) makeNodes(t *testing.T) {
 	kubelets.Watch(ctx, metav1.NamespaceAll, kubelets.Play)
 }
 
-// waste answers a command so that it never ends.
+// waste handles a command such that it never ends.
 func waste(w http.ResponseWriter, r *http.Request) {
 	upgrader := websocket.Upgrader{Subprotocols: []string{remotecommand.StreamProtocolV5Name}}
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // the upgrader has answered
+		return // the upgrader has responded
 	}
 	defer conn.Close()
 	const stdout = "\x01"
 	for page := []byte(stdout + strings.Repeat("9", 32<<10)); err == nil && babble.Load(); {
 		err = conn.WriteMessage(websocket.BinaryMessage, page)
-		time.Sleep(100 * time.Millisecond) // this process has the other tenants' kubelets too
+		time.Sleep(100 * time.Millisecond) // this process also runs the other tenants' kubelets
 	}
 	for err == nil {
 		_, _, err = conn.ReadMessage() // answers pings
 	}
 }
 
-// collect is the garbage collector: it deletes all that a namespace has.
+// collect replaces the garbage collector: it deletes all children in a namespace.
 func (s *site) collect(ctx context.Context, namespace string) error {
 	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{},
 		&policyv1.PodDisruptionBudget{}, &appsv1.ControllerRevision{}} {

@@ -22,10 +22,10 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// read reads a manifest.
+// read decodes a manifest.
 func read[T client.Object](object T, namespace, name, text string) T {
 	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		panic(err) // a text of this package
+		panic(err) // the text is a constant of this package
 	}
 	object.SetNamespace(namespace)
 	object.SetName(name)
@@ -75,15 +75,15 @@ spec: {nodeName: `+node+`, terminationGracePeriodSeconds: 1, containers: [{name:
 `)
 }
 
-// patience is how long a neighbour waits to be served. It is no measure: two cores have an
-// API server, the attack and this test to run.
+// patience is the max time until a neighbor is served. It is not a goal: two CPUs run an API server,
+// the attack and this test.
 const patience = time.Minute
 
-// wishes are what each neighbour asks for, all at one time.
+// wishes are the requests that each neighbor makes in parallel.
 var wishes = []func(context.Context, *tenant, string) error{cluster1, replicated1, extended1, singleton1}
 
-// round has each neighbour ask for one object of each kind, wait until each is served, and
-// delete all again. It gives how long each was waited for.
+// round makes each neighbor create one object of each kind, wait until each is served, and delete all.
+// It returns the waiting times.
 func (s *site) round(ctx context.Context) (took []time.Duration, err error) {
 	s.rounds++
 	var all sync.WaitGroup
@@ -118,14 +118,14 @@ func (s *site) round(ctx context.Context) (took []time.Duration, err error) {
 	return took, errors.Join(errs...)
 }
 
-// create asks until the API server takes the object: pods are refused while the webhook of
-// their kind does not answer, and their controllers try again.
+// create retries until the object is created. Pods are rejected while the webhook of their kind is
+// unavailable, and real controllers retry too.
 func (n *tenant) create(ctx context.Context, object client.Object) error {
 	var last error
 	err := poll(ctx, func() bool {
 		err := client.IgnoreAlreadyExists(n.Create(ctx, object))
 		if last == nil || ctx.Err() == nil {
-			last = err // and not that time is over
+			last = err // not the timeout
 		}
 		return err == nil
 	})
@@ -135,7 +135,7 @@ func (n *tenant) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// await waits until an object is there and as it should be.
+// await waits until an object exists and is good.
 func await[T client.Object](ctx context.Context, n *tenant, object T, name string, good func(T) bool) error {
 	err := poll(ctx, func() bool {
 		return n.seen.Get(ctx, client.ObjectKey{Namespace: n.name, Name: name}, object) == nil && good(object)
@@ -151,7 +151,7 @@ func poll(ctx context.Context, good func() bool) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return good(), nil })
 }
 
-// cluster1 is served when it has a pod with a claim, and its status says so.
+// cluster1 is served when it has a pod with a claim, and its status reports it.
 func cluster1(ctx context.Context, n *tenant, name string) error {
 	set := newCluster(n.name, name)
 	if err := n.create(ctx, set); err != nil {
@@ -166,7 +166,7 @@ func cluster1(ctx context.Context, n *tenant, name string) error {
 	})
 }
 
-// replicated1 is served when the commands of its one member have made that the primary.
+// replicated1 is served when commands have made its only member primary.
 func replicated1(ctx context.Context, n *tenant, name string) error {
 	set := newReplicated(n.name, name)
 	if err := n.create(ctx, set); err != nil {
@@ -178,7 +178,7 @@ func replicated1(ctx context.Context, n *tenant, name string) error {
 	return await(ctx, n, set, name, func(set *clusterlabsv1alpha1.ReplicatedStatefulSet) bool { return set.Status.Primaries == 1 })
 }
 
-// extended1 is served when its pod is there, and is restarted for a change of configuration.
+// extended1 is served when its pod exists, and is restarted after a change of configuration.
 func extended1(ctx context.Context, n *tenant, name string) error {
 	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: name}, Data: map[string]string{"a": "1"}}
 	set, child := newExtended(n.name, name), name+"-v1"
@@ -203,7 +203,7 @@ func extended1(ctx context.Context, n *tenant, name string) error {
 	if err := await(ctx, n, restarted, child, func(child *appsv1.StatefulSet) bool { return hashOf(child) != before }); err != nil {
 		return err
 	}
-	return n.allRun(ctx, restarted) // few restart at one time: it must end
+	return n.allRun(ctx, restarted) // the number of parallel restarts is limited: this one must complete
 }
 
 func hashOf(child *appsv1.StatefulSet) string {
@@ -228,8 +228,8 @@ func singleton1(ctx context.Context, n *tenant, name string) error {
 	return await(ctx, n, set, name, func(set *statefulsingletonv1.StatefulSingleton) bool { return set.Status.ActivePod == name })
 }
 
-// controlStatefulSet does once what the StatefulSet controller would: it makes the first
-// pod, and says so.
+// controlStatefulSet replaces one sync of the StatefulSet controller: it creates the first pod and
+// updates the status.
 func (n *tenant) controlStatefulSet(ctx context.Context, name string, look func(*appsv1.StatefulSet)) error {
 	set := &appsv1.StatefulSet{}
 	if err := await(ctx, n, set, name, func(*appsv1.StatefulSet) bool { return true }); err != nil {
@@ -244,7 +244,7 @@ func (n *tenant) controlStatefulSet(ctx context.Context, name string, look func(
 	return n.allRun(ctx, set)
 }
 
-// allRun says of a StatefulSet that its one pod is as it should be.
+// allRun sets a StatefulSet's status to one up-to-date, ready pod.
 func (n *tenant) allRun(ctx context.Context, set *appsv1.StatefulSet) error {
 	was := set.DeepCopy()
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
@@ -252,7 +252,7 @@ func (n *tenant) allRun(ctx context.Context, set *appsv1.StatefulSet) error {
 	return n.system.Status().Patch(ctx, set, client.MergeFrom(was))
 }
 
-// podOf is a pod of a StatefulSet, on a node.
+// podOf returns a pod of a StatefulSet, on a node.
 func podOf(set *appsv1.StatefulSet, ordinal int, on string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace, pod.Spec.NodeName = fmt.Sprintf("%s-%d", set.Name, ordinal), set.Namespace, on
@@ -261,12 +261,12 @@ func podOf(set *appsv1.StatefulSet, ordinal int, on string) *corev1.Pod {
 	return pod
 }
 
-// tidy deletes what a neighbour made, waits until the operator has let go of it, and does
-// then what the garbage collector would.
+// tidy deletes a neighbor's objects, waits until the operator has removed its finalizers, and then
+// replaces the garbage collector.
 func (s *site) tidy(ctx context.Context, n *tenant) error {
 	ctx, stop := context.WithTimeout(ctx, 2*patience)
 	defer stop()
-	// A StatefulSingleton stays until its pod has stopped.
+	// A StatefulSingleton is only deleted after its pod has stopped.
 	for _, kind := range append(ourKinds(), &corev1.Pod{}) {
 		if err := s.admin.DeleteAllOf(ctx, kind, client.InNamespace(n.name)); err != nil {
 			return fmt.Errorf("%s: delete %T: %w", n.name, kind, err)

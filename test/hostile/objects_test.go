@@ -27,7 +27,7 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// objects are attacks by what a tenant may write.
+// attacks returns the attacks that write objects or send requests.
 func (s *site) attacks() []attack {
 	h := s.hostile
 	return []attack{
@@ -55,8 +55,8 @@ func (s *site) attacks() []attack {
 	}
 }
 
-// many does something so many times, some at one time. The API server may refuse it: what
-// counts is what becomes of the others.
+// many calls do the given number of times, some in parallel. The API server may reject the requests:
+// only the effect on the neighbors matters.
 func many(ctx context.Context, times int, do func(i int)) {
 	var all sync.WaitGroup
 	var next atomic.Int64
@@ -70,12 +70,12 @@ func many(ctx context.Context, times int, do func(i int)) {
 	all.Wait()
 }
 
-// makes creates so many objects.
+// makes creates the given number of objects.
 func (n *tenant) makes(ctx context.Context, times int, object func(name string) client.Object) {
 	many(ctx, times, func(i int) { _ = n.Create(ctx, object(fmt.Sprint("h", i))) })
 }
 
-// touch changes each object a little, so that it is reconciled.
+// touch changes an annotation of each object, so that it is reconciled.
 func (n *tenant) touch(ctx context.Context) {
 	for _, list := range ourLists() {
 		if n.List(ctx, list, client.InNamespace(n.name)) != nil {
@@ -89,7 +89,7 @@ func (n *tenant) touch(ctx context.Context) {
 	}
 }
 
-// replicas asks for as many as a number can say, and for as many as may be.
+// replicas sets the max replicas of the type, and the max that is allowed.
 func (n *tenant) replicas(ctx context.Context) {
 	for _, object := range []client.Object{newExtended(n.name, "max"), newCluster(n.name, "max"), newReplicated(n.name, "max")} {
 		_ = n.Create(ctx, object)
@@ -104,7 +104,7 @@ func (n *tenant) replicas(ctx context.Context) {
 	}
 }
 
-// largeSingletons makes selectors of 64 KiB, and more objects than are served.
+// largeSingletons creates selectors of 64 KiB, and more objects than are managed.
 func (n *tenant) largeSingletons(ctx context.Context) {
 	n.makes(ctx, 40, func(name string) client.Object {
 		s := newSingleton(n.name, name)
@@ -125,7 +125,7 @@ func (n *tenant) initSingleton(ctx context.Context) {
 	_ = n.Create(ctx, s)
 }
 
-// manyContainers asks for pods whose injection compares many containers, by dry run.
+// manyContainers creates pods by dry run whose injection compares many containers.
 func (n *tenant) manyContainers(ctx context.Context) {
 	pod := newPod(n.name, "many", "init")
 	for i := range 4000 {
@@ -134,13 +134,13 @@ func (n *tenant) manyContainers(ctx context.Context) {
 	many(ctx, 4, func(int) { _ = n.Create(ctx, pod.DeepCopy(), client.DryRunAll) })
 }
 
-// manySingletons makes more than may be, all at one time, with pods.
+// manySingletons creates more objects than allowed in parallel, with pods.
 func (n *tenant) manySingletons(ctx context.Context) {
 	n.makes(ctx, 200, func(name string) client.Object { return newSingleton(n.name, name) })
 	n.makes(ctx, 40, func(name string) client.Object { return newPod(n.name, name, name) })
 }
 
-// commands makes members whose commands never end.
+// commands creates members whose commands never end.
 func (n *tenant) commands(prints bool) func(context.Context) {
 	return func(ctx context.Context) {
 		babble.Store(prints)
@@ -157,7 +157,7 @@ func (n *tenant) commands(prints bool) func(context.Context) {
 	}
 }
 
-// brokenSets makes objects whose pods never get Ready.
+// brokenSets creates objects whose pods never become Ready.
 func (n *tenant) brokenSets(ctx context.Context) {
 	_ = n.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "all"}, Data: map[string]string{"a": "1"}})
 	n.makes(ctx, 40, func(name string) client.Object {
@@ -176,7 +176,7 @@ func (n *tenant) editConfiguration(ctx context.Context) {
 	_ = n.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "all"}}, client.RawPatch(types.MergePatchType, patch))
 }
 
-// nearly256KiB returns annotations of nearly the bytes that a spec may have.
+// nearly256KiB returns annotations of almost the max size of a spec.
 func nearly256KiB() map[string]string {
 	fill := map[string]string{}
 	for i := range 60 {
@@ -192,7 +192,7 @@ func addMiB(labels map[string]string) {
 	}
 }
 
-// largeObjects are as many bytes as may be, in each kind that has a template.
+// largeObjects creates objects of the max size, for each kind with a template.
 func (n *tenant) largeObjects(ctx context.Context) {
 	fill := nearly256KiB()
 	n.makes(ctx, 100, func(name string) client.Object {
@@ -212,8 +212,8 @@ func (n *tenant) largeObjects(ctx context.Context) {
 	})
 }
 
-// full makes as many objects of each kind as the quota of docs/security.md allows, each with as many bytes
-// in all parts as the policies and the schemas take.
+// full creates as many objects of each kind as the quota of docs/security.md allows. All parts of each
+// have the max size that the policies and the schemas allow.
 func (n *tenant) full(ctx context.Context) {
 	labels, annotations, fill := map[string]string{}, map[string]string{}, nearly256KiB()
 	for i := range 64 {
@@ -249,8 +249,8 @@ func (n *tenant) full(ctx context.Context) {
 	fmt.Printf("%d full objects were taken\n", taken.Load())
 }
 
-// largeMetadata is what watches bring of objects that are not ours: labels that the
-// operator looks for, and many more.
+// largeMetadata creates unmanaged pods with many labels, including those that the operator's watches
+// select.
 func (n *tenant) largeMetadata(ctx context.Context) {
 	_ = n.Create(ctx, newSingleton(n.name, "all"))
 	labels := map[string]string{"app": "all", clusterlabsv1alpha1.LabelManaged: "true", engev1alpha1.LabelCluster: "all"}
@@ -269,8 +269,8 @@ func (n *tenant) largeMetadata(ctx context.Context) {
 	})
 }
 
-// largeChildren makes objects of each cached kind with labels by which the operator finds its own, and as
-// many others as the API server takes.
+// largeChildren creates objects of each cached kind with the labels that the operator selects, and as
+// many others as the API server allows.
 func (n *tenant) largeChildren(ctx context.Context) {
 	_ = n.Create(ctx, newCluster(n.name, "all"))
 	_ = n.Create(ctx, newExtended(n.name, "all"))
@@ -305,7 +305,7 @@ func (n *tenant) largeChildren(ctx context.Context) {
 	}
 }
 
-// largePods are read whole where they are read live.
+// largePods creates large pods, for which the operator's live reads return the whole object.
 func (n *tenant) largePods(ctx context.Context) {
 	n.makes(ctx, 30, func(name string) client.Object {
 		s := newSingleton(n.name, name)
@@ -319,8 +319,8 @@ func (n *tenant) largePods(ctx context.Context) {
 	})
 }
 
-// forgedOwners makes pods that say they belong to objects which did not make them: to those
-// of the tenant, by their UID, and to ones that the neighbours have, by their names.
+// forgedOwners creates pods with owners that did not create them: the tenant's objects, by their UID,
+// and names of the neighbors' objects.
 func (n *tenant) forgedOwners(ctx context.Context) {
 	_ = n.Create(ctx, newSingleton(n.name, "owner"))
 	owners := []client.Object{newCluster(n.name, "owner"), newReplicated(n.name, "owner"), newExtended(n.name, "owner")}
@@ -342,7 +342,7 @@ func (n *tenant) forgedOwners(ctx context.Context) {
 	}
 }
 
-// objects are small, and many.
+// objects creates many small objects.
 func (n *tenant) objects(ctx context.Context) {
 	n.makes(ctx, 60, func(name string) client.Object { return newCluster(n.name, "c"+name) })
 	n.makes(ctx, 60, func(name string) client.Object { return newReplicated(n.name, "r"+name) })
@@ -358,7 +358,7 @@ func (n *tenant) hugeClusters(ctx context.Context) {
 	})
 }
 
-// removeHostile deletes all that the hostile tenant has, as an administrator would.
+// removeHostile deletes all objects of the hostile tenant, as an administrator would.
 func (s *site) removeHostile(t *testing.T) {
 	t.Helper()
 	ctx, all := t.Context(), client.InNamespace(s.hostile.name)
@@ -388,7 +388,7 @@ func (s *site) removeHostile(t *testing.T) {
 	}, 2*time.Minute, 100*time.Millisecond).Should(Succeed())
 }
 
-// letGo takes the finalizers off objects, and counts them.
+// letGo removes the finalizers of objects, and returns the number of objects.
 func (s *site) letGo(ctx context.Context, list client.ObjectList) int {
 	objects, _ := meta.ExtractList(list) // it is a list
 	many(ctx, len(objects), func(i int) {

@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// older makes objects that no schema and no webhook allows now, as those are that were made
-// before there was a bound.
+// older creates objects that no schema and no webhook allows now, like objects from before the limits.
 func (s *site) older(ctx context.Context) {
 	crds := &unstructured.UnstructuredList{}
 	crds.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -26,7 +25,7 @@ func (s *site) older(ctx context.Context) {
 	})()
 	h, huge := s.hostile, int32(1<<31-1)
 	refused := error(nil)
-	_ = poll(ctx, func() bool { // the API server takes a moment to heed the change
+	_ = poll(ctx, func() bool { // the API server applies the change after a moment
 		set := newExtended(h.name, "huge")
 		set.Spec.Template.Spec.Replicas = &huge
 		refused = client.IgnoreAlreadyExists(h.Create(ctx, set))
@@ -53,10 +52,10 @@ func (s *site) older(ctx context.Context) {
 	})
 }
 
-// change changes all objects of a list, and gives what undoes that.
+// change changes all objects of a list, and returns a function that reverts the changes.
 func (s *site) change(ctx context.Context, list client.ObjectList, do func(client.Object)) (back func()) {
 	if err := s.admin.List(ctx, list); err != nil {
-		panic(err) // the administrator may, and the API server runs
+		panic(err) // the administrator has the right, and the API server runs
 	}
 	objects, _ := meta.ExtractList(list)
 	update := func(object runtime.Object, do func(client.Object)) {
@@ -82,7 +81,7 @@ func (s *site) change(ctx context.Context, list client.ObjectList, do func(clien
 	}
 }
 
-// dropBounds takes out of a schema what limits values.
+// dropBounds removes the limits of values from a schema.
 func dropBounds(part any) {
 	switch part := part.(type) {
 	case []any:

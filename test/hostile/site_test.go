@@ -1,6 +1,6 @@
-// Package hostile attacks the operator as it is deployed: a process with the memory limit of
-// its manifest. Of eight tenants one is hostile. The operator must live through everything
-// that the hostile one does, and serve the seven others.
+// Package hostile attacks the operator in its deployed form: a process with the memory limit of its
+// manifest. One of eight tenants is hostile. The operator must survive everything that it does, and
+// serve the seven others.
 package hostile
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// limit is that of config/manager.
+// limit is the memory limit in config/manager.
 const limit = 512 << 20
 
 // site is an API server, the operator as a process, and the tenants.
@@ -48,15 +48,15 @@ type site struct {
 	webhooks   string        // address
 	neighbours []*tenant
 	hostile    *tenant
-	rounds     int // of the neighbours so far
+	rounds     int // number of the neighbors' rounds so far
 }
 
 // tenant is a user with a namespace of the same name.
 type tenant struct {
 	client.Client
 	name   string
-	seen   client.Reader // what watches of the namespace brought
-	system client.Client // by which the cluster's own controllers act
+	seen   client.Reader // reads from a watch cache of the namespace
+	system client.Client // client of the cluster's own controllers
 }
 
 var config = filepath.Join("..", "..", "config")
@@ -72,7 +72,7 @@ func newSite(t *testing.T) *site {
 		CRDDirectoryPaths: []string{filepath.Join(config, "crd", "bases")}, ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(config, "webhook", "manifests.yaml")}},
 	}}
-	// Objects that were deleted stay in etcd for minutes.
+	// Deleted objects stay in etcd for minutes.
 	s.server.ControlPlane.Etcd = &envtest.Etcd{}
 	s.server.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
 	t.Cleanup(func() { g.Expect(s.server.Stop()).To(Succeed()) })
@@ -104,7 +104,7 @@ func (s *site) startOperator(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	s.operator = exec.Command(program, "--namespace=operators", "--leader-elect=false", "--gate-image=gate", "--webhook-cert-dir="+at.LocalServingCertDir,
 		fmt.Sprint("--webhook-port=", at.LocalServingPort), "--metrics-bind-address=0", "--health-probe-bind-address=0")
-	s.operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WATCH_NAMESPACE=", fmt.Sprint("MEMORY_LIMIT=", limit), "GOGC=100") // and not what `make` sets for compilers
+	s.operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WATCH_NAMESPACE=", fmt.Sprint("MEMORY_LIMIT=", limit), "GOGC=100") // overrides `make`'s GOGC
 	s.operator.Stdout, s.operator.Stderr = out, out
 	g.Expect(s.operator.Start()).To(Succeed())
 	go func() {
@@ -122,7 +122,7 @@ func (s *site) startOperator(t *testing.T) {
 	g.Eventually(s.answers, time.Minute).Should(Succeed())
 }
 
-// lastWords are the end of the operator's log.
+// lastWords returns the end of the operator's log.
 func (s *site) lastWords() string {
 	text, err := os.ReadFile(s.logFile)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *site) lastWords() string {
 
 var peakLine = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 
-// peak is the most memory that the operator had since forgetPeak, in bytes. It is an error
-// if the operator has ended: nobody starts it again.
+// peak returns the operator's max memory since forgetPeak, in bytes. It returns an error if the
+// operator has ended, because it is not restarted.
 func (s *site) peak() (int64, error) {
 	select {
 	case <-s.ended:
@@ -162,11 +162,11 @@ func (s *site) makeNamespace(t *testing.T, name string) {
 	NewWithT(t).Expect(s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 }
 
-// makeTenants makes them with the rights of an editor of a namespace.
+// makeTenants creates the tenants with the rights of a namespace's editor.
 func (s *site) makeTenants(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
-	roles := []string{"system:aggregate-to-edit", "system:aggregate-to-view"} // what edit is made of
+	roles := []string{"system:aggregate-to-edit", "system:aggregate-to-view"} // aggregated into edit
 	for _, kind := range []string{"statefulcluster", "replicatedstatefulset", "extendedstatefulset", "statefulsingleton"} {
 		read, err := manifest.ReadFile[rbacv1.ClusterRole](filepath.Join(config, "rbac", kind+"_editor_role.yaml"))
 		g.Expect(err).NotTo(HaveOccurred())

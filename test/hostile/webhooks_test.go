@@ -13,9 +13,9 @@ import (
 )
 
 var trusting = &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100}} // as any stranger
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100}} // as any client can
 
-// post sends a body to a webhook as JSON. What comes back is the attacker's.
+// post sends a body to a webhook as JSON.
 func (s *site) post(ctx context.Context, path, body string) (status int, err error) {
 	return s.postAs(ctx, "application/json", path, body)
 }
@@ -27,17 +27,17 @@ func (s *site) postAs(ctx context.Context, contentType, path, body string) (stat
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"default",` +
 	`"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"},"spec":{"containers":[%s]}}}}`
 
-// answers asks the operator's webhook of pods for a small one.
+// answers sends a review of a small pod to the operator's pod webhook.
 func (s *site) answers() error { return target{at: s.webhooks}.answers(context.Background()) }
 
-// paths are those of all webhooks.
+// paths are the paths of all webhooks.
 var paths = []string{
 	"/mutate--v1-pod", "/validate--v1-pod-eviction", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
 	"/validate-enge-me-v1alpha1-statefulcluster", "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
 	"/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset", "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
 }
 
-// atOnce sends the body to each webhook, so many times at one time.
+// atOnce returns a function that sends the body to each webhook in parallel, the given number of times.
 func (s *site) atOnce(times int, body string) func(context.Context) {
 	return func(ctx context.Context) {
 		var all sync.WaitGroup
@@ -50,33 +50,33 @@ func (s *site) atOnce(times int, body string) func(context.Context) {
 	}
 }
 
-// filled is a review whose list of containers has about that many bytes of one element.
+// filled returns a review whose list of containers has about the given size and repeats one element.
 func filled(size int, element string) string {
 	return fmt.Sprintf(review, strings.TrimSuffix(strings.Repeat(element+",", size/(len(element)+1)), ","))
 }
 
-// bodies sends requests without credentials to all webhooks, of all shapes in turn.
+// bodies sends requests of all shapes in sequence to all webhooks, without credentials.
 func (s *site) bodies() func(context.Context) {
 	shapes := []func(context.Context){
-		s.atOnce(4, filled(6<<20, `{"name":""}`)),                                  // beyond the bound
-		s.atOnce(8, filled(2900<<10, `{"name":""}`)),                               // below it
-		s.atOnce(8, filled(2900<<10, `null`)),                                      // elements that are nothing
-		s.atOnce(16, filled(300<<10, `{"name":""}`)),                               // as many parts as may be
+		s.atOnce(4, filled(6<<20, `{"name":""}`)),                                  // above the limit
+		s.atOnce(8, filled(2900<<10, `{"name":""}`)),                               // below the limit
+		s.atOnce(8, filled(2900<<10, `null`)),                                      // null elements
+		s.atOnce(16, filled(300<<10, `{"name":""}`)),                               // max number of parts
 		s.atOnce(8, filled(2900<<10, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)), // long strings
 		s.atOnce(8, strings.Repeat("[", 50000)),                                    // deep
 		s.atOnce(8, strings.Repeat("x", 2900<<10)),                                 // no JSON
 	}
 	return func(ctx context.Context) {
 		for _, send := range shapes {
-			send(context.WithoutCancel(ctx)) // each, also when the neighbours are served
+			send(context.WithoutCancel(ctx)) // always completed, also after the neighbors are served
 		}
 	}
 }
 
-// bodiesAsYAML sends what a decoder of YAML would make large, to all webhooks.
+// bodiesAsYAML sends bodies that a YAML decoder would expand to all webhooks.
 func (s *site) bodiesAsYAML(ctx context.Context) {
 	for _, body := range []string{
-		filled(2900<<10, `{"name":""}`), // JSON is YAML, and each element is some hundred bytes of nodes
+		filled(2900<<10, `{"name":""}`), // JSON is YAML; an element needs some hundred bytes of nodes
 		aliases(),
 	} {
 		var all sync.WaitGroup
@@ -89,7 +89,7 @@ func (s *site) bodiesAsYAML(ctx context.Context) {
 	}
 }
 
-// aliases is a small YAML that names ten times what names ten times a string, and so on.
+// aliases returns a small YAML with nested aliases that multiply a string by ten on each level.
 func aliases() string {
 	var text strings.Builder
 	text.WriteString("a0: &a0 " + strings.Repeat("x", 1000) + "\n")
@@ -100,7 +100,7 @@ func aliases() string {
 	return text.String()
 }
 
-// connections holds more than the operator takes, from many addresses: some say nothing,
+// connections opens more connections than the operator accepts, from many addresses. Some send nothing,
 // and some send a body slowly.
 func (s *site) connections(ctx context.Context) {
 	var all sync.WaitGroup
@@ -115,11 +115,11 @@ func (s *site) connections(ctx context.Context) {
 	all.Wait()
 }
 
-// hold keeps a connection until the operator closes it.
+// hold keeps a connection open until the operator closes it.
 func (s *site) hold(ctx context.Context, dialer *tls.Dialer, slowly bool) {
 	connection, err := dialer.DialContext(ctx, "tcp", s.webhooks)
 	if err != nil {
-		select { // many are refused at once
+		select { // many are rejected immediately
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
 		}

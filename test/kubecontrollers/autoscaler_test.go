@@ -16,8 +16,8 @@ import (
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// blocks reports whether a budget forbids to evict a pod, as Karpenter and the Cluster
-// Autoscaler read it before they taint a node.
+// blocks reports whether a budget forbids the eviction of a pod. Karpenter and the Cluster Autoscaler
+// check budgets in this way before they taint a node.
 func (s *site) blocks(ctx context.Context, g Gomega, pod *corev1.Pod) bool {
 	var budgets policyv1.PodDisruptionBudgetList
 	g.Expect(s.admin.List(ctx, &budgets, client.InNamespace(pod.Namespace))).To(Succeed())
@@ -33,8 +33,8 @@ func (s *site) blocks(ctx context.Context, g Gomega, pod *corev1.Pod) bool {
 	return false
 }
 
-// play does what a scheduler and kubelets do: it starts the pods on the first node without a
-// taint, and ends those that are deleted.
+// play replaces the scheduler and the kubelets: it starts the pods on the first node without a taint,
+// and ends deleted pods.
 func (s *site) play(ctx context.Context, g Gomega) (running []corev1.Pod) {
 	var nodes corev1.NodeList
 	var pods corev1.PodList
@@ -66,19 +66,19 @@ func (s *site) play(ctx context.Context, g Gomega) (running []corev1.Pod) {
 	return running
 }
 
-// node creates a node that is Ready.
+// node creates a Ready node.
 func (s *site) node(ctx context.Context, name string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.Expect(s.admin.Create(ctx, node)).To(Succeed())
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
 	s.Expect(s.admin.Status().Update(ctx, node)).To(Succeed())
-	node.Spec.Taints = nil // the API server taints what is new, and a controller that is not here removes it
+	node.Spec.Taints = nil // no controller removes the API server's taint
 	s.Expect(s.admin.Update(ctx, node)).To(Succeed())
 }
 
-// autoscalers holds docs/node-loss.md to what it says of budgets that are at 0: a client
-// that reads them first never begins, and one that taints all the same gets the node empty
-// without a member missing.
+// autoscalers verifies docs/node-loss.md on budgets that allow no disruption. A client that checks
+// budgets first never starts. A client that taints the node first gets it empty, and no member is
+// missing.
 func (s *site) autoscalers(t *testing.T) {
 	ctx := t.Context()
 	s.install(ctx)
@@ -118,7 +118,7 @@ func (s *site) autoscalers(t *testing.T) {
 		g.Expect(left).To(BeEmpty())
 		g.Expect(running).To(HaveLen(2))
 	}).Should(Succeed())
-	// No kubelet ends pods that have a node.
+	// There is no kubelet that ends pods with a node.
 	s.Expect(s.admin.Delete(ctx, set)).To(Succeed())
 	s.Eventually(func(g Gomega) {
 		s.play(ctx, g)

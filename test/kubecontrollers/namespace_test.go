@@ -1,6 +1,5 @@
-// Package kubecontrollers tries what depends on the controllers of Kubernetes and needs no
-// kubelet: against an API server with kube-controller-manager and the operator as
-// config/namespaced installs it.
+// Package kubecontrollers tests the interaction with Kubernetes' controllers without kubelets: an API
+// server with kube-controller-manager and the operator as installed by config/namespaced.
 package kubecontrollers
 
 import (
@@ -49,7 +48,7 @@ type site struct {
 	server  *envtest.Environment
 	admin   client.Client
 	objects []unstructured.Unstructured
-	// stops has what ends each part of the operator, by account.
+	// stops has functions that stop the parts of the operator, by account.
 	stops map[string]func()
 	// kubeconfig is a file for programs.
 	kubeconfig string
@@ -84,7 +83,7 @@ func (s *site) of(t *testing.T) *site {
 	t.Helper()
 	part := *s
 	part.WithT = NewWithT(t)
-	part.SetDefaultEventuallyTimeout(3 * time.Minute) // a busy machine is slow, not wrong
+	part.SetDefaultEventuallyTimeout(3 * time.Minute) // a busy machine is slow
 	part.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	return &part
 }
@@ -112,7 +111,8 @@ func (s *site) install(ctx context.Context) {
 	}
 }
 
-// start starts a part of the operator under its own account, until stop.
+// start starts a part of the operator under its own account. It runs until its function in stops is
+// called.
 func (s *site) start(t *testing.T, account string, args ...string) {
 	t.Helper()
 	options, err := controllers.ParseOptions(append(args, "--namespace="+own, "--watch-namespaces="+data, "--make-certificates=false",
@@ -123,7 +123,7 @@ func (s *site) start(t *testing.T, account string, args ...string) {
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	managerOptions, err := options.Manager(conf)
 	s.Expect(err).NotTo(HaveOccurred())
-	managerOptions.Controller.SkipNameValidation = new(true) // it is started again in this process
+	managerOptions.Controller.SkipNameValidation = new(true) // it is started more than once in this process
 	mgr, err := ctrl.NewManager(conf, managerOptions)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(controllers.Setup(mgr, options)).To(Succeed())
@@ -131,7 +131,7 @@ func (s *site) start(t *testing.T, account string, args ...string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = mgr.Start(ctx) // it may have lost its rights, and so not have started
+		_ = mgr.Start(ctx) // it fails to start without rights
 	}()
 	s.stops[account] = sync.OnceFunc(func() {
 		cancel()
@@ -140,16 +140,16 @@ func (s *site) start(t *testing.T, account string, args ...string) {
 	t.Cleanup(s.stops[account])
 }
 
-// startControllers starts what removes finalizers.
+// startControllers starts the controllers, which remove finalizers.
 func (s *site) startControllers(t *testing.T) {
 	t.Helper()
 	s.start(t, "controller-manager", "--components=controllers")
 }
 
-// guarded are the kinds whose objects keep the rights of the operator.
+// guarded are the kinds whose objects protect the rights of the operator from deletion.
 var guarded = []string{"statefulcluster", "replicatedstatefulset", "extendedstatefulset", "statefulsingleton"}
 
-// startInstaller starts the installer, and waits for the policies that keep the rights.
+// startInstaller starts the installer, and waits for the policies that protect the rights.
 func (s *site) startInstaller(t *testing.T) {
 	t.Helper()
 	s.start(t, "installer", "--components=installer")
@@ -162,8 +162,7 @@ func (s *site) startInstaller(t *testing.T) {
 	}).Should(Succeed())
 }
 
-// fill creates a sample of each kind, and waits until the objects that need finalizers
-// have them.
+// fill creates a sample of each kind, and waits until the finalizers are added.
 func (s *site) fill(ctx context.Context) {
 	finalized := 0
 	var all []unstructured.Unstructured
@@ -201,8 +200,8 @@ func (s *site) gone(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// podKind is the first that the namespace controller deletes, and ownerKinds are the kinds of
-// the operator whose objects have finalizers.
+// podKind is the kind that the namespace controller deletes first. ownerKinds are the operator's kinds
+// whose objects have finalizers.
 var (
 	podKind    = []schema.GroupVersionKind{{Version: "v1", Kind: "Pod"}}
 	ownerKinds = []schema.GroupVersionKind{
@@ -238,7 +237,7 @@ func (s *site) release(ctx context.Context, kinds []schema.GroupVersionKind) {
 	}).Should(Succeed())
 }
 
-// delete deletes the namespace, and does not wait.
+// delete deletes the namespace without waiting.
 func (s *site) delete(ctx context.Context) {
 	s.Expect(s.admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: data}})).To(Succeed())
 }
@@ -266,8 +265,8 @@ func TestAPINamespace(t *testing.T) {
 	t.Run("W21 an uninstallation ends, with the operator down too", func(t *testing.T) { s.of(t).uninstall(t) })
 }
 
-// back deletes the namespace while the operator is down. When the pods are gone, the
-// namespace controller deletes all else but the rights of the operator.
+// back deletes the namespace while the operator is down. When the pods are deleted, the namespace
+// controller deletes everything except the rights of the operator.
 func (s *site) back(t *testing.T) {
 	s.install(t.Context())
 	s.fill(t.Context())
@@ -284,9 +283,9 @@ func (s *site) back(t *testing.T) {
 	s.gone(t.Context())
 }
 
-// unkept is the same without the policies: the rights are deleted, and the finalizers stay.
+// unkept does the same without the policies: the rights are deleted, and the finalizers stay.
 func (s *site) unkept(t *testing.T) {
-	s.startControllers(t) // those of the last part have ended with it
+	s.startControllers(t) // the controllers of the previous part have ended
 	s.stops["installer"]()
 	for _, kind := range guarded {
 		s.Expect(s.admin.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: kind + "-rights-" + own}})).To(Succeed())

@@ -1,4 +1,4 @@
-// Package manifest reads files of objects, a YAML document each, and applies them.
+// Package manifest reads files of objects, one per YAML document, and applies them.
 package manifest
 
 import (
@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read decodes all documents but those that have only comments. It is an error if
-// one is no YAML, or not a T.
+// Read decodes all documents except those with only comments. It returns an error if a document is not
+// YAML or not a T.
 func Read[T any](content []byte) ([]T, error) {
 	var all []T
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
@@ -53,7 +53,7 @@ func Read[T any](content []byte) ([]T, error) {
 	}
 }
 
-// ReadFile does so with a file, which its errors name.
+// ReadFile reads a file with Read. Errors contain the file's name.
 func ReadFile[T any](file string) ([]T, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -66,8 +66,8 @@ func ReadFile[T any](file string) ([]T, error) {
 	return all, nil
 }
 
-// Apply applies objects, on the server's side, for an owner of what they say. What
-// is written by the server alone is left out.
+// Apply applies objects by server-side apply with a field owner. Fields that only the server writes are
+// removed.
 func Apply(ctx context.Context, c client.Client, owner client.FieldOwner, objects ...*unstructured.Unstructured) error {
 	for _, object := range objects {
 		object.SetCreationTimestamp(metav1.Time{})
@@ -80,9 +80,8 @@ func Apply(ctx context.Context, c client.Client, owner client.FieldOwner, object
 	return nil
 }
 
-// Text gives what kustomize makes of a folder, as its command prints it, with other images in
-// the place of some. An image is given by the name that is replaced, and becomes
-// name[:tag][@digest].
+// Text returns the output of kustomize for a folder, as its command prints it, with some images
+// replaced. An image is keyed by the name that is replaced, and its new value is name[:tag][@digest].
 func Text(folder string, images map[string]string) ([]byte, error) {
 	over, err := os.MkdirTemp("", "render-")
 	if err != nil {
@@ -97,7 +96,7 @@ func Text(folder string, images map[string]string) ([]byte, error) {
 		return nil, err
 	}
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified // as the command has it: what others need comes first
+	options.Reorder = krusty.ReorderOptionUnspecified // as in the command: dependencies are first
 	made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), over)
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", folder, err)
@@ -105,7 +104,7 @@ func Text(folder string, images map[string]string) ([]byte, error) {
 	return made.AsYaml()
 }
 
-// overlay is the kustomization of one folder that has that of another one with other images.
+// overlay returns a kustomization in folder over that replaces images of folder.
 func overlay(over, folder string, images map[string]string) ([]byte, error) {
 	var err error
 	for _, path := range []*string{&over, &folder} {
@@ -132,8 +131,8 @@ func overlay(over, folder string, images map[string]string) ([]byte, error) {
 	return yaml.Marshal(kustomization)
 }
 
-// Render gives the objects that kustomize makes of a folder, as kubectl apply --kustomize
-// sends them.
+// Render returns the objects that kustomize generates from a folder, as kubectl apply --kustomize sends
+// them.
 func Render(folder string) ([]unstructured.Unstructured, error) {
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestDocumentsAreRead(t *testing.T) {
 	all, err := ReadFile[unstructured.Unstructured](file)
 	g.Expect(err).To(Succeed())
 	g.Expect(all).To(HaveExactElements(HaveField("GetKind()", "One"), HaveField("GetKind()", "Two")))
-	// A whole number stays one, as the API server has it.
+	// An integer stays an integer, as in the API server.
 	g.Expect(all[0].Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("size", int64(3))))
 }
 

@@ -20,13 +20,13 @@ import (
 
 const namespace = "stateful-operator-system"
 
-// installation is what is in a cluster: the operator and its monitoring.
+// installation is a rendered installation: the operator and its monitoring.
 type installation struct {
 	t       *testing.T
 	objects []unstructured.Unstructured
 }
 
-// beside is an installation with the component beside it, as docs/install.md has it.
+// beside returns an installation with the monitoring component added, as in docs/install.md.
 func beside(t *testing.T, folder string) installation {
 	t.Helper()
 	over, err := filepath.EvalSymlinks(t.TempDir())
@@ -60,7 +60,7 @@ func rendered(t *testing.T, folders ...string) installation {
 	return all
 }
 
-// named finds an object, and reads it.
+// named finds an object and decodes it.
 func (i installation) named(kind, name string, into any) {
 	i.t.Helper()
 	for _, object := range i.objects {
@@ -78,7 +78,7 @@ func (i installation) named(kind, name string, into any) {
 	i.t.Fatalf("there is no %s %s", kind, name)
 }
 
-// endpoint is what is looked at of a ServiceMonitor.
+// endpoint has the fields of a ServiceMonitor's endpoint that are checked.
 type endpoint struct {
 	Port          string
 	Authorization struct{ Credentials corev1.SecretKeySelector }
@@ -96,7 +96,7 @@ type serviceMonitor struct {
 	}
 }
 
-// scraped is how the operator is, and the Service that it is found by.
+// scraped returns the operator's scrape endpoint, and the Service that it selects.
 func (i installation) scraped() (endpoint, corev1.Service) {
 	i.t.Helper()
 	g := NewWithT(i.t)
@@ -123,7 +123,7 @@ func (i installation) scraped() (endpoint, corev1.Service) {
 	return monitor.Spec.Endpoints[0], found[0]
 }
 
-// mayScrape expects that the credentials are those of an account that may read metrics.
+// mayScrape expects that the credentials belong to an account with the right to read metrics.
 func (i installation) mayScrape(credentials corev1.SecretKeySelector) {
 	i.t.Helper()
 	g := NewWithT(i.t)
@@ -141,8 +141,8 @@ func (i installation) mayScrape(credentials corev1.SecretKeySelector) {
 	g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}), "and nothing else")
 }
 
-// shown expects that each dashboard is in a ConfigMap that Grafana's sidecar finds, and that
-// kubectl can apply it.
+// shown expects that each dashboard is in a ConfigMap that Grafana's sidecar selects, and that kubectl
+// can apply it.
 func (i installation) shown() {
 	i.t.Helper()
 	g := NewWithT(i.t)
@@ -187,8 +187,8 @@ func TestMonitoringFindsTheOperator(t *testing.T) {
 	}
 }
 
-// With OLM the certificate, its Secret and the Service that it is for are OLM's, and have the
-// names that it gives them: <deployment>-service, and <service>-cert with olmCAKey.
+// With OLM, the certificate, its Secret and its Service are created by OLM and have OLM's names:
+// <deployment>-service, and <service>-cert with olmCAKey.
 func TestMonitoringFindsTheOperatorOfOLM(t *testing.T) {
 	g := NewWithT(t)
 	i := rendered(t, filepath.Join(config, "olm"), filepath.Join(config, "olm", "monitoring"))

@@ -1,5 +1,5 @@
-// Package monitoring tries the alerts of config with Prometheus' own code, and what scrapes the
-// operator with what is installed.
+// Package monitoring tests the alerts of config with Prometheus' own code, and the scrape configuration
+// with the installed objects.
 package monitoring
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const config = "../../config"
 
-// ruleFiles are all files of alerts, by name.
+// ruleFiles returns all rule files, by name.
 func ruleFiles(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	files, err := alerts.Files(config)
@@ -32,7 +32,7 @@ func ruleFiles(t *testing.T) map[string]json.RawMessage {
 	return files
 }
 
-// alertsByName are those of all files.
+// alertsByName returns the alerts of all files.
 func alertsByName(t *testing.T) map[string]alerts.Alert {
 	t.Helper()
 	all, err := alerts.All(config)
@@ -65,7 +65,7 @@ func TestEachAlertIsTried(t *testing.T) {
 	}
 }
 
-// Prometheus' own code says what fires, and with which words.
+// Prometheus' own code checks which alerts fire, and their annotations.
 func TestPrometheusRules(t *testing.T) {
 	folder := t.TempDir()
 	var names []string
@@ -91,7 +91,7 @@ func TestPrometheusRules(t *testing.T) {
 	}
 }
 
-// program is one of Prometheus'.
+// program returns the path of a Prometheus binary.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -114,7 +114,7 @@ func writeYAML(t *testing.T, file string, content any) {
 	}
 }
 
-// ruleTests is a file of promtool's.
+// ruleTests is a test file of promtool.
 type ruleTests struct {
 	Files    []string   `json:"rule_files"`
 	Interval string     `json:"evaluation_interval"`
@@ -144,8 +144,8 @@ type expect struct {
 	Annotations map[string]string `json:"exp_annotations"`
 }
 
-// tests are those of a situation: it fires when its time is over and not before, with its
-// words, and neither at rest nor for what comes and goes.
+// tests returns the tests of a situation. The alert must fire after its delay and not before, with the
+// expected annotations. It must fire neither at rest nor for a flapping fault.
 func (s situation) tests(files []string, r alerts.Alert) ruleTests {
 	patience := s.delay + s.patience
 	all := ruleTests{Files: files, Interval: "1m"}
@@ -187,8 +187,8 @@ func inputs(series map[string]string) []input {
 	return all
 }
 
-// expected is the alert with its labels, and with these in its words. A word that is not
-// among them stays as it is, and is not what Prometheus says.
+// expected returns the alert with its labels and annotations. A placeholder without a label stays, and
+// then differs from Prometheus' result.
 func (s situation) expected(r alerts.Alert) expect {
 	labels := map[string]string{"severity": r.Labels["severity"]}
 	var words []string

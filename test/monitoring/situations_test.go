@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// situation is what an alert is for. Series are given in the notation of promtool, a value
-// each minute.
+// situation is a test case of an alert. Series use the notation of promtool, with one value per minute.
 type situation struct {
 	alert string
-	// labels of the alert, beside its severity, and the value that it tells.
+	// labels are the alert's labels without its severity. value is the value in its annotations.
 	labels map[string]string
 	value  string
-	// fault is what it fires for, rest is the same object when all is well, and flap is a
-	// fault that never lasts.
+	// fault are series for which the alert fires, rest are those of the same object without a fault,
+	// and flap are those of a fault that never lasts.
 	fault, rest, flap series
-	// patience is how long the fault lasts before it is told, and delay how long it takes
-	// before the expression is true.
+	// patience is the alert's "for" duration. delay is the time until the expression is true.
 	patience, delay time.Duration
-	// loud are other faults that it fires for, and quiet what it does not, by what they are.
+	// loud are further faults for which the alert fires, and quiet those for which it does not, by
+	// description.
 	loud, quiet map[string]series
 }
 
-// long is more than any alert waits for, in minutes.
+// long is longer than any alert's delay, in minutes.
 const long = 3000
 
 var situations = []situation{
@@ -82,9 +81,9 @@ var situations = []situation{
 		labels:   map[string]string{"controller": "statefulcluster", "namespace": "stateful-operator-system"},
 		fault:    series{errors: growing(1)},
 		rest:     series{errors: lasting(3)},
-		flap:     series{errors: "0x9 1x14 2x14 3x14 4x14 5x14 6x14 7x14"}, // one in a quarter of an hour
+		flap:     series{errors: "0x9 1x14 2x14 3x14 4x14 5x14 6x14 7x14"}, // one in 15 minutes
 		patience: 15 * time.Minute,
-		delay:    time.Minute, // a rate takes two values
+		delay:    time.Minute, // a rate needs two values
 		quiet:    map[string]series{"of another operator": {`controller_runtime_reconcile_errors_total{job="another",namespace="stateful-operator-system",controller="x"}`: growing(1)}},
 	},
 	{
@@ -92,7 +91,7 @@ var situations = []situation{
 		labels:   map[string]string{"name": "statefulcluster", "namespace": "stateful-operator-system"},
 		fault:    waits(lasting(0), growing(10), growing(10)),
 		rest:     waits(growing(10), growing(10), growing(10)),
-		flap:     waits("0+10x9 90x2 90+10x1000", "0+10x1011", "0+10x1011"), // for a few minutes, once
+		flap:     waits("0+10x9 90x2 90+10x1000", "0+10x1011", "0+10x1011"), // once, for a few minutes
 		patience: 15 * time.Minute,
 		delay:    time.Minute,
 	},
@@ -117,7 +116,7 @@ type series = map[string]string
 
 const errors = `controller_runtime_reconcile_errors_total{job="stateful-operator-metrics-service",namespace="stateful-operator-system",controller="statefulcluster"}`
 
-// waits are the buckets of the time in the queue: up to 1 s, up to 100 s, all.
+// waits returns the buckets of the time in the queue: up to 1 s, up to 100 s, all.
 func waits(short, middling, all string) series {
 	bucket := func(le string) string {
 		return fmt.Sprintf(`workqueue_queue_duration_seconds_bucket{job="stateful-operator-metrics-service",namespace="stateful-operator-system",name="statefulcluster",le=%q}`, le)
@@ -127,11 +126,11 @@ func waits(short, middling, all string) series {
 
 func lasting(value int) string { return fmt.Sprintf("%dx%d", value, long) }
 
-// byAnother is a fault that one replica of the operator tells of, and then another one.
+// byAnother is a fault that two replicas of the operator report one after another.
 const byAnother = "another replica of the operator tells it"
 
-// handedOver are the series of both replicas, the second of which leads after some minutes;
-// %s is in the place of the label that differs.
+// handedOver returns the series of both replicas. The second one becomes leader after some minutes. %s
+// in metric is replaced by the label that differs.
 func handedOver(metric string, fault, minutes int) series {
 	return series{
 		fmt.Sprintf(metric, `pod="a"`): fmt.Sprintf("%dx%d stale", fault, minutes-1),
@@ -139,7 +138,7 @@ func handedOver(metric string, fault, minutes int) series {
 	}
 }
 
-// both are the series of one and the other.
+// both merges two sets of series.
 func both(one, other series) series {
 	all := maps.Clone(one)
 	maps.Copy(all, other)
@@ -148,12 +147,12 @@ func both(one, other series) series {
 
 func growing(each int) string { return fmt.Sprintf("0+%dx%d", each, long) }
 
-// flapping is a fault that ends a minute before it is told, again and again.
+// flapping returns a fault that repeatedly ends a minute before its alert would fire.
 func flapping(fault, rest, minutes int) string {
 	return strings.Repeat(fmt.Sprintf("%dx%d %d ", fault, minutes-1, rest), long/(minutes+1))
 }
 
-// of is a metric of the object that all situations are about.
+// of returns a metric of the object of all situations.
 func of(metric, labels string) string {
 	if labels != "" {
 		labels += ","
@@ -167,7 +166,7 @@ func is(kind, condition, reason string) string {
 
 func degraded(kind, reason string) string { return is(kind, "Degraded", reason) }
 
-// gauge is an alert on one number, which it tells after some minutes.
+// gauge returns a situation for an alert on one value that fires after some minutes.
 func gauge(alert, metric string, fault, rest, minutes int) situation {
 	return situation{
 		alert: alert, labels: map[string]string{}, value: fmt.Sprint(fault),
@@ -178,12 +177,12 @@ func gauge(alert, metric string, fault, rest, minutes int) situation {
 	}
 }
 
-// whileTrue is an alert on a condition of an object that is True.
+// whileTrue returns a situation for an alert on a condition that is True.
 func whileTrue(alert, kind, condition, reason string, minutes int) situation {
 	return gauge(alert, is(kind, condition, reason), 1, 0, minutes).object().labelled("kind", kind)
 }
 
-// whileFalse is one on a condition that is not True.
+// whileFalse returns a situation for an alert on a condition that is not True.
 func whileFalse(alert, kind, condition, reason string, minutes int) situation {
 	return gauge(alert, is(kind, condition, reason), 0, 1, minutes).object().labelled("kind", kind)
 }
@@ -197,7 +196,7 @@ func (s situation) labelled(name, value string) situation {
 	return s
 }
 
-// with has another series beside the one that changes.
+// with adds another series, which does not change.
 func (s situation) with(name, values string) situation {
 	for _, of := range []series{s.fault, s.rest, s.flap} {
 		of[name] = values

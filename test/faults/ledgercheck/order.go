@@ -36,7 +36,7 @@ var oneLog = porcupine.Model{
 }
 
 // checkOrder checks linearizability: there must be an order of all operations in which each takes
-// effect at one time between its call and its return.
+// effect atomically between its call and its return.
 //
 // An append with an unknown outcome, or of a client without a history, has its position in the final
 // log and no return. If it is not in the final log, it had no effect, and a read that saw it is a

@@ -1,4 +1,4 @@
-// Command render prints what kustomize makes of a folder.
+// Command render prints the output of kustomize for a folder.
 package main
 
 import (
