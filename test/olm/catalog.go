@@ -18,23 +18,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// Package is the name of the operator's in catalogs.
+// Package is the name of the operator's package in catalogs.
 const Package = "stateful-operator"
 
-// Bundle is one version of the operator as OLM gets it.
+// Bundle is one version of the operator as an OLM bundle.
 type Bundle struct {
-	// Name is that of its ClusterServiceVersion.
+	// Name is the name of its ClusterServiceVersion.
 	Name string
-	// Folder has manifests and metadata.
+	// Folder contains the manifests and the metadata.
 	Folder string
-	// Image has the same, where it was pushed.
+	// Image is the reference of the bundle's image, if it was pushed.
 	Image string
 	// Operator is the operator's image.
 	Operator string
 }
 
-// Bundle makes the bundle of a version from that in a folder: the same, with that
-// version and that image of the operator. An empty version is the folder's own.
+// Bundle creates a bundle from the bundle in a folder, with another version and another image of the
+// operator. If version is empty, the version stays.
 func (m *Manager) Bundle(source, version, image string) Bundle {
 	file, csv := m.readCSV(source)
 	text := strings.ReplaceAll(m.read(file), m.operatorImage(file, csv), image)
@@ -50,7 +50,7 @@ func (m *Manager) Bundle(source, version, image string) Bundle {
 	return b
 }
 
-// operatorImage is the one image of all the operator's Deployments.
+// operatorImage returns the only image of the operator's Deployments.
 func (m *Manager) operatorImage(file string, csv operatorsv1alpha1.ClusterServiceVersion) string {
 	images := sets.New[string]()
 	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -62,7 +62,7 @@ func (m *Manager) operatorImage(file string, csv operatorsv1alpha1.ClusterServic
 	return images.UnsortedList()[0]
 }
 
-// readCSV finds the ClusterServiceVersion of a bundle.
+// readCSV finds and decodes the ClusterServiceVersion of a bundle.
 func (m *Manager) readCSV(folder string) (file string, csv operatorsv1alpha1.ClusterServiceVersion) {
 	files, err := filepath.Glob(filepath.Join(folder, "manifests", "*.clusterserviceversion.yaml"))
 	m.Expect(err).To(gomega.Succeed())
@@ -71,8 +71,8 @@ func (m *Manager) readCSV(folder string) (file string, csv operatorsv1alpha1.Clu
 	return files[0], csv
 }
 
-// asVersion is a ClusterServiceVersion under another name and version. What it
-// replaces is said by the catalog alone.
+// asVersion returns a ClusterServiceVersion with another name and version. The replaced version is only
+// specified by the catalog.
 func (m *Manager) asVersion(text, name, version string) string {
 	var object map[string]any
 	m.Expect(yaml.Unmarshal([]byte(text), &object)).To(gomega.Succeed())
@@ -87,9 +87,9 @@ func (m *Manager) asVersion(text, name, version string) string {
 	return string(out)
 }
 
-// ServeVersions serves a catalog with two versions of the operator: the project's
-// bundle as it is, but for its image, and an earlier version of the same. Their
-// images are one program by two names.
+// ServeVersions serves a catalog with two versions of the operator: the project's bundle with a local
+// image, and an earlier version of the same bundle. Their images contain the same program under two
+// names.
 func (m *Manager) ServeVersions(ctx context.Context, catalog string) (earlier, present Bundle) {
 	m.Say("building the operator …")
 	operator := program.Operator("")
@@ -100,8 +100,8 @@ func (m *Manager) ServeVersions(ctx context.Context, catalog string) (earlier, p
 	return earlier, present
 }
 
-// Catalog writes a catalog with these bundles in it, each replacing the one before
-// it in channel stable, and gives its folder. The nodes then fetch no bundle.
+// Catalog writes a catalog with these bundles, each replacing the previous one in channel stable, and
+// returns its folder. The bundles are embedded, so that the nodes pull no bundle images.
 func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "---\nschema: olm.package\nname: %s\ndefaultChannel: %s\n", Package, Channel)
@@ -118,8 +118,8 @@ func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) s
 	return m.keep(ctx, name, out.String())
 }
 
-// FromTemplate writes the catalog that `make catalog` would make of these bundles' images, if
-// both had been released.
+// FromTemplate writes the catalog that `make catalog` would generate from these bundles' images if both
+// were released.
 func (m *Manager) FromTemplate(ctx context.Context, name string, previous, present Bundle) string {
 	text, err := bundle.Render(ctx, m.OPM, filepath.Join("test", "olm", "testdata", "catalog.yaml"),
 		bundle.Version{Name: "previous", Image: previous.Image, Folder: previous.Folder},
@@ -128,8 +128,8 @@ func (m *Manager) FromTemplate(ctx context.Context, name string, previous, prese
 	return m.keep(ctx, name, string(text))
 }
 
-// keep writes a catalog into a folder that the user of a pod can read, past this
-// process's umask, and has opm look at it.
+// keep writes a catalog into a folder that the user of a pod can read, regardless of this process's
+// umask, and validates it with opm.
 func (m *Manager) keep(ctx context.Context, name, text string) (folder string) {
 	folder = m.dir("catalogs", name)
 	file := filepath.Join(folder, "catalog.yaml")
@@ -140,10 +140,10 @@ func (m *Manager) keep(ctx context.Context, name, text string) (folder string) {
 	return folder
 }
 
-// program runs a program that may ask the registry, which it trusts, and the
-// cluster, and gives what it prints.
+// program runs a program with access to the registry, which it trusts, and to the cluster. It returns
+// the output.
 func (m *Manager) program(ctx context.Context, name string, args ...string) string {
-	// Without a file that says whose signatures are wanted, opm pulls nothing.
+	// Without a signature policy opm pulls no images.
 	m.write(filepath.Join(m.dir("config", "containers"), "policy.json"), `{"default": [{"type": "insecureAcceptAnything"}]}`)
 	var out, log bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)

@@ -13,12 +13,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// images are those that OLM's own build makes, of programs that are built here:
-// one with OLM's programs, of which two unpack bundles and catalogs, and one with
-// opm, which serves catalogs. Both have a shell, as the originals do.
+// images are equivalent to the images of OLM's own build, with programs that are built here: one with
+// OLM's programs (two of them unpack bundles and catalogs), and one with opm, which serves catalogs.
+// Both have a shell, as the original images do.
 type images struct {
 	olm, opm       string // references
-	olmDir, opmDir string // where the programs are
+	olmDir, opmDir string // folders of the programs
 }
 
 func imagesOf(folders map[cluster.Set]string) images {
@@ -31,10 +31,10 @@ func imagesOf(folders map[cluster.Set]string) images {
 	}
 }
 
-// user is the one of the originals; OLM says it in its jobs too.
+// user is the user of the original images. OLM also sets it in its jobs.
 const user = "1001"
 
-// shell is what jobs and pods of OLM and operator-sdk call.
+// shell returns the commands that jobs and pods of OLM and operator-sdk run.
 func shell() []image.File {
 	files := []image.File{
 		{Path: "/bin/busybox", Source: "/bin/busybox"},
@@ -53,7 +53,7 @@ func (i images) opmFiles() []image.File {
 		image.File{Path: "/bin/grpc_health_probe", Source: filepath.Join(i.opmDir, "grpc-health-probe")})
 }
 
-// load brings OLM's images to the nodes, once in a cluster's life.
+// load loads OLM's images into the nodes, once per cluster.
 func (m *Manager) load(ctx context.Context) {
 	note, content := filepath.Join(m.dir(), "loaded"), m.images.olm+" "+m.images.opm
 	if before, err := os.ReadFile(note); err == nil && string(before) == content {

@@ -15,9 +15,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// bundleImages installs the operator as catalogs in registries have it: the catalog
-// is as `make catalog` makes it, OLM makes a pod of its image, and a job that unpacks
-// the bundle's. Then operator-sdk does it by itself.
+// bundleImages installs the operator from a registry: the catalog is generated as by `make catalog`,
+// OLM creates a pod with the catalog's image, and a job unpacks the bundle's image. Then operator-sdk
+// installs the operator.
 func bundleImages(t *testing.T, s *site) {
 	registry := s.at(t).m.StartRegistry()
 	defer registry.Close()
@@ -31,7 +31,7 @@ func (s *site) fromImages(ctx context.Context, registry *olm.Registry) {
 	image := s.m.PushCatalog(ctx, registry, catalog, s.m.FromTemplate(ctx, catalog, earlier, present))
 	s.m.ServeImage(ctx, catalog, image)
 	s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Channel: "candidate", Start: earlier.Name})
-	// Approval is automatic: it is upgraded as soon as it is installed.
+	// Approval is automatic: the upgrade starts right after the installation.
 	s.m.Succeeded(ctx, namespace, present.Name)
 	s.operatorRuns(ctx, namespace, present)
 	s.unpacked(ctx, earlier, present)
@@ -40,7 +40,7 @@ func (s *site) fromImages(ctx context.Context, registry *olm.Registry) {
 	s.m.RemoveCatalog(ctx, catalog)
 }
 
-// unpacked checks that a job has unpacked each of the bundles' images.
+// unpacked checks that a job has unpacked each bundle's image.
 func (s *site) unpacked(ctx context.Context, bundles ...olm.Bundle) {
 	var jobs batchv1.JobList
 	s.Expect(s.m.Client.List(ctx, &jobs, client.InNamespace(olm.Namespace))).To(Succeed())
@@ -55,7 +55,7 @@ func (s *site) unpacked(ctx context.Context, bundles ...olm.Bundle) {
 	}
 }
 
-// servedByPod checks that OLM made a pod of the catalog's image.
+// servedByPod checks that OLM created a pod with the catalog's image.
 func (s *site) servedByPod(ctx context.Context, catalog, image string) {
 	var pods corev1.PodList
 	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(olm.Namespace), client.MatchingLabels{"olm.catalogSource": catalog})).To(Succeed())

@@ -26,8 +26,7 @@ import (
 //go:embed manager.yaml
 var managerObjects string
 
-// Install brings OLM into the cluster, or makes what is there what it should be,
-// and waits until it runs.
+// Install installs or updates OLM in the cluster, and waits until it runs.
 func (m *Manager) Install(ctx context.Context) {
 	m.load(ctx)
 	m.Say("installing OLM …")
@@ -41,7 +40,7 @@ func (m *Manager) Install(ctx context.Context) {
 	}
 }
 
-// customResources are the files of OLM's own CRDs, in its module.
+// customResources returns the files of OLM's CRDs in its module.
 func (m *Manager) customResources(ctx context.Context) []string {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/operator-lifecycle-manager")
 	list.Dir = filepath.Join("tools", "olm")
@@ -71,14 +70,14 @@ func (m *Manager) established(ctx context.Context) {
 	})
 }
 
-// Apply applies every object of a text.
+// Apply applies all objects of a manifest.
 func (m *Manager) Apply(ctx context.Context, text string) {
 	objects, err := manifest.Read[*unstructured.Unstructured]([]byte(text))
 	m.Expect(err).To(gomega.Succeed())
 	m.Expect(manifest.Apply(ctx, m.Client, "test-olm", objects...)).To(gomega.Succeed())
 }
 
-// Rolled waits until a rollout of a Deployment is complete.
+// Rolled waits until the rollout of a Deployment is complete.
 func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) {
 	m.Until(ctx, key.Name, func(ctx context.Context) error {
 		var d appsv1.Deployment
@@ -93,7 +92,7 @@ func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) {
 	})
 }
 
-// MakeNamespace makes a namespace; an existing one stays as it is.
+// MakeNamespace creates a namespace unless it exists.
 func (m *Manager) MakeNamespace(ctx context.Context, name string, labels map[string]string) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, ns))).To(gomega.Succeed())

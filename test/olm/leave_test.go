@@ -27,7 +27,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// kinds are the lists of all four.
+// kinds returns a list of each of the four kinds.
 func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&engev1alpha1.StatefulClusterList{}, &clusterlabsv1alpha1.ReplicatedStatefulSetList{},
@@ -41,26 +41,25 @@ var groups = []string{
 	fissilev1alpha1.GroupVersion.Group, singletonv1.GroupVersion.Group,
 }
 
-// withdraw deletes the operator's objects, of all namespaces and while it runs,
-// because it takes off the finalizers; then the operator.
+// withdraw deletes the operator's objects of all namespaces, while the operator runs and removes their
+// finalizers. Then it removes the operator.
 func (s *site) withdraw(ctx context.Context, namespace string) {
 	for _, list := range kinds() {
 		s.m.DeleteAll(ctx, list)
 	}
 	s.m.Unsubscribe(ctx, namespace)
-	// The guard is the operator's own, and OLM does not know it. It goes before the
-	// CRD that it takes its parameters from.
+	// The guard is created by the operator and unknown to OLM. It must be deleted before the CRD of its
+	// parameters.
 	guard := metav1.ObjectMeta{Name: "statefulsingleton-guard-" + namespace}
 	s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: guard})
 	s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: guard})
 }
 
-// leave removes everything, and looks for what is left.
+// leave removes everything and checks that nothing is left.
 func (s *site) leave(ctx context.Context, namespace string, others ...string) {
 	s.withdraw(ctx, namespace)
 	s.m.DeleteKinds(ctx, groups...)
-	// Those that come with the bundle stay too, as all do that OLM did not make up
-	// for itself.
+	// The ClusterRoles of the bundle stay too, as all that OLM did not generate itself.
 	s.m.DeleteAll(ctx, &rbacv1.ClusterRoleList{}, client.MatchingLabels{"app.kubernetes.io/name": olm.Package})
 	s.m.DeleteAll(ctx, &operatorsv1.OperatorGroupList{}, client.InNamespace(namespace))
 	for _, name := range append(others, namespace) {
@@ -73,8 +72,8 @@ func (s *site) deleteNamespace(ctx context.Context, name string) {
 	s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// leaveAsDocumented removes everything by the commands of docs/install.md, which are
-// for lifeNamespace, and looks for what is left.
+// leaveAsDocumented removes everything with the commands of docs/install.md, which use lifeNamespace,
+// and checks that nothing is left.
 func (s *site) leaveAsDocumented(ctx context.Context, operands string) {
 	commands, err := removal("docs/install.md")
 	s.Expect(err).To(Succeed())
@@ -87,7 +86,7 @@ func (s *site) leaveAsDocumented(ctx context.Context, operands string) {
 	s.m.Until(ctx, "nothing to be left", s.nothingLeft)
 }
 
-// removal is the first block of commands under the heading Removal.
+// removal returns the first block of commands under the heading Removal.
 func removal(file string) (commands string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -105,7 +104,7 @@ func removal(file string) (commands string, err error) {
 	return "", fmt.Errorf("%s has no commands under the heading Removal", file)
 }
 
-// nothingLeft looks through what has no namespace for anything of the operator.
+// nothingLeft returns an error if cluster-scoped objects of the operator exist.
 func (s *site) nothingLeft(ctx context.Context) (left error) {
 	for _, list := range []client.ObjectList{
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &apiextensionsv1.CustomResourceDefinitionList{},
@@ -126,7 +125,7 @@ func (s *site) nothingLeft(ctx context.Context) (left error) {
 	return left
 }
 
-// ours tells the operator's objects by their names and by OLM's labels.
+// ours reports whether an object belongs to the operator, by its name or by OLM's labels.
 func ours(o client.Object) bool {
 	names := append([]string{olm.Package, "statefulsingleton"}, groups...)
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(o.GetName(), name) }) ||

@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// The life of an installation: the earlier version is subscribed to, has operands,
-// is upgraded, removed and subscribed to again, and nothing is left in the end.
+// The lifecycle of an installation: subscription to the earlier version, creation of operands, upgrade,
+// removal, and another subscription. Nothing is left at the end.
 const (
 	lifeNamespace = "stateful-operator-system"
 	lifeOperands  = "operands"
@@ -33,7 +33,7 @@ func life(t *testing.T, s *site) {
 		{"OLM-3 subscribed to again it takes them over, and all can be removed", (*site).removes},
 	} {
 		if !s.try(t, step.name, step.do) {
-			t.FailNow() // what follows begins where this ends
+			t.FailNow() // later steps depend on this one
 		}
 	}
 }
@@ -45,8 +45,8 @@ func (s *site) subscribes(ctx context.Context) {
 	s.operatorRuns(ctx, lifeNamespace, s.earlier)
 }
 
-// webhooks shows that the API server trusts the operator: a webhook that it does
-// not reach is ignored, so what is looked at is what the webhooks did.
+// webhooks verifies that the API server trusts the operator. Unreachable webhooks are ignored, so it
+// checks the webhooks' effects.
 func (s *site) webhooks(ctx context.Context) {
 	s.m.MakeNamespace(ctx, lifeOperands, nil)
 	s.refusesBadObject(ctx, lifeOperands)
@@ -70,7 +70,7 @@ func (s *site) upgrades(ctx context.Context) {
 	c, _, err := s.promises(s.t).New(ctx)
 	s.Expect(err).To(Succeed())
 	err = promises.HandoverDuring(ctx, c, "the upgrade", func() error {
-		// What the witness says is wanted also when the upgrade fails.
+		// The witness's result is needed even if the upgrade fails.
 		return s.m.Try(func(m *olm.Manager) {
 			m.Approve(ctx, lifeNamespace, s.present.Name)
 			m.Succeeded(ctx, lifeNamespace, s.present.Name)
@@ -83,7 +83,7 @@ func (s *site) upgrades(ctx context.Context) {
 	s.untouched(ctx, lifeOperands, before)
 	s.refusesBadObject(ctx, lifeOperands)
 	s.samplesReady(ctx, lifeOperands, samplesOfKinds)
-	// And waited for: without the operator a StatefulSingleton in it would stay.
+	// Wait for the deletion: without the operator a StatefulSingleton in the namespace would stay.
 	s.deleteNamespace(ctx, c.Namespace)
 }
 
@@ -92,8 +92,8 @@ func (s *site) uninstalls(ctx context.Context) {
 	s.m.Unsubscribe(ctx, lifeNamespace)
 	s.noWebhooks(ctx)
 	s.untouched(ctx, lifeOperands, before)
-	// Only one program may run, so what would be a second one is refused while
-	// nobody can hold it back, and other pods are not.
+	// Only one program may run. So while the operator is removed, a second pod of it is rejected, and
+	// other pods are allowed.
 	s.Expect(s.m.Client.Create(ctx, podOf("mailer"), client.DryRunAll)).To(MatchError(ContainSubstring("StatefulSingleton mailer")),
 		"a pod of the mailer should be refused by the guard")
 	s.Expect(s.m.Client.Create(ctx, podOf("stranger"), client.DryRunAll)).To(Succeed())

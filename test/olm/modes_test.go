@@ -19,8 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// modes installs the operator in each of OLM's install modes, and looks in which
-// namespaces it acts and which it leaves alone.
+// modes installs the operator in each of OLM's install modes, and checks in which namespaces it acts.
 func modes(t *testing.T, s *site) {
 	s.try(t, "OLM-3 OwnNamespace", (*site).refusesItsOwn)
 	for _, mode := range []struct {
@@ -36,8 +35,8 @@ func modes(t *testing.T, s *site) {
 	}
 }
 
-// refusesItsOwn asks for the operator in the namespace that it acts in, which it does not
-// support: who may edit that namespace would have its account.
+// refusesItsOwn requests the install mode OwnNamespace, which is not supported: everyone who may edit
+// the operands' namespace would have the rights of the operator's account.
 func (s *site) refusesItsOwn(ctx context.Context) {
 	const home = "ownnamespace-home"
 	s.m.MakeNamespace(ctx, home, nil)
@@ -77,7 +76,7 @@ func (s *site) inMode(ctx context.Context, mode string, targets []string) {
 			s.refusesBadObject(ctx, namespace)
 		}
 	}
-	// The others had as long as those.
+	// The other namespaces had the same time.
 	for _, namespace := range all {
 		if !acts(namespace) {
 			s.leftAlone(ctx, namespace)
@@ -86,7 +85,7 @@ func (s *site) inMode(ctx context.Context, mode string, targets []string) {
 	s.leave(ctx, home, all...)
 }
 
-// oneMember is a StatefulCluster of one.
+// oneMember returns a StatefulCluster with one member.
 func oneMember(namespace string) *engev1alpha1.StatefulCluster {
 	set := &engev1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}
 	labels := map[string]string{"app": "one"}
@@ -109,8 +108,8 @@ func (s *site) memberReady(ctx context.Context, namespace string) {
 	})
 }
 
-// leftAlone checks that the operator did nothing in a namespace, is not asked there,
-// and has no rights there.
+// leftAlone checks that the operator did nothing in a namespace, and that its webhooks and rights do
+// not apply there.
 func (s *site) leftAlone(ctx context.Context, namespace string) {
 	where := "in " + namespace + ", where it should not act"
 	set := oneMember(namespace)

@@ -1,7 +1,6 @@
-// Package olm brings the Operator Lifecycle Manager to a local cluster, and the
-// operator to it as its users get it: by a catalog and a subscription. OLM's
-// programs and those that serve catalogs are built from their modules, and run as
-// pods, so that they have the rights, names and networks they have anywhere.
+// Package olm installs the Operator Lifecycle Manager in a local cluster, and the operator through it
+// as users do: by a catalog and a subscription. OLM's programs and those that serve catalogs are built
+// from their modules. They run as pods, so that they have their real rights, names and networks.
 //
 //	Install    OLM's CRDs, its configuration and its two programs
 //	Serve      a catalog by `opm serve`, with the bundles in it
@@ -30,28 +29,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// Namespace is OLM's own, where catalogs for all namespaces are too.
+// Namespace is OLM's own namespace, which also contains the global catalogs.
 const Namespace = "olm"
 
-// patience bounds every wait. It is a limit for what never comes, not a goal.
+// patience is the timeout of every wait.
 const patience = 10 * time.Minute
 
-// Manager is OLM in a local cluster. Nothing that it does returns an error: what
-// goes wrong is told to its Gomega, which must end whoever called.
+// Manager is OLM in a local cluster. Its methods return no errors. Failures are reported to its Gomega,
+// which must stop the caller.
 type Manager struct {
 	gomega.Gomega
 	Cluster *cluster.Cluster
 	Client  client.Client
-	// OPM is the program that makes catalogs, on this machine.
+	// OPM is the path of opm, which generates catalogs, on this machine.
 	OPM string
 
 	log    io.Writer
-	folder string // goes with the cluster
+	folder string // removed with the cluster
 	images images
 }
 
-// Open attaches to the OLM of a cluster that Install was called for, or to what
-// Install will make of it.
+// Open returns the Manager of a cluster, before or after Install.
 func Open(ctx context.Context, g gomega.Gomega, local *cluster.Cluster, log io.Writer) *Manager {
 	m := &Manager{Gomega: g, Cluster: local, log: log, folder: filepath.Join(local.Dir(), "olm")}
 	config, err := clientcmd.BuildConfigFromFlags("", local.Kubeconfig())
@@ -71,14 +69,14 @@ func Open(ctx context.Context, g gomega.Gomega, local *cluster.Cluster, log io.W
 	return m
 }
 
-// In is the same with another Gomega, such as that of a test.
+// In returns a copy with another Gomega, such as that of a test.
 func (m *Manager) In(g gomega.Gomega) *Manager {
 	other := *m
 	other.Gomega = g
 	return &other
 }
 
-// Try gives what went wrong as an error, to one who has to go on.
+// Try returns a failure as an error, for callers that must continue.
 func (m *Manager) Try(do func(*Manager)) (err error) {
 	type failure string
 	defer func() {
@@ -94,7 +92,7 @@ func (m *Manager) Try(do func(*Manager)) (err error) {
 	return nil
 }
 
-// dir is a folder for this.
+// dir creates and returns a folder for temporary files.
 func (m *Manager) dir(parts ...string) string {
 	path := filepath.Join(append([]string{m.folder}, parts...)...)
 	m.Expect(os.MkdirAll(path, 0o755)).To(gomega.Succeed())
@@ -111,7 +109,7 @@ func (m *Manager) write(file, content string) {
 	m.Expect(os.WriteFile(file, []byte(content), 0o644)).To(gomega.Succeed())
 }
 
-// Load builds the image of a program, brings it to the nodes, and gives its name.
+// Load builds the image of a program, loads it into the nodes, and returns its reference.
 func (m *Manager) Load(ctx context.Context, p program.Program) (ref string) {
 	p.Tar = filepath.Join(m.dir(), "program.tar")
 	defer os.Remove(p.Tar)
@@ -121,10 +119,10 @@ func (m *Manager) Load(ctx context.Context, p program.Program) (ref string) {
 	return ref
 }
 
-// Say tells of a step.
+// Say logs a step.
 func (m *Manager) Say(format string, args ...any) { fmt.Fprintf(m.log, format+"\n", args...) }
 
-// Until asks again and again until no error comes, and tells what has changed.
+// Until retries ask until it returns no error, and logs each new error.
 func (m *Manager) Until(ctx context.Context, what string, ask func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -132,7 +130,7 @@ func (m *Manager) Until(ctx context.Context, what string, ask func(context.Conte
 	m.Eventually(ctx, func() error {
 		answer := ask(ctx)
 		if answer != nil && ctx.Err() != nil && last != nil {
-			return last // one that only says that time is up hides the better one
+			return last // the last error is more helpful than a timeout
 		}
 		if answer != nil && (last == nil || last.Error() != answer.Error()) {
 			m.Say("  %s: %v", what, answer)

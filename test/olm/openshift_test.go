@@ -16,10 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// forced does to the pods of a namespace with that label what OpenShift's
-// constraint restricted-v2 does: a user id of the namespace's own, which no image
-// knows, the same for the group of volumes, no capability, and no way to more. What
-// asks for another user or group is refused.
+// forced applies the restrictions of OpenShift's constraint restricted-v2 to the pods of namespaces
+// with a label: a user ID of the namespace that is not in any image, the same ID as fsGroup, no
+// capabilities, and no privilege escalation. Pods that request another user or group are rejected.
 const forced = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: restricted-v2.test}
@@ -80,8 +79,8 @@ metadata: {name: restricted-v2.test}
 spec: {policyName: restricted-v2.test, validationActions: [Deny]}
 `
 
-// noCapability is the patch that takes all capabilities away. It says the place of
-// each container, because a list that is atomic cannot be applied.
+// noCapability returns the patch that drops all capabilities. It uses the index of each container,
+// because an atomic list cannot be applied.
 func noCapability() string {
 	var patches []string
 	for _, list := range []string{"containers", "initContainers"} {
@@ -93,8 +92,8 @@ func noCapability() string {
 	return strings.Join(patches, " + ")
 }
 
-// openShift runs operator and operands as OpenShift runs what nobody has given
-// rights: the admission plugin that it has is on in this cluster.
+// openShift runs operator and operands as OpenShift runs unprivileged pods. This cluster has
+// OpenShift's admission plugin enabled.
 func openShift(t *testing.T, s *site) {
 	s.try(t, "OLM-5 under restricted-v2 with a random user", (*site).restricted)
 }
@@ -111,9 +110,9 @@ func (s *site) restricted(ctx context.Context) {
 	s.forces(ctx, operands)
 	s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog})
 	s.m.Succeeded(ctx, home, s.present.Name)
-	// Where the namespace says who one is, nobody may ask for another.
+	// The namespace sets the user, so pods must not request one.
 	s.applySamples(ctx, operands, samplesOfKinds, anyUser)
-	s.applySamples(ctx, operands, plainSamples) // which ask for none
+	s.applySamples(ctx, operands, plainSamples) // they request no user
 	s.operatorRuns(ctx, home, s.present)
 	s.samplesReady(ctx, operands, samplesOfKinds)
 	s.samplesReady(ctx, operands, plainSamples)
@@ -123,7 +122,7 @@ func (s *site) restricted(ctx context.Context) {
 	s.leave(ctx, home, operands)
 }
 
-// anyUser takes out of an object what says as whom its pods run.
+// anyUser removes the users and groups of pods from an object.
 func anyUser(object map[string]any) {
 	for key, inner := range object {
 		if security, ok := inner.(map[string]any); ok && key == "securityContext" {
@@ -135,7 +134,7 @@ func anyUser(object map[string]any) {
 	}
 }
 
-// eachMap does something to the maps that a value is or holds.
+// eachMap calls do for the maps that a value is or contains.
 func eachMap(value any, do func(map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -147,8 +146,8 @@ func eachMap(value any, do func(map[string]any)) {
 	}
 }
 
-// forces checks that the policy is in force: a pod that wants to be somebody is
-// refused, and one that does not care is taken.
+// forces waits until the policy is enforced: a pod with a fixed user is rejected, and a pod without one
+// is accepted.
 func (s *site) forces(ctx context.Context, namespace string) {
 	s.m.Until(ctx, "the policy to be in force", func(ctx context.Context) error {
 		pod := podOf("somebody")
@@ -164,7 +163,7 @@ func (s *site) forces(ctx context.Context, namespace string) {
 	})
 }
 
-// allRunAs checks that all pods of a namespace run, as that user.
+// allRunAs checks that all pods of a namespace run with the user.
 func (s *site) allRunAs(ctx context.Context, namespace string, uid int64) {
 	var pods corev1.PodList
 	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())

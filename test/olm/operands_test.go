@@ -17,8 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// sample is one of config/samples, of each kind one, as it is but for what the
-// nodes of a local cluster, which fetch no images, do not have.
+// sample is a file of config/samples, one for each kind. change replaces images that are not on the
+// nodes of a local cluster, because these pull no images.
 type sample struct {
 	file   string
 	change func(s *site, container map[string]any)
@@ -33,7 +33,7 @@ var samplesOfKinds = []sample{
 	}},
 }
 
-// plainSamples are those that the console offers, of the kinds that have pods.
+// plainSamples are the samples that the console offers, for the kinds that create pods.
 var plainSamples = []sample{
 	{"config/samples/statefulcluster/plain.yaml", inBusybox},
 	{"config/samples/replicatedstatefulset/plain.yaml", inBusybox},
@@ -42,7 +42,7 @@ var plainSamples = []sample{
 
 func inBusybox(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }
 
-// objects are those of the sample, in a namespace.
+// objects returns the objects of the sample in a namespace.
 func (p sample) objects(s *site, namespace string) []*unstructured.Unstructured {
 	objects, err := manifest.ReadFile[*unstructured.Unstructured](p.file)
 	s.Expect(err).To(Succeed())
@@ -53,7 +53,7 @@ func (p sample) objects(s *site, namespace string) []*unstructured.Unstructured 
 	return objects
 }
 
-// eachContainer finds the containers in an object, wherever its pods are said.
+// eachContainer calls do for all containers in an object, at any depth.
 func eachContainer(object map[string]any, do func(map[string]any)) {
 	for key, inner := range object {
 		if key == "containers" {
@@ -76,8 +76,8 @@ func (s *site) applySamples(ctx context.Context, namespace string, samples []sam
 	}
 }
 
-// samplesReady waits until all objects are available, at their present generation,
-// and the program of a StatefulSingleton was held by the gate.
+// samplesReady waits until all objects are available at their current generation, and checks that the
+// gate was injected into the program of a StatefulSingleton.
 func (s *site) samplesReady(ctx context.Context, namespace string, samples []sample) {
 	for _, p := range samples {
 		for _, object := range p.objects(s, namespace) {
@@ -110,7 +110,7 @@ func (s *site) available(ctx context.Context, object *unstructured.Unstructured)
 	return errors.New("it has no condition Available")
 }
 
-// gated checks that the pods of an application are as the pod webhook makes them.
+// gated checks that the pods of an application were mutated by the pod webhook.
 func (s *site) gated(ctx context.Context, namespace, app string) {
 	var pods corev1.PodList
 	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": app})).To(Succeed())
@@ -122,9 +122,8 @@ func (s *site) gated(ctx context.Context, namespace, app string) {
 	s.Expect(pods.Items).NotTo(BeEmpty(), "pods of %s", app)
 }
 
-// refusesBadObject shows that the webhook of each kind is asked: what is wrong
-// with these the API server does not know. A webhook that is not reached is
-// ignored, and the object would be taken.
+// refusesBadObject verifies that the webhook of each kind is called. The API server itself would accept
+// these objects, and an unreachable webhook is ignored.
 func (s *site) refusesBadObject(ctx context.Context, namespace string) {
 	for _, p := range samplesOfKinds {
 		bad := p.objects(s, namespace)[0]
@@ -132,7 +131,7 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) {
 		eachContainer(bad.Object, func(c map[string]any) {
 			c["volumeMounts"] = []any{map[string]any{"name": "there-is-no-such-volume", "mountPath": "/nowhere"}}
 		})
-		if bad.GetKind() == "StatefulSingleton" { // which has no containers
+		if bad.GetKind() == "StatefulSingleton" { // it has no containers
 			not := map[string]any{"key": "app", "operator": "NotIn", "values": []any{"mailer"}}
 			s.Expect(unstructured.SetNestedSlice(bad.Object, []any{not}, "spec", "selector", "matchExpressions")).To(Succeed())
 		}
@@ -149,8 +148,8 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) {
 	}
 }
 
-// operands are the pods of a namespace and their containers: all that changes if
-// one is touched.
+// operands returns the UIDs of a namespace's pods and the state of their containers, which change if a
+// pod is touched.
 func (s *site) operands(ctx context.Context, namespace string) map[string]string {
 	var pods corev1.PodList
 	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
@@ -167,8 +166,8 @@ func (s *site) operands(ctx context.Context, namespace string) map[string]string
 	return found
 }
 
-// untouched checks that the pods of a namespace are those from before, and that
-// none of their programs was started again.
+// untouched checks that the pods of a namespace are the same as before, and that no program was
+// restarted.
 func (s *site) untouched(ctx context.Context, namespace string, before map[string]string) {
 	now := s.operands(ctx, namespace)
 	for name := range now {

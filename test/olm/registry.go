@@ -21,8 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// Registry keeps images on this machine, for the nodes and for programs that
-// trust the cluster's authority. What is in it goes with the process.
+// Registry is an image registry on this machine, for the nodes and for programs that trust the
+// cluster's authority. Its content is lost when the process ends.
 type Registry struct {
 	address string
 	server  *http.Server
@@ -30,8 +30,8 @@ type Registry struct {
 	folder  string
 }
 
-// StartRegistry starts a registry at the cluster's own address. It speaks TLS,
-// because operator-sdk asks for the labels of an index image in no other way.
+// StartRegistry starts a registry at the cluster's address. It uses TLS, because operator-sdk reads the
+// labels of an index image only through TLS.
 func (m *Manager) StartRegistry() *Registry {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(m.read(m.Cluster.Authority())))
@@ -54,11 +54,11 @@ func (m *Manager) StartRegistry() *Registry {
 	return r
 }
 
-// Close ends it.
+// Close stops the registry.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// push writes the tar of an image such as app:1 by write, keeps the image, and gives
-// its whole reference.
+// push writes the tar file of an image such as app:1 with write, pushes the image, and returns its full
+// reference.
 func (m *Manager) push(ctx context.Context, r *Registry, as string, write func(ref, tar string) error) string {
 	ref, tar := r.address+"/"+as, filepath.Join(r.folder, "pushed.tar")
 	defer os.Remove(tar)
@@ -67,21 +67,21 @@ func (m *Manager) push(ctx context.Context, r *Registry, as string, write func(r
 	return ref
 }
 
-// PushBundle keeps the image of a bundle, as `make bundle-image` makes it.
+// PushBundle pushes the image of a bundle, equivalent to that of `make bundle-image`.
 func (m *Manager) PushBundle(ctx context.Context, r *Registry, b Bundle) Bundle {
 	b.Image = m.push(ctx, r, Package+"-bundle:"+b.Name, func(ref, tar string) error { return bundle.WriteImage(b.Folder, ref, tar) })
 	return b
 }
 
-// PushCatalog keeps the image of a catalog, as `make catalog-image` makes it.
+// PushCatalog pushes the image of a catalog, equivalent to that of `make catalog-image`.
 func (m *Manager) PushCatalog(ctx context.Context, r *Registry, name, folder string) string {
 	return m.push(ctx, r, Package+"-catalog:"+name, func(ref, tar string) error {
 		return bundle.WriteCatalogImage(ctx, folder, ref, tar, bundle.Programs{OPM: m.OPM, Probe: filepath.Join(m.images.opmDir, "grpc-health-probe")})
 	})
 }
 
-// PushIndex keeps an image of an empty catalog, which `operator-sdk run bundle`
-// puts its bundle into. It runs opm by a shell.
+// PushIndex pushes an image of an empty catalog, to which `operator-sdk run bundle` adds its bundle. It
+// runs opm with a shell.
 func (m *Manager) PushIndex(ctx context.Context, r *Registry) string {
 	files := append(m.images.opmFiles(), image.File{Path: "/configs", Dir: true})
 	config := v1.Config{

@@ -19,8 +19,8 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	text, err := removal(clustertest.Root + "/docs/install.md")
 	g.Expect(err).To(Succeed())
 	commands := strings.Split(strings.TrimSpace(text), "\n")
-	// In this order: the operator takes off the finalizers of the objects, and it
-	// makes the guard again, which must be gone before the CRD.
+	// The order matters: the operator removes the finalizers of the objects. It also recreates the
+	// guard, which must be deleted before the CRD.
 	at := -1
 	for _, step := range []string{"annotate statefulsingletons", "delete statefulsingletons,", "delete subscriptions.operators.coreos.com",
 		"delete clusterserviceversions.operators.coreos.com", "wait --for=delete pod", "delete validatingadmissionpolicybindings,", "delete crd"} {

@@ -22,8 +22,8 @@ import (
 // operatorGroup is the API group of OLM's kinds.
 const operatorGroup = "operators.coreos.com"
 
-// Remove takes OLM out of the cluster: first what it manages, which it must clean
-// up itself, then its kinds and its programs.
+// Remove removes OLM from the cluster: first the objects that it manages and must clean up itself, then
+// its kinds and its programs.
 func (m *Manager) Remove(ctx context.Context) {
 	m.Say("removing OLM, and what it installed …")
 	for _, list := range []client.ObjectList{
@@ -49,8 +49,7 @@ func (m *Manager) DeleteKinds(ctx context.Context, groups ...string) {
 	}
 }
 
-// DeleteAll deletes all objects of a kind that OLM did not copy, and waits for
-// their end.
+// DeleteAll deletes all objects of a kind, except OLM's copies, and waits until they are gone.
 func (m *Manager) DeleteAll(ctx context.Context, list client.ObjectList, where ...client.ListOption) {
 	err := m.Client.List(ctx, list, where...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// grpcPort is where catalogs are served.
+// grpcPort is the port of catalogs.
 const grpcPort = 50051
 
-// served is `opm serve` on a folder of this machine, which each node has too.
+// served runs `opm serve` on a folder of this machine that each node has too.
 const served = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: NAME, namespace: olm}
@@ -49,7 +49,7 @@ spec:
   ports: [{port: 50051}]
 `
 
-// Serve serves a catalog's folder, and tells OLM of it.
+// Serve serves a catalog's folder, and creates its CatalogSource.
 func (m *Manager) Serve(ctx context.Context, name, folder string) {
 	m.Say("serving catalog %s", name)
 	m.Apply(ctx, strings.NewReplacer("NAME", name, "IMAGE", m.images.opm, "FOLDER", folder).Replace(served))
@@ -57,14 +57,14 @@ func (m *Manager) Serve(ctx context.Context, name, folder string) {
 	m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Address: fmt.Sprintf("%s.%s.svc:%d", name, Namespace, grpcPort)})
 }
 
-// ServeImage tells OLM of a catalog's image, of which it makes a pod itself.
+// ServeImage creates the CatalogSource of a catalog's image. OLM creates the pod.
 func (m *Manager) ServeImage(ctx context.Context, name, image string) {
 	m.Say("catalog %s is image %s", name, image)
 	m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Image: image,
 		GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}})
 }
 
-// source makes a CatalogSource, and waits until OLM has reached what it names.
+// source creates a CatalogSource, and waits until OLM is connected to it.
 func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha1.CatalogSourceSpec) {
 	spec.SourceType, spec.DisplayName, spec.Publisher = operatorsv1alpha1.SourceTypeGrpc, "stateful-operator "+name, "stateful-operator"
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}, Spec: spec}
@@ -78,7 +78,7 @@ func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha
 	})
 }
 
-// RemoveCatalog removes a CatalogSource, and what serves it.
+// RemoveCatalog deletes a CatalogSource and its server.
 func (m *Manager) RemoveCatalog(ctx context.Context, name string) {
 	meta := metav1.ObjectMeta{Namespace: Namespace, Name: name}
 	m.Delete(ctx, &operatorsv1alpha1.CatalogSource{ObjectMeta: meta})

@@ -25,8 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// site is a local cluster with OLM, and a catalog with two versions in it, for one
-// test.
+// site is a local cluster with OLM and a catalog with two versions, for one test.
 type site struct {
 	Gomega
 	t                *testing.T
@@ -47,11 +46,10 @@ func TestOLM(t *testing.T) {
 	t.Run("openshift", func(t *testing.T) { openShift(t, s) })
 }
 
-// boot boots a local cluster of its own, with the admission plugin that OpenShift
-// has, and installs OLM.
+// boot boots a separate local cluster with OpenShift's admission plugin, and installs OLM.
 func boot(t *testing.T) *site {
 	t.Helper()
-	log.SetLogger(logr.Discard()) // the tests say what they do
+	log.SetLogger(logr.Discard()) // the tests print their own output
 	g, ctx := NewWithT(t), t.Context()
 	local := clustertest.Boot(t, cluster.Options{Name: "olm", Nodes: 3, AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"}})
 	m := olm.Open(ctx, g, local, os.Stdout)
@@ -67,7 +65,7 @@ func boot(t *testing.T) *site {
 	return s
 }
 
-// at is the site for another test.
+// at returns the site for another test.
 func (s *site) at(t *testing.T) *site {
 	own := *s
 	own.Gomega, own.t = NewWithT(t), t
@@ -75,7 +73,7 @@ func (s *site) at(t *testing.T) *site {
 	return &own
 }
 
-// try tries a part of a test, and shows what a person would look at if it fails.
+// try runs a part of a test, and prints diagnostics if it fails.
 func (s *site) try(t *testing.T, name string, part func(*site, context.Context)) bool {
 	return t.Run(name, func(t *testing.T) {
 		defer func() {
@@ -87,7 +85,7 @@ func (s *site) try(t *testing.T, name string, part func(*site, context.Context))
 	})
 }
 
-// promises is the cluster as promises want it.
+// promises returns the cluster for package promises.
 func (s *site) promises(t *testing.T) *promises.Cluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.local.Kubeconfig())
@@ -104,8 +102,7 @@ func (s *site) promises(t *testing.T) *promises.Cluster {
 	return c
 }
 
-// operatorRuns checks that the operator's pods are those of a bundle, on several
-// nodes.
+// operatorRuns checks that the operator's pods have the image of a bundle and are on several nodes.
 func (s *site) operatorRuns(ctx context.Context, namespace string, b olm.Bundle) {
 	pods, nodes := s.m.OperatorPods(ctx, namespace), map[string]sets.Set[string]{}
 	for i := range pods {
@@ -120,7 +117,7 @@ func (s *site) operatorRuns(ctx context.Context, namespace string, b olm.Bundle)
 		"nodes that each part of the operator runs on")
 }
 
-// noWebhooks checks that the API server asks the operator nothing any more.
+// noWebhooks waits until the operator's webhook configurations are deleted.
 func (s *site) noWebhooks(ctx context.Context) {
 	s.m.Until(ctx, "OLM to remove the webhooks", func(ctx context.Context) error {
 		var mutating admissionv1.MutatingWebhookConfigurationList
@@ -133,7 +130,7 @@ func (s *site) noWebhooks(ctx context.Context) {
 	})
 }
 
-// show shows what a person would look at.
+// show prints diagnostics.
 func (s *site) show() {
 	for _, command := range []string{
 		"get subscriptions.operators.coreos.com,csv,installplans.operators.coreos.com,operatorgroups.operators.coreos.com,catalogsources.operators.coreos.com -A -o wide",

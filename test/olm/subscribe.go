@@ -19,24 +19,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Channel is the one that is subscribed to where none is said.
+// Channel is the default channel of subscriptions.
 const Channel = "stable"
 
-// Subscription is a wish for the operator in one namespace, for those of the
-// OperatorGroup.
+// Subscription is a subscription to the operator in one namespace, with its OperatorGroup.
 type Subscription struct {
 	Namespace string
 	Catalog   string // in OLM's namespace
 	Channel   string
-	// Targets are where the operator acts; none are all.
+	// Targets are the namespaces in which the operator acts. Default: all.
 	Targets []string
-	// Start is the version to begin with; empty is the newest.
+	// Start is the version to start with. Default: the newest.
 	Start string
-	// Manual is true where each install plan waits to be approved.
+	// Manual requires approval of each install plan.
 	Manual bool
 }
 
-// Subscribe makes the OperatorGroup and the Subscription.
+// Subscribe creates the OperatorGroup and the Subscription.
 func (m *Manager) Subscribe(ctx context.Context, s Subscription) {
 	m.MakeNamespace(ctx, s.Namespace, nil)
 	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: Package}
@@ -47,8 +46,7 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) {
 	channel := cmp.Or(s.Channel, Channel)
 	m.Say("subscribing to channel %s of catalog %s in namespace %s, for %s", channel, s.Catalog, s.Namespace,
 		cmp.Or(strings.Join(s.Targets, ", "), "all namespaces"))
-	// They may be there: the group where the operator was installed before, both
-	// where this is said again.
+	// They may exist: the group after an earlier installation, and both after a repeated call.
 	group := &operatorsv1.OperatorGroup{ObjectMeta: meta, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.Targets}}
 	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, group))).To(gomega.Succeed(), "making the OperatorGroup")
 	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: meta, Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -58,8 +56,8 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) {
 	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription))).To(gomega.Succeed(), "making the Subscription")
 }
 
-// Approve approves the install plan of a version, when OLM says that it waits for
-// that: one approved before is never taken up.
+// Approve approves the install plan of a version once OLM waits for the approval. A plan that is
+// approved earlier is never executed.
 func (m *Manager) Approve(ctx context.Context, namespace, csv string) {
 	m.Until(ctx, "an install plan of "+csv, func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
@@ -85,7 +83,7 @@ func (m *Manager) Approve(ctx context.Context, namespace, csv string) {
 	})
 }
 
-// pending reports whether the Subscription waits for this plan to be approved.
+// pending returns an error unless the Subscription waits for the approval of this plan.
 func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
 	var subscription operatorsv1alpha1.Subscription
 	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: plan.Namespace, Name: Package}, &subscription); err != nil {
@@ -99,7 +97,7 @@ func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPl
 	return nil
 }
 
-// whyNot is what the Subscription says.
+// whyNot returns the state and conditions of the Subscription as an error.
 func (m *Manager) whyNot(ctx context.Context, namespace string) error {
 	var subscription operatorsv1alpha1.Subscription
 	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Package}, &subscription); err != nil {
@@ -136,10 +134,9 @@ func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 	}
 }
 
-// plansComplete waits until OLM has gone through its InstallPlans. It makes what is in a
-// plan several times, also after the version is installed, and so makes again what is
-// deleted meanwhile. Once more it may begin when the plan is complete, by a cache that is
-// late: so this waits as long as that takes.
+// plansComplete waits until OLM has completed its InstallPlans. OLM applies a plan several times, also
+// after the version is installed, and so recreates objects that are deleted meanwhile. With a stale
+// cache it may apply a completed plan once more, so this function also waits for the duration of that.
 func (m *Manager) plansComplete(ctx context.Context, namespace string) {
 	m.Until(ctx, "OLM to go through its InstallPlans", func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
@@ -156,28 +153,28 @@ func (m *Manager) plansComplete(ctx context.Context, namespace string) {
 	time.Sleep(onceThroughAPlan)
 }
 
-// onceThroughAPlan is longer than OLM takes for all that is in the bundle, at five requests
-// a second.
+// onceThroughAPlan is more time than OLM needs to apply all objects of the bundle, at five requests per
+// second.
 const onceThroughAPlan = 20 * time.Second
 
-// The names of the operator's Deployments, and of their accounts, in every version.
+// Names of the operator's Deployments, and of their accounts, in every version.
 const (
 	DeploymentName = Package + "-controller-manager"
 	WebhookName    = Package + "-webhook"
 )
 
-// ofOperator are the labels of all of the operator's own pods and Deployments.
+// ofOperator are the labels of all of the operator's pods and Deployments.
 var ofOperator = client.MatchingLabels{"app.kubernetes.io/name": Package}
 
-// OperatorPods are the pods of the operator's Deployments that are not being deleted.
+// OperatorPods returns the pods of the operator's Deployments that are not terminating.
 func (m *Manager) OperatorPods(ctx context.Context, namespace string) []corev1.Pod {
 	var pods corev1.PodList
 	m.Expect(m.Client.List(ctx, &pods, client.InNamespace(namespace), ofOperator)).To(gomega.Succeed())
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// Unsubscribe removes the operator as its users do: first the Subscription, then
-// what it installed. OperatorGroup and namespace stay.
+// Unsubscribe removes the operator as its users do: first the Subscription, then the
+// ClusterServiceVersion. OperatorGroup and namespace stay.
 func (m *Manager) Unsubscribe(ctx context.Context, namespace string) {
 	m.plansComplete(ctx, namespace)
 	m.Say("deleting the Subscription and the ClusterServiceVersion in %s", namespace)

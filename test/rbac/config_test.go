@@ -25,7 +25,7 @@ const (
 	data = "stateful-data"
 )
 
-// folders of config/, each rendered once.
+// folders are folders of config/, each rendered once.
 var folders = map[string]func() ([]unstructured.Unstructured, error){
 	"default": sync.OnceValues(func() ([]unstructured.Unstructured, error) {
 		return manifest.Render(filepath.Join("..", "..", "config", "default"))
@@ -35,7 +35,7 @@ var folders = map[string]func() ([]unstructured.Unstructured, error){
 	}),
 }
 
-// rendered are the objects of a kind that kustomize makes of a folder.
+// rendered returns the objects of a kind that kustomize generates from a folder.
 func rendered[T any](g Gomega, folder, kind string) (found []T) {
 	objects, err := folders[folder]()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -50,8 +50,8 @@ func rendered[T any](g Gomega, folder, kind string) (found []T) {
 	return found
 }
 
-// Who may edit the namespace of pods may use the accounts in it: the operator's must not be
-// there, nor have rights over pods where it is.
+// Everyone who may edit the namespace of pods may use the accounts in it. So the operator's account
+// must not be there, and must have no rights on pods in its own namespace.
 func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 	g := NewWithT(t)
 	where := map[string]string{}
@@ -111,8 +111,8 @@ func TestWebhooksOfPodsLeaveOutWhatTheClusterRunsOn(t *testing.T) {
 	g.Expect(seen).To(Equal(2))
 }
 
-// What the API server trusts is kept by one account, which acts on nothing else; and no
-// account that acts for users may write it.
+// One account maintains the objects that the API server trusts, and does nothing else. No
+// account that acts for users may write them.
 func TestEachPartHasItsOwnAccount(t *testing.T) {
 	g := NewWithT(t)
 	roles := map[string]rbacv1.ClusterRole{}
@@ -122,7 +122,7 @@ func TestEachPartHasItsOwnAccount(t *testing.T) {
 	for _, role := range rendered[rbacv1.ClusterRole](g, "default", "Role") { // it has the same fields
 		roles["Role "+role.Name] = role
 	}
-	writes := map[string][]string{} // what each account may write, by its name
+	writes := map[string][]string{} // write permissions by account
 	add := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
 		for _, p := range Granted([]rbacv1.ClusterRole{roles[ref.Kind+" "+ref.Name]}) {
 			if p.Verb == "get" || p.Verb == "list" || p.Verb == "watch" {

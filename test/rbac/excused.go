@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// excuse is why a permission may be given although a run need not show its use.
+// excuse is a reason to grant a permission that a run may not use.
 type excuse struct {
 	why string
 	of  func(Permission) bool
@@ -60,7 +60,7 @@ var excuses = []excuse{
 
 func is(p Permission, resources ...string) bool { return slices.Contains(resources, p.Resource) }
 
-// Excused reports whether a permission is given although no run has to show its use.
+// Excused reports whether a permission may be granted without being used in a run.
 func Excused(p Permission) bool {
 	return slices.ContainsFunc(excuses, func(e excuse) bool { return e.of(p) })
 }

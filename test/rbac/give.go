@@ -16,8 +16,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// Give creates ClusterRoles of a file, such as config/rbac/role.yaml, if they do not exist, and
-// gives a user what they allow in a namespace; in all of them if namespace is "".
+// Give creates the named ClusterRoles of a file, such as config/rbac/role.yaml, if they do not exist,
+// and binds them to a user in a namespace, or in all if namespace is "".
 func Give(ctx context.Context, c client.Client, file, namespace, user string, names ...string) error {
 	roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
 	if err != nil {
@@ -37,7 +37,7 @@ func Give(ctx context.Context, c client.Client, file, namespace, user string, na
 	return nil
 }
 
-// Allow lets a user do that with those objects of a namespace, as Bind does.
+// Allow grants a user a verb on a resource of a namespace, and waits as Bind does.
 func Allow(ctx context.Context, c client.Client, namespace, user, verb, group, resource string) error {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "may-", Namespace: namespace},
 		Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}}}}
@@ -47,9 +47,9 @@ func Allow(ctx context.Context, c client.Client, namespace, user, verb, group, r
 	return Bind(ctx, c, namespace, "Role", role.Name, user)
 }
 
-// Bind gives a user what a role of kind Role or ClusterRole allows in a namespace; in all of
-// them if namespace is "". It returns when the API server allows the first of each rule: it
-// hears of roles and of bindings later than they are written.
+// Bind grants a user the rules of a Role or ClusterRole in a namespace, or in all if namespace is "".
+// It returns when the API server authorizes the first permission of each rule, because its caches of
+// roles and bindings lag.
 func Bind(ctx context.Context, c client.Client, namespace, kind, role, user string) error {
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
@@ -67,7 +67,7 @@ func Bind(ctx context.Context, c client.Client, namespace, kind, role, user stri
 	}
 	for _, rule := range rules {
 		if len(rule.Resources) == 0 {
-			continue // it is about URLs
+			continue // a rule for URLs
 		}
 		if err := await(ctx, c, namespace, user, rule); err != nil {
 			return fmt.Errorf("%s %s for %s: %w", kind, role, user, err)
@@ -87,7 +87,7 @@ func rulesOf(ctx context.Context, c client.Client, namespace, kind, name string)
 	return role.Rules, err
 }
 
-// await waits until the API server lets a user do what a rule names first.
+// await waits until the API server authorizes the first permission of a rule for the user.
 func await(ctx context.Context, c client.Client, namespace, user string, rule rbacv1.PolicyRule) error {
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	asked := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}

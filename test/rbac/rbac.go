@@ -1,5 +1,5 @@
-// Package rbac compares the permissions that the operator's roles give with what
-// the API server's audit log says it asked for.
+// Package rbac compares the permissions of the operator's roles with its requests in the API server's
+// audit log.
 package rbac
 
 import (
@@ -19,12 +19,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// Permission is one verb on one resource, as a role gives it.
+// Permission is one verb on one resource, granted by a role.
 type Permission struct {
 	Role, Group, Resource, Verb string
-	// Name is of the only object that it is for; "" for all.
+	// Name is the name of the only object that it is for, or "" for all.
 	Name string
-	// Own is true if it is for the operator's own namespace alone.
+	// Own is true if it is only for the operator's own namespace.
 	Own bool
 }
 
@@ -44,8 +44,7 @@ func qualified(resource, group string) string {
 	return strings.TrimSuffix(main+"."+group+"/"+sub, "/")
 }
 
-// Granted are the permissions that Roles and ClusterRoles give, such as those of
-// config/rbac/role.yaml.
+// Granted returns the permissions of Roles and ClusterRoles, such as those of config/rbac/role.yaml.
 func Granted(roles []rbacv1.ClusterRole) (all []Permission) {
 	for i := range roles {
 		for _, rule := range roles[i].Rules {
@@ -72,7 +71,7 @@ func expand(role *rbacv1.ClusterRole, rule rbacv1.PolicyRule) (all []Permission)
 	return all
 }
 
-// Request is what was asked of the API server.
+// Request is a request to the API server.
 type Request struct{ Verb, Group, Resource, Namespace, Name string }
 
 func (r Request) String() string {
@@ -86,15 +85,15 @@ func (r Request) String() string {
 	return text
 }
 
-// Asked is what one user asked for, and how often.
+// Asked counts the requests of one user.
 type Asked struct{ Allowed, Forbidden map[Request]int }
 
-// ReadAudit reads a log of level Metadata or more. A last line that is not whole
-// is passed over: the API server may be writing it.
+// ReadAudit reads a log of level Metadata or more. An incomplete last line is skipped: the API server
+// may still be writing it.
 func ReadAudit(log io.Reader, user string) (Asked, error) {
 	asked := Asked{map[Request]int{}, map[Request]int{}}
 	err := auditlog.Read(log, user, func(e *auditv1.Event) {
-		// A watch that goes on has only started to respond.
+		// A watch that has not ended has only reached stage ResponseStarted.
 		if e.User.Username != user || e.Stage != auditv1.StageResponseComplete && e.Stage != auditv1.StageResponseStarted || e.ObjectRef.Resource == "" {
 			return
 		}
@@ -109,18 +108,18 @@ func ReadAudit(log io.Reader, user string) (Asked, error) {
 	return asked, err
 }
 
-// Report says how what is given and what is asked for differ.
+// Report is the difference between granted and used permissions.
 type Report struct {
-	// Unused was never asked for, and nothing says why it is given all the same.
+	// Unused was never used, and is not excused.
 	Unused []Permission
-	// Refused was asked for and is not given.
+	// Refused was requested without being granted.
 	Refused []string
-	// Used counts what was asked for.
+	// Used counts the requests for each permission.
 	Used map[Permission]int
 }
 
-// Compare looks for what is given without need, and for what is missing. namespace
-// is the operator's own. excused tells what may be given and not be seen.
+// Compare looks for unnecessary and for missing permissions. namespace is the operator's own. excused
+// reports whether a permission may stay unused.
 func Compare(granted []Permission, asked Asked, namespace string, excused func(Permission) bool) Report {
 	report := Report{Used: map[Permission]int{}}
 	for _, p := range granted {
@@ -145,11 +144,11 @@ func (p Permission) allows(r Request, namespace string) bool {
 		(p.Name == "" || p.Name == r.Name) && (!p.Own || r.Namespace == namespace)
 }
 
-// prefix is what config/default puts before all names.
+// prefix is the name prefix of config/default.
 const prefix = "stateful-operator-"
 
-// ReadReport compares the roles in a folder, such as config/rbac, with audit logs, for
-// operators in that namespace. Each account that has roles there is looked at by itself.
+// ReadReport compares the roles in a folder, such as config/rbac, with audit logs, for operators in
+// that namespace. Each account with roles there is compared separately.
 func ReadReport(folder, namespace string, auditLogs ...string) (Report, error) {
 	roles, err := manifest.ReadFile[rbacv1.ClusterRole](filepath.Join(folder, "role.yaml")) // a Role has the same fields
 	if err != nil {
@@ -175,7 +174,7 @@ func ReadReport(folder, namespace string, auditLogs ...string) (Report, error) {
 	return all, nil
 }
 
-// byAccount are the roles that each account has.
+// byAccount returns the roles of each account.
 func byAccount(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) map[string][]rbacv1.ClusterRole {
 	all := map[string][]rbacv1.ClusterRole{}
 	for _, binding := range bindings {

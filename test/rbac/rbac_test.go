@@ -34,11 +34,11 @@ func TestCompare(t *testing.T) {
 	log := line("me", "get", "", "pods", "", "a", "x", "allow") +
 		line("me", "patch", "", "pods", "status", "a", "x", "allow") +
 		line("me", "patch", "", "pods", "status", "a", "y", "allow") +
-		line("you", "patch", "", "pods", "", "a", "x", "allow") + // somebody else's
-		line("me", "get", "apps", "statefulsets", "", "a", "two", "allow") + // by another name
+		line("you", "patch", "", "pods", "", "a", "x", "allow") + // of another user
+		line("me", "get", "apps", "statefulsets", "", "a", "two", "allow") + // with another name
 		line("me", "list", "", "secrets", "", "a", "", "allow") + // in another namespace
 		line("me", "delete", "", "pods", "", "a", "x", "forbid") +
-		`{"stage":"Resp` // is being written
+		`{"stage":"Resp` // still being written
 	g := NewWithT(t)
 	given, err := manifest.Read[rbacv1.ClusterRole]([]byte(roles))
 	granted := Granted(given)

@@ -23,7 +23,7 @@ const (
 	customizations = argo + "/resource_customizations"
 )
 
-// groups are the folders of the kinds among the customizations.
+// groups maps the folders of testdata to the folders of the kinds in the customizations.
 var groups = map[string]string{
 	"statefulcluster":       "enge.me/StatefulCluster",
 	"replicatedstatefulset": "clusterlabs.org/ReplicatedStatefulSet",
@@ -31,8 +31,8 @@ var groups = map[string]string{
 	"statefulsingleton":     "apps.openshift.statefulsingleton.com/StatefulSingleton",
 }
 
-// run runs a script as Argo CD does: with the object as obj, a second's time, and no
-// libraries but base, package, table, and of os the time.
+// run runs a script as Argo CD does: with the object as obj, a timeout of one second, and only the
+// libraries base, package and table, and the time of os.
 func run(t *testing.T, script string, object map[string]any) (any, error) {
 	t.Helper()
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
@@ -59,7 +59,7 @@ func run(t *testing.T, script string, object map[string]any) (any, error) {
 	return fromLua(l.Get(-1)), nil
 }
 
-// toLua is a value of JSON in Lua.
+// toLua converts a JSON value to Lua.
 func toLua(l *lua.LState, value any) lua.LValue {
 	switch v := value.(type) {
 	case bool:
@@ -86,7 +86,7 @@ func toLua(l *lua.LState, value any) lua.LValue {
 	return lua.LNil
 }
 
-// fromLua is a value of Lua in JSON. An empty table is an empty object.
+// fromLua converts a Lua value to JSON. An empty table becomes an empty object.
 func fromLua(value lua.LValue) any {
 	switch v := value.(type) {
 	case lua.LBool:
@@ -110,13 +110,13 @@ func fromLua(value lua.LValue) any {
 	return nil
 }
 
-// scriptOf is a script of a kind, which is a folder among the customizations.
+// scriptOf returns a script of a kind, from its folder in the customizations.
 func scriptOf(t *testing.T, parts ...string) string {
 	t.Helper()
 	return textOf(t, append([]string{customizations}, parts...)...)
 }
 
-// healthScript is that of all kinds.
+// healthScript returns the health script, which all kinds share.
 func healthScript(t *testing.T) string {
 	t.Helper()
 	return textOf(t, argo, "health.lua")
@@ -131,7 +131,7 @@ func textOf(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
-// health is what the script of a kind says of an object, and its message.
+// health returns the status and message of the health script for an object.
 func health(t *testing.T, folder string, object map[string]any) (status, message string) {
 	t.Helper()
 	result, err := run(t, healthScript(t), object)
@@ -155,7 +155,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// What the script says before the operator has looked, or of one that is too old for it.
+// The script's result before the operator has observed the object, or with a status of an older
+// generation.
 func TestArgoCDHealthOfWhatIsUnseen(t *testing.T) {
 	well := []any{map[string]any{"type": "Ready", "status": "True", "message": "all is well"}}
 	for says, object := range map[string]map[string]any{
@@ -176,7 +177,7 @@ func TestArgoCDHealthOfWhatIsUnseen(t *testing.T) {
 	}
 }
 
-// actionsOf are the actions of a kind that Argo CD offers for an object.
+// actionsOf returns the actions that Argo CD offers for an object of a kind.
 func actionsOf(t *testing.T, folder string, object map[string]any) (offered []string) {
 	t.Helper()
 	result, err := run(t, scriptOf(t, groups[folder], "actions", "discovery.lua"), object)
@@ -233,7 +234,7 @@ func TestArgoCDActions(t *testing.T) {
 	}
 }
 
-// The patch of argocd-cm is made of the scripts.
+// The patch of argocd-cm is generated from the scripts.
 func TestConfigMap(t *testing.T) {
 	data := map[string]string{}
 	for _, group := range groups {
@@ -259,7 +260,7 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// actionsIn are the actions of a kind as the ConfigMap has them; "" if there are none.
+// actionsIn returns the actions of a kind in the ConfigMap's format, or "" if there are none.
 func actionsIn(t *testing.T, group string) string {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join(customizations, group, "actions", "*", "action.lua"))

@@ -1,5 +1,5 @@
-// Package readiness_test reads the statuses of real situations as tools do that know none
-// of our kinds: kstatus, by which Flux and Helm wait, and the scripts for Argo CD.
+// Package readiness_test reads the statuses of real situations with tools that do not know the
+// operator's kinds: kstatus, which Flux and Helm use to wait, and the scripts for Argo CD.
 package readiness_test
 
 import (
@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fewest is how many situations there are of each kind.
+// fewest is the min number of situations of each kind.
 const fewest = 10
 
-// kinds are the folders of testdata, and the kinds in them.
+// kinds maps the folders of testdata to kinds.
 var kinds = map[string]string{
 	"statefulcluster": "StatefulCluster", "replicatedstatefulset": "ReplicatedStatefulSet",
 	"extendedstatefulset": "ExtendedStatefulSet", "statefulsingleton": "StatefulSingleton",
 }
 
-// situation is an object with the status of a real situation, and what tools are to say.
+// situation is an object with the status of a real situation, and the expected results of the tools.
 type situation struct {
 	name, kstatus, argo string
 	object              *unstructured.Unstructured
@@ -58,7 +58,7 @@ func situationsOf(t *testing.T, folder string) (all []situation) {
 	return all
 }
 
-// read is an object with whole numbers as kubectl and tools have them.
+// read decodes an object with integers, as kubectl and tools do.
 func read(text []byte) (*unstructured.Unstructured, error) {
 	json, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -68,8 +68,8 @@ func read(text []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(json)
 }
 
-// conditionsOf are the types of the conditions of an object, and which of Ready,
-// Reconciling and Stalled are True.
+// conditionsOf returns the types of an object's conditions, and which of Ready, Reconciling and Stalled
+// are True.
 func conditionsOf(t *testing.T, s situation) (types, isTrue []string) {
 	t.Helper()
 	conditions, _, err := unstructured.NestedSlice(s.object.Object, "status", "conditions")
@@ -86,18 +86,18 @@ func conditionsOf(t *testing.T, s situation) (types, isTrue []string) {
 	return types, isTrue
 }
 
-// forTools are the conditions that tools wait for.
+// forTools are the conditions for which tools wait.
 var forTools = []string{"Ready", "Reconciling", "Stalled"}
 
-// No condition comes and goes: one that is absent cannot be waited for, and a tool takes
-// it for one that is well.
+// Every condition is always present. Tools cannot wait for a missing condition, and treat it as
+// healthy.
 func TestEachKindHasTheSameConditionsAlways(t *testing.T) {
 	everywhere := append([]string{"Available", "Progressing", "Degraded"}, forTools...)
 	for folder := range kinds {
 		var always []string
 		for _, s := range situationsOf(t, folder) {
 			types, isTrue := conditionsOf(t, s)
-			if len(types) == 0 { // nobody has looked at it
+			if len(types) == 0 { // the object was not observed yet
 				continue
 			}
 			if slices.Sort(types); always == nil {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemas are the CRDs that are shipped, by the folder of their kind.
+// schemas returns the shipped CRDs by the folder of their kind.
 func schemas(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
@@ -37,8 +37,8 @@ func schemas(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition 
 	return all
 }
 
-// asRead is an object that has no status, as the API server shows it: with the defaults of
-// its schema.
+// asRead returns an object without a status as read from the API server, with the defaults of its
+// schema.
 func asRead(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *unstructured.Unstructured {
 	t.Helper()
 	version := crd.Spec.Versions[0]

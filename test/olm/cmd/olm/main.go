@@ -1,5 +1,5 @@
-// Command olm brings the Operator Lifecycle Manager to the local cluster, and the
-// operator to it by a subscription; and takes both away.
+// Command olm installs the Operator Lifecycle Manager in the local cluster, and the operator by a
+// subscription. It also removes both.
 package main
 
 import (
@@ -26,7 +26,7 @@ const (
 )
 
 func main() {
-	log.SetLogger(logr.Discard()) // what is done here is printed
+	log.SetLogger(logr.Discard()) // the command prints its own output
 	flags := flag.NewFlagSet("olm", flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
 	name := flags.String("name", cluster.DefaultName, "")
@@ -35,7 +35,7 @@ func main() {
 		flags.Usage()
 		os.Exit(2)
 	}
-	_ = flags.Parse(os.Args[2:]) // it exits by itself
+	_ = flags.Parse(os.Args[2:]) // it exits on errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	g := gomega.NewGomega(func(message string, _ ...int) {
