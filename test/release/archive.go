@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// archive writes what is in a folder, below a folder of the archive, to a file of the
-// release. It is compressed if the file's name says so. Entries are in the order of their
-// names, belong to nobody, and have the time of the commit.
+// archive writes the content of a folder, below a folder of the archive, to a file of the release. It
+// is compressed if the file's name has such a suffix. Entries are sorted by name, have no owner, and
+// have the time of the commit.
 func (r *Release) archive(file, folder, below string) (err error) {
 	out, err := os.Create(filepath.Join(r.Out, file))
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Release) pack(out io.Writer, folder, below string) error {
 	return w.Close()
 }
 
-// unpack writes the files of an archive that pack wrote into a folder, and nothing outside it.
+// unpack extracts an archive of pack into a folder, and never writes outside of it.
 func unpack(file, folder string) error {
 	in, err := os.Open(file)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeComponents writes the modules that are in the programs of the release, as the
-// programs themselves say, in the form of CycloneDX.
+// writeComponents writes a CycloneDX list of the modules in the programs of the release, from the
+// programs' build information.
 func (r *Release) writeComponents(context.Context, images) error {
 	modules, toolchain := map[string]string{}, ""
 	for _, program := range r.programs {
@@ -64,8 +64,8 @@ func (r *Release) listOf(modules map[string]string) *cyclonedx.BOM {
 	return list
 }
 
-// serial is a number that no other list has: one of the form of RFC 9562 (version 8), made of
-// what it names.
+// serial returns a unique ID of the list: a UUID of RFC 9562 (version 8), derived from the list's
+// content.
 func (r *Release) serial(modules map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, cmp.Or(r.Source, "local"), r.Version, r.Commit)

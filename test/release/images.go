@@ -19,15 +19,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// Image is made of programs, the first of which it runs.
+// Image is an image with programs. It runs the first one.
 type Image struct {
-	// Name of the repository below the registry.
+	// Name is the name of the repository in the registry.
 	Name string
-	// Programs by their packages; each is at / in the image.
+	// Programs are at / in the image.
 	Programs []Program
 }
 
-// Program is a package and the name of what is built of it.
+// Program is a package and the name of its binary.
 type Program struct{ Package, Name string }
 
 // Operator and Gate are the images of the Dockerfile.
@@ -39,13 +39,13 @@ var (
 // bundleName is the repository of the bundle's image.
 const bundleName = "stateful-operator-bundle"
 
-// user is nobody's number, as in the Dockerfile.
+// user is nonroot, as in the Dockerfile.
 const user = "65532:65532"
 
-// images are the references of what was made, by name, each with tag and digest.
+// images are the references of written images, by name, each with tag and digest.
 type images map[string]string
 
-// writeImages builds the programs of each architecture once, and the images of them.
+// writeImages builds the programs once for each architecture, and their images.
 func (r *Release) writeImages(ctx context.Context) (images, error) {
 	var packages []string
 	for _, i := range r.Images {
@@ -80,7 +80,7 @@ func (r *Release) writeImages(ctx context.Context) (images, error) {
 
 func (r *Release) builtFor(architecture string) string { return filepath.Join(r.work, architecture) }
 
-// unique keeps the first of each, in order.
+// unique removes duplicates and keeps the order.
 func unique(all []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, one := range all {
@@ -92,8 +92,8 @@ func unique(all []string) (kept []string) {
 	return kept
 }
 
-// writeImage writes an image for all architectures as the archive of an OCI layout, and
-// notes its reference.
+// writeImage writes an image for all architectures as an archive of an OCI layout, and records its
+// reference.
 func (r *Release) writeImage(made images, repository string, config v1.Config, files func(architecture string) []image.File) error {
 	labels := map[string]string{}
 	for key, value := range config.Labels {
@@ -131,13 +131,13 @@ func (r *Release) writeImage(made images, repository string, config v1.Config, f
 	return r.archive(imageFile(repository, r.Version), folder, "")
 }
 
-// imageFile is the name of the archive of an image.
+// imageFile returns the name of an image's archive.
 func imageFile(repository, version string) string {
 	return repository + "-" + version + "-image.tar"
 }
 
-// Push uploads an image that was unpacked into a folder, with all its architectures, under a
-// reference. Its digest stays what it is.
+// Push uploads an image that was unpacked into a folder, with all its architectures, under a reference.
+// It does not change the digest.
 func Push(ctx context.Context, folder, reference string, options ...remote.Option) error {
 	at, err := name.ParseReference(reference)
 	if err != nil {
@@ -161,8 +161,8 @@ func Push(ctx context.Context, folder, reference string, options ...remote.Optio
 	return remote.WriteIndex(at, one, append(options, remote.WithContext(ctx))...)
 }
 
-// Push uploads all images of a release that is in its folder to its registry, each with its signature if
-// there is a key. It returns the references of both.
+// Push uploads all images of a release in its folder to its registry, each with its signature if there
+// is a key. It returns the references of both.
 func (r *Release) Push(ctx context.Context, options ...remote.Option) (references []string, err error) {
 	if r.lacksKey() {
 		return nil, fmt.Errorf("the images of version %s would not be signed: give a key, or UNSIGNED=yes", r.Version)

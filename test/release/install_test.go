@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// kubectl runs it as a user does, and gives what it prints.
+// kubectl runs kubectl as a user does, and returns its output.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	program := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
@@ -22,8 +22,8 @@ func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	return string(out)
 }
 
-// What is released is applied by kubectl without options, again and again, and explains its
-// own fields.
+// The released manifests can be applied repeatedly by kubectl without options, and kubectl explain
+// describes their fields.
 func TestAPIInstall(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")

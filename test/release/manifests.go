@@ -16,10 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// built is the image that config/ names, in the place of which comes that of the release.
+// built is the image in config/ that is replaced by the released one.
 const built = "localhost/stateful-operator"
 
-// writeManifests writes what `kubectl apply` takes, with the released image by its digest.
+// writeManifests writes the manifests for `kubectl apply`, with the released image by digest.
 func (r *Release) writeManifests(_ context.Context, made images) error {
 	for _, file := range slices.Sorted(maps.Keys(r.Manifests)) {
 		text, err := manifest.Text(r.Manifests[file], map[string]string{built: made[Operator.Name]})
@@ -36,7 +36,7 @@ func (r *Release) writeManifests(_ context.Context, made images) error {
 	return nil
 }
 
-// writeBundle writes OLM's bundle, the image of it, and the catalog with that.
+// writeBundle writes OLM's bundle, its image, and the catalog with it.
 func (r *Release) writeBundle(ctx context.Context, made images) error {
 	if r.Bundle == nil {
 		return nil
@@ -72,14 +72,14 @@ func (r *Release) writeBundle(ctx context.Context, made images) error {
 	return r.archive(name+".tar.gz", catalog, name)
 }
 
-// byDigest is a reference without its tag: OLM's tools, and those that mirror catalogs, take
-// a tag or a digest and not both.
+// byDigest removes the tag of a reference. OLM's tools, and tools that mirror catalogs, accept a tag or
+// a digest, but not both.
 func byDigest(reference string) string {
 	tagged, digest, _ := strings.Cut(reference, "@")
 	return tagged[:strings.LastIndex(tagged, ":")] + "@" + digest
 }
 
-// date gives a bundle the time of the commit in the place of the time when it was made.
+// date replaces the creation time of a bundle by the time of the commit.
 func (r *Release) date(folder string) error {
 	file := filepath.Join(folder, "manifests", "stateful-operator.clusterserviceversion.yaml")
 	text, err := os.ReadFile(file)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Notes are the lines of a changelog about a version. A version with a suffix is a trial of
-// what is not released.
+// Notes returns the section of a changelog for a version. A version with a suffix is a prerelease, and
+// its section is Unreleased.
 func Notes(changelog, version string) ([]byte, error) {
 	text, err := os.ReadFile(changelog)
 	if err != nil {
@@ -31,7 +31,7 @@ func Notes(changelog, version string) ([]byte, error) {
 	return []byte(notes + "\n"), nil
 }
 
-// cut is what stands between the heading of a section and the next one.
+// cut returns the text of a section, up to the next heading.
 func cut(text, section string) (notes string, found bool) {
 	var lines bytes.Buffer
 	for line := range strings.SplitSeq(text, "\n") {

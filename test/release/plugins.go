@@ -10,14 +10,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Desks are what users of kubectl sit at.
+// Desks are the platforms of kubectl's users.
 var Desks = []cluster.Target{
 	{System: "linux", Architecture: "amd64"}, {System: "linux", Architecture: "arm64"},
 	{System: "darwin", Architecture: "amd64"}, {System: "darwin", Architecture: "arm64"},
 	{System: "windows", Architecture: "amd64"}, {System: "windows", Architecture: "arm64"},
 }
 
-// writePlugins writes an archive of the plug-in of kubectl for each desk, with the license.
+// writePlugins writes an archive of the kubectl plugin for each platform, with the license.
 func (r *Release) writePlugins(ctx context.Context, _ images) error {
 	if r.Plugin == "" {
 		r.say("there is none")

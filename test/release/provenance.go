@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// What an in-toto statement and the predicate of SLSA are: https://in-toto.io/Statement/v1
-// and https://slsa.dev/spec/v1.0/provenance. Fields that would differ from run to run, such
-// as when it began, are optional there and absent here.
+// Types of an in-toto statement and the SLSA predicate: https://in-toto.io/Statement/v1 and
+// https://slsa.dev/spec/v1.0/provenance. Optional fields that would differ between runs, such as the
+// start time, are omitted.
 type (
 	statement struct {
 		Type          string     `json:"_type"`
@@ -44,8 +44,7 @@ type (
 	}
 )
 
-// writeProvenance states of which commit, and how, each file of the release and each image
-// in it was made.
+// writeProvenance writes from which commit, and how, each file and image of the release was built.
 func (r *Release) writeProvenance(_ context.Context, made images) error {
 	sums, err := r.sums()
 	if err != nil {
@@ -76,7 +75,7 @@ func (r *Release) writeProvenance(_ context.Context, made images) error {
 // summed is a file of the release and its SHA-256.
 type summed struct{ name, sum string }
 
-// sums are those of all files of the release that are there, by name.
+// sums returns the checksums of all existing files of the release, by name.
 func (r *Release) sums() (all []summed, err error) {
 	entries, err := os.ReadDir(r.Out)
 	if err != nil {

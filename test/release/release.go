@@ -1,8 +1,8 @@
-// Package release writes what users of a version download: manifests, images, the bundle and
-// the catalog of OLM, plug-ins of kubectl, and what says where all of it comes from.
+// Package release writes the files of a version for its users: manifests, images, OLM's bundle and
+// catalog, kubectl plugins, and the provenance of all of them.
 //
-// The same commit gives the same bytes, on any machine that has the same Go: nothing written
-// has a time but that of the commit, a path of this machine, or an order by chance.
+// The same commit gives the same bytes on any machine with the same version of Go. Files contain no
+// time except that of the commit, no path of this machine, and no random order.
 package release
 
 import (
@@ -21,55 +21,53 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Architectures are those that Kubernetes has nodes of and we make images for.
+// Architectures are the architectures of Kubernetes' nodes with released images.
 var Architectures = []string{"amd64", "arm64", "ppc64le", "s390x"}
 
-// Release is one version, and how it is made.
+// Release is a version and its build options.
 type Release struct {
-	// Version without a leading v, such as 1.2.3. With a suffix, as in 1.2.3-rc.1, it is a
-	// trial of what CHANGELOG.md has under Unreleased.
+	// Version has no leading v, such as 1.2.3. A version with a suffix, such as 1.2.3-rc.1, is a
+	// prerelease of the changes under Unreleased in CHANGELOG.md.
 	Version string
-	// Registry is where its images will be found, such as ghcr.io/you.
+	// Registry is the registry of its images, such as ghcr.io/you.
 	Registry string
-	// Source is where its commit can be fetched, and Commit which one it is.
+	// Source is the repository of the commit, and Commit is its hash.
 	Source, Commit string
-	// Time is that of the commit.
+	// Time is the time of the commit.
 	Time time.Time
-	// Architectures that there are images for.
+	// Architectures are the architectures of the images.
 	Architectures []string
-	// Images that are made of programs.
+	// Images are the images with programs.
 	Images []Image
-	// Manifests are folders of kustomize, by the name of the file that they become.
+	// Manifests are kustomize folders, by the name of the rendered file.
 	Manifests map[string]string
-	// Plugin is the package of the plug-in of kubectl, and Desks are what it is built for.
-	// An empty package is none.
+	// Plugin is the package of the kubectl plugin, or empty, and Desks are its platforms.
 	Plugin string
 	Desks  []cluster.Target
-	// Bundle writes OLM's bundle of an image of the operator into a folder, and Catalog
-	// the catalog of a bundle and its image into another. Without Bundle there is neither.
+	// Bundle writes OLM's bundle for an image of the operator into a folder. Catalog writes the catalog
+	// for a bundle and its image into another folder. Without Bundle there is neither.
 	Bundle  func(ctx context.Context, operator, folder string) error
 	Catalog func(ctx context.Context, bundle, image, folder string) error
-	// Changelog is the file that the notes are cut from, and License is in each archive.
+	// Changelog is the source of the release notes. License is added to each archive.
 	Changelog, License string
-	// Key is a private key in PEM that signs the sums; without one nothing is signed.
+	// Key is a private key in PEM that signs the checksums. Without it nothing is signed.
 	Key []byte
 	// Unsigned allows a version without a suffix to have no key.
 	Unsigned bool
-	// Out is the folder that all is written to, and Log gets what is said.
+	// Out is the folder of the release's files. Log receives progress messages.
 	Out string
 	Log io.Writer
 
-	// work has what is made on the way.
+	// work is a temporary folder.
 	work string
-	// programs are all that were built.
+	// programs are all built programs.
 	programs []string
 }
 
-// plain are the characters of what goes into file names, names of images, and flags of the
-// linker.
+// plain matches values that are used in file names, image names and linker flags.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9./:_+-]*$`)
 
-// check refuses what cannot be released.
+// check rejects invalid options.
 func (r *Release) check() error {
 	switch {
 	case !semver.IsValid("v"+r.Version) || strings.Count(r.Version, ".") < 2 || strings.Contains(r.Version, "+"):
@@ -88,12 +86,12 @@ func (r *Release) check() error {
 	return nil
 }
 
-// lacksKey reports whether a key is missing: a version that is no trial is signed.
+// lacksKey reports whether a required key is missing. Only prereleases may be unsigned.
 func (r *Release) lacksKey() bool {
 	return len(r.Key) == 0 && !r.Unsigned && semver.Prerelease("v"+r.Version) == ""
 }
 
-// Write makes the release. The folder has nothing else afterwards.
+// Write writes the release. It removes all other files from the folder.
 func (r *Release) Write(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
@@ -135,8 +133,8 @@ func (r *Release) Write(ctx context.Context) error {
 	return nil
 }
 
-// empty makes the folder, and takes an earlier release out of it. What is no release stays,
-// and nothing is written.
+// empty creates the folder, and removes an earlier release from it. A folder with other files is an
+// error, and is not changed.
 func (r *Release) empty() error {
 	entries, err := os.ReadDir(r.Out)
 	if err != nil && !os.IsNotExist(err) {
@@ -152,7 +150,7 @@ func (r *Release) empty() error {
 	return os.MkdirAll(r.Out, 0o755)
 }
 
-// notesFile is written first, so that what was cut off is known as a release too.
+// notesFile is written first, so that the folder of an interrupted run is also recognized as a release.
 const notesFile = "release-notes.md"
 
 func (r *Release) write(name string, content []byte) error {

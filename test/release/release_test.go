@@ -31,7 +31,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// small is a release with all parts, of programs that are built in a second.
+// small returns a release with all parts, with programs that are built in a second.
 func small(t *testing.T) *Release {
 	t.Helper()
 	program := Program{"./gate", "gate"}
@@ -50,7 +50,7 @@ func small(t *testing.T) *Release {
 	}
 }
 
-// runs makes each run write another time into its bundle, as operator-sdk does.
+// runs makes each run write a different time into its bundle, as operator-sdk does.
 var runs int
 
 func newBundle(_ context.Context, operator, folder string) error {
@@ -79,7 +79,7 @@ func writeAll(folder string, files map[string]string) error {
 	return nil
 }
 
-// contents are the files of a folder.
+// contents returns the files of a folder.
 func contents(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -93,7 +93,7 @@ func contents(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// Another folder, another day, another umask, and what an environment can say to Go.
+// The two runs differ in folder, day, umask, and Go's environment variables.
 func TestTwoReleasesOfACommitAreTheSame(t *testing.T) {
 	g := NewWithT(t)
 	one := small(t)
@@ -120,7 +120,7 @@ func TestWhatIsInARelease(t *testing.T) {
 	g.Expect(r.Write(t.Context())).To(Succeed())
 	files := contents(t, r.Out)
 
-	// The sums are of all files, and right.
+	// The checksums are complete and correct.
 	sums := strings.Split(strings.TrimSpace(files[sumsFile]), "\n")
 	g.Expect(sums).To(HaveLen(len(files) - 1))
 	for _, line := range sums {
@@ -129,7 +129,7 @@ func TestWhatIsInARelease(t *testing.T) {
 		g.Expect(sum).To(Equal(hex.EncodeToString(is[:])), file)
 	}
 
-	// The manifest names the image that is in the archive.
+	// The manifest references the image in the archive.
 	folder := t.TempDir()
 	g.Expect(unpack(filepath.Join(r.Out, "stateful-operator-1.2.3-image.tar"), folder)).To(Succeed())
 	var index v1.IndexManifest
@@ -139,7 +139,7 @@ func TestWhatIsInARelease(t *testing.T) {
 	digest := index.Manifests[0].Digest.String()
 	g.Expect(files["install.yaml"]).To(ContainSubstring("image: registry.example.com/us/stateful-operator:1.2.3@" + digest + "\n"))
 
-	// What it comes from is said of each file but the sums and itself, and of the images.
+	// The provenance includes each file, except the checksums and itself, and the images.
 	var said statement
 	provenance := "stateful-operator-1.2.3.provenance.json"
 	g.Expect(json.Unmarshal([]byte(files[provenance]), &said)).To(Succeed())
@@ -191,8 +191,8 @@ func TestWhatIsPushedIsWhatWasReleased(t *testing.T) {
 	g.Expect(len(content)).To(BeNumerically(">", 1<<20), "bytes of the program in it")
 }
 
-// checkSignature checks the signature of an image as cosign does: the layer names the digest of the image,
-// and its annotation is the signature of its bytes.
+// checkSignature checks the signature of an image as cosign does: the layer contains the image's
+// digest, and its annotation is the signature of the layer.
 func checkSignature(g Gomega, key []byte, reference, signature string) {
 	at, err := name.ParseReference(reference)
 	g.Expect(err).To(Succeed())

@@ -23,7 +23,7 @@ const (
 	signatureKind       = "cosign container image signature"
 )
 
-// signed is what is signed of an image: a "simple signing" payload.
+// signed is the signed content for an image: a "simple signing" payload.
 type signed struct {
 	Critical struct {
 		Identity struct {
@@ -37,8 +37,9 @@ type signed struct {
 	Optional map[string]string `json:"optional"`
 }
 
-// SignPushed signs the image of a reference by a key, and pushes the signature beside it, where cosign and
-// the admission policies of clusters look for it. It returns the reference of the signature.
+// SignPushed signs the image of a reference with a key, and pushes the signature into the same
+// repository, where cosign and clusters' admission policies look for it. It returns the reference of
+// the signature.
 func SignPushed(ctx context.Context, key []byte, reference string, options ...remote.Option) (string, error) {
 	at, err := name.ParseReference(reference)
 	if err != nil {

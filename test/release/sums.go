@@ -16,12 +16,12 @@ import (
 	"slices"
 )
 
-// sumsFile has the sums of all other files, in the form of sha256sum.
+// sumsFile has the checksums of all other files, in the format of sha256sum.
 const sumsFile = "SHA256SUMS"
 
 func sorted(made images) []string { return slices.Sorted(maps.Keys(made)) }
 
-// writeSums writes the sums of all files, and signs them if there is a key.
+// writeSums writes the checksums of all files, and signs them if there is a key.
 func (r *Release) writeSums(context.Context, images) error {
 	sums, err := r.sums()
 	if err != nil {
@@ -41,8 +41,7 @@ func (r *Release) writeSums(context.Context, images) error {
 	return r.write(sumsFile+".sig", signature)
 }
 
-// sign gives the signature of a text, in base64 as cosign has it. With the same key it is
-// the same each time.
+// sign returns the signature of a text in base64, as cosign does. It is deterministic.
 func sign(key, text []byte) ([]byte, error) {
 	signer, err := signerOf(key)
 	if err != nil {
@@ -54,7 +53,7 @@ func sign(key, text []byte) ([]byte, error) {
 		signature = ed25519.Sign(k, text)
 	case *ecdsa.PrivateKey:
 		sum := sha256.Sum256(text)
-		signature, err = k.Sign(nil, sum[:], crypto.SHA256) // with no chance in it: RFC 6979
+		signature, err = k.Sign(nil, sum[:], crypto.SHA256) // deterministic: RFC 6979
 	default:
 		err = fmt.Errorf("a key of type %T is neither ECDSA nor Ed25519", signer)
 	}
@@ -64,7 +63,7 @@ func sign(key, text []byte) ([]byte, error) {
 	return []byte(base64.StdEncoding.EncodeToString(signature) + "\n"), nil
 }
 
-// signerOf reads a private key that has no password.
+// signerOf decodes a private key without a password.
 func signerOf(key []byte) (any, error) {
 	block, _ := pem.Decode(key)
 	if block == nil {

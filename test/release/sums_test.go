@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// pkcs8 is a private key as openssl genpkey writes it.
+// pkcs8 encodes a private key like openssl genpkey.
 func pkcs8(t *testing.T, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -23,7 +23,7 @@ func pkcs8(t *testing.T, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// newKey is a new key.
+// newKey returns a new key.
 func newKey(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// variable is what is given to make beside its targets.
+// variable matches a variable in make's arguments.
 var variable = regexp.MustCompile(`^[A-Z_]+=`)
 
-// A workflow is for one forge, and what it does must be possible on any machine.
+// A workflow is for one forge, and its steps must also be possible on any other machine.
 func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	makefile, err := os.ReadFile("../../Makefile")

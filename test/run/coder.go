@@ -16,19 +16,17 @@ const coderFile = "config/samples/statefulcluster/coder.yaml"
 
 var coderKey = types.NamespacedName{Namespace: place.Namespace, Name: "coder"}
 
-// applyCoder applies the sample of StatefulCluster as it is, but for its image, and waits
-// until it is Ready.
+// applyCoder applies the sample of StatefulCluster with another image, and waits until it is Ready.
 func (s shown) applyCoder(ctx context.Context) error {
 	image, err := s.Program(ctx, coder)
 	if err != nil {
 		return err
 	}
 	err = s.Apply(ctx, coderFile, func(sample *unstructured.Unstructured) error {
-		// A replica count that the user has changed since stays: trying that
-		// is one of the things that show suggests.
+		// Keep a replica count that the user has changed.
 		var before engev1alpha1.StatefulCluster
 		if err := s.Client.Get(ctx, coderKey, &before); err == nil && before.Spec.Replicas != nil {
-			// Left out, it would be what nobody wants any more, and so 1.
+			// Omitting it in a server-side apply would remove it, and reset it to 1.
 			if err := unstructured.SetNestedField(sample.Object, int64(*before.Spec.Replicas), "spec", "replicas"); err != nil {
 				return err
 			}

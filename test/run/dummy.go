@@ -19,8 +19,8 @@ const (
 
 var dummyKey = types.NamespacedName{Namespace: place.Namespace, Name: "example"}
 
-// applyDummy applies the first sample of ReplicatedStatefulSet as it is, but for
-// its image, and prints what the original's documents print.
+// applyDummy applies the first sample of ReplicatedStatefulSet with another image, and prints the
+// output that the original's documentation shows.
 func (s shown) applyDummy(ctx context.Context) error {
 	ref := dummy.Image.Name + ":simulated"
 	if s.Kind != place.Simulated {
@@ -45,5 +45,5 @@ func (s shown) applyDummy(ctx context.Context) error {
 	return err
 }
 
-// anyPrimary is for a set in which anybody may be primary.
+// anyPrimary is for a set in which every member may be primary.
 func anyPrimary(*v1alpha1.ReplicatedStatefulSet) string { return "" }

@@ -20,9 +20,9 @@ const shopFile = "config/samples/extendedstatefulset/blue-green.yaml"
 
 var shopKey = types.NamespacedName{Namespace: place.Namespace, Name: "shop"}
 
-// applyShop applies the sample of ExtendedStatefulSet with a greeting, and with
-// what change does to its container and its update strategy. In the local cluster,
-// whose nodes fetch no images, the program is a busybox.
+// applyShop applies the sample of ExtendedStatefulSet with a greeting, and calls change for its
+// container and its update strategy. In the local cluster, whose nodes pull no images, the program is a
+// busybox.
 func (s shown) applyShop(ctx context.Context, greeting string, change func(container, strategy map[string]any)) error {
 	return s.Apply(ctx, shopFile, func(sample *unstructured.Unstructured) error {
 		path := []string{"spec", "template", "spec", "template", "spec", "containers"}
@@ -47,7 +47,7 @@ func (s shown) applyShop(ctx context.Context, greeting string, change func(conta
 	})
 }
 
-// shopImage is an image that the nodes have, or can fetch.
+// shopImage returns an image that the nodes have or can pull.
 func (s shown) shopImage() string {
 	if s.Local != nil {
 		return cluster.BusyboxImage
@@ -58,8 +58,8 @@ func (s shown) shopImage() string {
 // asItIs changes nothing.
 func asItIs(_, _ map[string]any) {}
 
-// shop waits until the sample is in that phase with nothing left to do, of another
-// version than but where that is not 0.
+// shop waits until the sample is in the phase and not progressing. If but is not 0, the current version
+// must differ from it.
 func (s shown) shop(ctx context.Context, phase fissilev1alpha1.Phase, but int64) (*fissilev1alpha1.ExtendedStatefulSetStatus, error) {
 	var set *fissilev1alpha1.ExtendedStatefulSet
 	err := s.Until(ctx, func(ctx context.Context) (bool, string, error) {
@@ -87,7 +87,7 @@ func (s shown) startShop(ctx context.Context) error {
 	return err
 }
 
-// upgradeShop upgrades the sample, and tells how long that took.
+// upgradeShop upgrades the sample, and prints the duration.
 func (s shown) upgradeShop(ctx context.Context) error {
 	before, err := s.shop(ctx, fissilev1alpha1.PhaseStable, 0)
 	if err != nil {
@@ -106,8 +106,7 @@ func (s shown) upgradeShop(ctx context.Context) error {
 	return nil
 }
 
-// spoilShop gives the sample a template that cannot run, and tells how it was taken
-// back.
+// spoilShop changes the sample's template to one that cannot run, and prints its rollback.
 func (s shown) spoilShop(ctx context.Context) error {
 	began := time.Now()
 	err := s.applyShop(ctx, "three", func(container, strategy map[string]any) {
@@ -120,7 +119,7 @@ func (s shown) spoilShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder // as one, because others speak too
+	var text strings.Builder // printed at once, because other samples print in parallel
 	fmt.Fprintf(&text, "shop: taken back by itself, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
 	for _, name := range []string{fissilev1alpha1.ConditionAvailable, fissilev1alpha1.ConditionStale} {
 		if c := meta.FindStatusCondition(after.Conditions, name); c != nil {

@@ -14,13 +14,13 @@ import (
 	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// watchGrants begins to watch the mailer's pods.
+// watchGrants starts a watch of the mailer's pods.
 func (s shown) watchGrants(ctx context.Context) (watch.Interface, error) {
 	return s.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(mailerKey.Namespace), client.MatchingLabels{"app": mailerKey.Name})
 }
 
-// tellGrants tells from all that was seen until last had its grant which pods might run
-// their programs, one after another. It is an error if two might at one time.
+// tellGrants prints which pods were granted the start, in order, until the pod last is. It returns an
+// error if two had a grant at the same time.
 func tellGrants(seen watch.Interface, last string) error {
 	granted := map[types.UID]string{}
 	var order []string

@@ -23,8 +23,8 @@ func (s shown) applyLedger(ctx context.Context) error {
 	return s.Apply(ctx, ledgerFile, func(sample *unstructured.Unstructured) error { return place.MemberImage(sample, ref) })
 }
 
-// switchOver has the primary of the ledger hand its role over to another member, and tells
-// how long that took. A failover so soon after the start would have to wait (place.Calm).
+// switchOver requests a switchover of the ledger, and prints the duration. A failover this early after
+// the start would be delayed (place.Calm).
 func (s shown) switchOver(ctx context.Context) error {
 	set, err := s.Set(ctx, ledgerKey, anyPrimary)
 	if err != nil {

@@ -25,9 +25,8 @@ const mailerFile = "config/samples/statefulsingleton/deployment.yaml"
 
 var mailerKey = types.NamespacedName{Namespace: place.Namespace, Name: "mailer"}
 
-// applyMailer applies the sample of StatefulSingleton. In the local cluster its
-// program is the witness, which writes when it starts and stops into a folder
-// that all nodes share.
+// applyMailer applies the sample of StatefulSingleton. In the local cluster its program is the witness,
+// which logs its start and stop into a folder that all nodes share.
 func (s shown) applyMailer(ctx context.Context) error {
 	change := func(*unstructured.Unstructured) error { return nil }
 	if s.Kind == place.Local {
@@ -38,7 +37,7 @@ func (s shown) applyMailer(ctx context.Context) error {
 		if err := os.MkdirAll(s.witnessFolder(), 0o755); err != nil {
 			return err
 		}
-		if err := os.Chmod(s.witnessFolder(), 0o777); err != nil { // past the umask
+		if err := os.Chmod(s.witnessFolder(), 0o777); err != nil { // override the umask
 			return err
 		}
 		change = func(sample *unstructured.Unstructured) error {
@@ -67,8 +66,7 @@ func (s shown) putWitness(pod *corev1.PodSpec, image string) {
 		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: s.witnessFolder()}}})
 }
 
-// rollMailer rolls the sample out, as `kubectl rollout restart` does, and tells
-// what the witness says about it.
+// rollMailer restarts the sample like `kubectl rollout restart`, and prints the witness's log.
 func (s shown) rollMailer(ctx context.Context) error {
 	before, err := s.diary()
 	if err != nil {
@@ -119,7 +117,7 @@ func (s shown) rollMailer(ctx context.Context) error {
 	return tell(before, after)
 }
 
-// diary is what the witness has written so far.
+// diary returns the lines of the witness so far.
 func (s shown) diary() ([]testimony.Line, error) {
 	if s.Kind != place.Local {
 		return nil, nil
@@ -135,8 +133,7 @@ func (s shown) diary() ([]testimony.Line, error) {
 	return lines, err
 }
 
-// tell prints the times of the program that ran before, and of those that have
-// started since.
+// tell prints the start and stop times of the previous program and of those that have started since.
 func tell(before, after []testimony.Line) error {
 	first := len(before) - 1
 	for first > 0 && before[first].What != testimony.Start {
@@ -168,7 +165,7 @@ func tell(before, after []testimony.Line) error {
 	return nil
 }
 
-// clock is a time of the monotonic clock as a clock on the wall shows it.
+// clock converts a time of the monotonic clock to wall time.
 func clock(at, now int64) string {
 	return time.Now().Add(time.Duration(at - now)).Format("15:04:05.000")
 }

@@ -1,8 +1,8 @@
-// Command run shows the operator at work: it boots the local cluster (or uses
-// KUBECONFIG's), with simulated nodes where there can be no others, deploys the operator
-// into it from its image, applies samples of each kind, waits until they are Ready, rolls
-// the StatefulSingleton out, lets a ReplicatedStatefulSet switch over, gives an
-// ExtendedStatefulSet a good and a bad upgrade, and says what to try next.
+// Command run demonstrates the operator. It boots the local cluster (or uses that of KUBECONFIG), with
+// simulated nodes if this machine cannot run nodes. It deploys the operator from its image, applies
+// samples of each kind, and waits until they are Ready. Then it restarts the StatefulSingleton,
+// requests a switchover of a ReplicatedStatefulSet, applies a good and a bad upgrade to an
+// ExtendedStatefulSet, and prints suggestions for the user.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	log.SetLogger(logr.Discard()) // what is done here is printed
+	log.SetLogger(logr.Discard()) // the command prints its own output
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// samples are tried beside each other, because each of them waits more than it works.
+// samples runs the samples in parallel, because they mostly wait.
 func (s shown) samples(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, sample := range [][]func(shown, context.Context) error{
@@ -92,14 +92,14 @@ func (s shown) samples(ctx context.Context) error {
 	return all.Wait()
 }
 
-// The programs in the images.
+// Programs in the images.
 var (
 	operator = program.Operator("build/run/stateful-operator.tar")
 	ledger   = program.Ledger("build/run/ledger.tar")
-	// Root, because the sample asks for no group on its volumes.
+	// Root, because the sample sets no fsGroup.
 	coder   = program.Program{Package: "./test/run/coder", Ref: "localhost/coder", User: "0:0", Tar: "build/run/coder.tar"}
 	witness = program.Program{Package: "./test/faults/witness", Ref: "localhost/witness", User: "65532:65532", Tar: "build/run/witness.tar"}
 )
 
-// shown is the cluster with what is shown in it.
+// shown is the cluster with the samples.
 type shown struct{ place.Place }

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// show prints what runs and what to try, on one screen.
+// show prints the running samples and suggestions, on one screen.
 func (s shown) show(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(coderKey.Namespace),
@@ -27,14 +27,14 @@ func (s shown) show(ctx context.Context) error {
 	if err := s.Client.Get(ctx, ledgerKey, &set); err != nil {
 		return err
 	}
-	primary := append(set.Status.Members.Primary, "rss-ledger-0")[0] // a person may have changed it
-	other := pods.Items[len(pods.Items)-1]                           // who tries all of it has deleted the first
+	primary := append(set.Status.Members.Primary, "rss-ledger-0")[0] // the user may have changed it
+	other := pods.Items[len(pods.Items)-1]                           // an earlier suggestion deletes the first
 	fmt.Print(s.screen(pods.Items[0].Name, other.Spec.NodeName, primary))
 	return nil
 }
 
-// screen is the last one. A member of coder, the node of another, and the primary of ledger
-// are in what it suggests.
+// screen returns the last screen. Its suggestions include a member of coder, the node of another one,
+// and the primary of ledger.
 func (s shown) screen(member, node, primary string) string {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }

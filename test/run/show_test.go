@@ -11,7 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// A terminal has 24 lines; the one with the time stands above, and the prompt below.
+// A terminal has 24 lines. The line with the time is above the screen, and the prompt below.
 func TestTheLastScreenFits(t *testing.T) {
 	for _, where := range []place.Place{
 		{Kind: place.Given, Kubeconfig: "/home/somebody/.kube/config", Kubectl: "kubectl"},

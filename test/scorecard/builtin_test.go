@@ -17,8 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 )
 
-// builtIn runs a built-in test as a program on this machine. It looks for the
-// bundle at /bundle, so that folder has to be one of its own root.
+// builtIn runs a built-in test as a program on this machine. It expects the bundle at /bundle, so it
+// runs with folder as its root directory.
 func builtIn(t *testing.T, folder, name string) (status v1alpha3.TestStatus) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "/scorecard-test", name)
@@ -36,7 +36,7 @@ func builtIn(t *testing.T, folder, name string) (status v1alpha3.TestStatus) {
 	return status
 }
 
-// bundleRoot is a folder with the tests' program and a copy of the bundle.
+// bundleRoot returns a folder with the tests' program and a copy of the bundle.
 func bundleRoot(t *testing.T) string {
 	t.Helper()
 	g, folder := NewWithT(t), t.TempDir()
@@ -79,13 +79,13 @@ func without(key string) func(map[string]any) {
 	}
 }
 
-// withoutExamples has examples that cannot be read. One without a spec would get
-// a suggestion only, which TestBuiltInTestsPass takes for a fault too.
+// withoutExamples sets examples that cannot be decoded. An example without a spec would only cause a
+// suggestion, which TestBuiltInTestsPass also rejects.
 func withoutExamples(csv map[string]any) {
 	csv["metadata"].(map[string]any)["annotations"].(map[string]any)["alm-examples"] = "[{"
 }
 
-// withoutSchemas takes the properties off a CRD.
+// withoutSchemas removes the properties of a CRD.
 func withoutSchemas(object map[string]any) {
 	if object["kind"] != "CustomResourceDefinition" {
 		return
@@ -95,7 +95,7 @@ func withoutSchemas(object map[string]any) {
 	}
 }
 
-// builtInTests are the six, each with what breaks a bundle for it.
+// builtInTests are the six built-in tests, each with a change that breaks a bundle for it.
 var builtInTests = map[string]struct {
 	files  string
 	change func(object map[string]any)
@@ -119,7 +119,7 @@ func TestBuiltInTestsPass(t *testing.T) {
 	}
 }
 
-// TestBuiltInTestsFail breaks the bundle for each of them.
+// TestBuiltInTestsFail breaks the bundle for each test.
 func TestBuiltInTestsFail(t *testing.T) {
 	for name, broken := range builtInTests {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,7 @@ func TestBuiltInTestsFail(t *testing.T) {
 	}
 }
 
-// TestBuiltInVersion keeps one version: of the tool, of the image that is written
-// here, and of the one that the bundle names.
+// TestBuiltInVersion verifies that the tool, the local image and the bundle use the same version.
 func TestBuiltInVersion(t *testing.T) {
 	_, version, _ := strings.Cut(BuiltIn, ":")
 	for file, want := range map[string]string{

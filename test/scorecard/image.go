@@ -1,5 +1,5 @@
-// Package scorecard runs operator-sdk's scorecard, with images that are made
-// here, without a container engine.
+// Package scorecard runs operator-sdk's scorecard, with images that are built here without a container
+// engine.
 package scorecard
 
 import (
@@ -14,14 +14,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// BuiltIn is the image of the tests that any bundle is put to, of the version of
-// operator-sdk in tools/operator-sdk.
+// BuiltIn is the image of the built-in tests, for the version of operator-sdk in tools/operator-sdk.
 const BuiltIn = "quay.io/operator-framework/scorecard-test:v1.42.3"
 
 const user = "65532:65532"
 
-// WriteImage writes the image of the custom tests, as scorecard/Dockerfile makes
-// it. The other image is for promises that need a second one.
+// WriteImage writes the image of the custom tests, equivalent to scorecard/Dockerfile. The image other
+// is for promises that need a second one.
 func WriteImage(ctx context.Context, tar, ref, other string) (string, error) {
 	files, err := cluster.BusyboxFiles(ctx)
 	if err != nil {
@@ -38,8 +37,8 @@ func WriteImage(ctx context.Context, tar, ref, other string) (string, error) {
 	return p.Write(ctx)
 }
 
-// WriteBuiltIn writes the image of the built-in tests. It has tar, and so unpacks
-// bundles for all tests too (--untar-image).
+// WriteBuiltIn writes the image of the built-in tests. It contains tar, so it also unpacks bundles for
+// all tests (--untar-image).
 func WriteBuiltIn(ctx context.Context, tar string) error {
 	folder, err := programs(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func WriteBuiltIn(ctx context.Context, tar string) error {
 	return image.Write(tar, BuiltIn, v1.Config{User: user, Env: []string{cluster.BusyboxPath}}, files...)
 }
 
-// programs is the folder of operator-sdk and its tests.
+// programs returns the folder of operator-sdk and its tests.
 func programs(ctx context.Context) (string, error) {
 	folders, err := cluster.Build(ctx, os.Stderr, cluster.SDK)
 	return folders[cluster.SDK], err

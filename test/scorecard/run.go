@@ -25,17 +25,17 @@ const (
 type Run struct {
 	Kubeconfig string
 	Bundle     string
-	// Config is a file in place of the one in the bundle.
+	// Config is a file that replaces the one in the bundle.
 	Config string
-	// Selector chooses tests by their labels; all if empty.
+	// Selector selects tests by their labels. Default: all.
 	Selector string
-	// Untar is the image that unpacks the bundle; operator-sdk's own if empty.
+	// Untar is the image that unpacks the bundle. Default: operator-sdk's own.
 	Untar string
-	// Wait bounds all tests together.
+	// Wait is the timeout of all tests together.
 	Wait time.Duration
 }
 
-// Do runs the tests. Those that fail are no error.
+// Do runs the tests. Failed tests are not an error.
 func (r Run) Do(ctx context.Context) (v1alpha3.TestList, error) {
 	var list v1alpha3.TestList
 	folder, err := programs(ctx)
@@ -55,7 +55,7 @@ func (r Run) Do(ctx context.Context) (v1alpha3.TestList, error) {
 	var out, words bytes.Buffer
 	sdk.Stdout, sdk.Stderr = &out, &words
 	err = sdk.Run()
-	// Its exit code tells of failed tests, and of all else too.
+	// The exit code is the same for failed tests and for other errors.
 	if bad := json.Unmarshal(out.Bytes(), &list); bad != nil {
 		return list, fmt.Errorf("operator-sdk scorecard: %w: %s%s", errors.Join(err, bad), out.String(), words.String())
 	}
@@ -66,7 +66,7 @@ func (r Run) Do(ctx context.Context) (v1alpha3.TestList, error) {
 	return list, nil
 }
 
-// Failed are the tests that did not pass, in the words of their labels.
+// Failed returns the labels of the tests that did not pass.
 func Failed(list v1alpha3.TestList) []string {
 	var failed []string
 	for _, test := range list.Items {

@@ -19,15 +19,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// site is a local cluster with the operator and the images of the tests, for one
-// test.
+// site is a local cluster with the operator and the images of the tests, for one test.
 type site struct {
 	Gomega
 	t     *testing.T
 	local *cluster.Cluster
 }
 
-// TestScorecard runs scorecard as its users do, and then has it fail.
+// TestScorecard runs scorecard as its users do, and then verifies that it can fail.
 func TestScorecard(t *testing.T) {
 	local := boot(t)
 	for _, part := range []struct {
@@ -51,8 +50,7 @@ func boot(t *testing.T) *cluster.Cluster {
 	return local
 }
 
-// load makes the images under the names that the bundle has for them, and
-// installs the operator.
+// load loads the images under their names in the bundle, and installs the operator.
 func (s site) load(ctx context.Context, folder string) {
 	tar := func(name string) string { return filepath.Join(folder, name+".tar") }
 	ref, err := program.Operator(tar("operator")).Write(ctx)
@@ -72,7 +70,7 @@ func (s site) shell(command string) {
 	s.Expect(err).To(Succeed(), "%s\n%s", command, out)
 }
 
-// config is the one in the bundle.
+// config returns the configuration in the bundle.
 func (s site) config() (config v1alpha3.Configuration) {
 	text, err := os.ReadFile("bundle/tests/scorecard/config.yaml")
 	s.Expect(err).To(Succeed())
@@ -80,7 +78,7 @@ func (s site) config() (config v1alpha3.Configuration) {
 	return config
 }
 
-// customImage is the image of the promises' tests.
+// customImage returns the image of the promises' tests.
 func (s site) customImage() string {
 	for _, stage := range s.config().Stages {
 		for _, one := range stage.Tests {
@@ -93,7 +91,7 @@ func (s site) customImage() string {
 	return ""
 }
 
-// run runs tests, and fails unless just those fail.
+// run runs tests, and expects that exactly the given ones fail.
 func (s site) run(r Run, fail ...string) v1alpha3.TestList {
 	r.Kubeconfig, r.Bundle, r.Untar, r.Wait = s.local.Kubeconfig(), cmp.Or(r.Bundle, "bundle"), BuiltIn, 40*time.Minute
 	list, err := r.Do(s.t.Context())
@@ -122,7 +120,7 @@ func (s site) brokenBundle() {
 	s.Expect(text(list)).To(ContainSubstring("does not have a spec descriptor"))
 }
 
-// brokenOperator tries a promise where nobody keeps it.
+// brokenOperator tests a promise while the operator is stopped.
 func (s site) brokenOperator() {
 	const name = "statefulcluster-names-once"
 	config := s.config()

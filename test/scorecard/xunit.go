@@ -12,9 +12,9 @@ import (
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
 
-// XUnit is a report for machines, a suite for each test. What operator-sdk prints as
-// xunit has its errors as they are, and is no XML where these have an ampersand or a
-// bracket. So this is made from its JSON.
+// XUnit returns a JUnit report with one suite per test. operator-sdk's own xunit output does not escape
+// errors, and is invalid XML if they contain an ampersand or a bracket. So the report is generated from
+// its JSON.
 func XUnit(list v1alpha3.TestList) ([]byte, error) {
 	var all reporters.JUnitTestSuites
 	for _, test := range list.Items {
@@ -46,7 +46,7 @@ func XUnit(list v1alpha3.TestList) ([]byte, error) {
 	return append([]byte(xml.Header), append(text, '\n')...), err
 }
 
-// WriteReports writes what came of tests as JSON and as xunit into a folder.
+// WriteReports writes the results of tests as JSON and as xunit into a folder.
 func WriteReports(list v1alpha3.TestList, folder string) error {
 	asJSON, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
 
-// reported is a list with a result in each state, and words that XML minds.
+// reported returns a list with a result in each state, and characters that XML must escape.
 func reported() v1alpha3.TestList {
 	list := v1alpha3.NewTestList()
 	for name, result := range map[string]v1alpha3.TestResult{

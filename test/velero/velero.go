@@ -1,6 +1,5 @@
-// Package velero plays a backup and a restore of Velero, for tests that ask what becomes of
-// objects that come back without owners and without status. It was written after what
-// Velero 1.18 does; Velero itself is not run.
+// Package velero simulates a backup and a restore of Velero, for tests of objects that are restored
+// without owners and status. It reproduces the behavior of Velero 1.18. Velero itself is not run.
 package velero
 
 import (
@@ -23,14 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Labels that Velero puts on all that it restores.
+// Labels that Velero adds to all restored objects.
 const (
 	LabelBackup  = "velero.io/backup-name"
 	LabelRestore = "velero.io/restore-name"
 )
 
-// order is in which kinds are restored: first Velero's own list, then by the names of
-// resources.
+// order is the order in which kinds are restored: first Velero's own list, then by resource name.
 var order = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 	corev1.SchemeGroupVersion.WithKind("Secret"),
@@ -49,20 +47,20 @@ var order = []schema.GroupVersionKind{
 	{Group: "apps.openshift.statefulsingleton.com", Version: "v1", Kind: "StatefulSingleton"},
 }
 
-// Ours are the four kinds of the operator, and Children what it and Kubernetes make for them
-// besides claims: they are made again, and need no backup.
+// Ours are the four kinds of the operator. Children are the objects that the operator and Kubernetes
+// create for them, except claims. They are recreated, and need no backup.
 var (
 	Ours     = []string{"ExtendedStatefulSet", "ReplicatedStatefulSet", "StatefulCluster", "StatefulSingleton"}
 	Children = []string{"Pod", "ReplicaSet", "ControllerRevision", "PodDisruptionBudget", "StatefulSet", "Job", "Service"}
 )
 
-// Backup is what a namespace held at one time, in the order of a restore.
+// Backup has the objects of a namespace at a point in time, in the order of a restore.
 type Backup struct {
 	Name    string
 	objects []unstructured.Unstructured
 }
 
-// Take makes a backup of a namespace. What is being deleted is left out.
+// Take creates a backup of a namespace. Terminating objects are skipped.
 func Take(ctx context.Context, from client.Client, namespace, name string) (Backup, error) {
 	b := Backup{Name: name}
 	for _, kind := range order {
@@ -70,7 +68,7 @@ func Take(ctx context.Context, from client.Client, namespace, name string) (Back
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := from.List(ctx, list, client.InNamespace(namespace))
 		if meta.IsNoMatchError(err) {
-			continue // that kind is not installed
+			continue // the kind is not installed
 		}
 		if err != nil {
 			return b, fmt.Errorf("list %s: %w", kind.Kind, err)
@@ -84,7 +82,7 @@ func Take(ctx context.Context, from client.Client, namespace, name string) (Back
 	return b, nil
 }
 
-// Count is how many objects of a kind the backup has.
+// Count returns the number of objects of a kind in the backup.
 func (b Backup) Count(kind string) int {
 	n := 0
 	for i := range b.objects {
@@ -95,8 +93,8 @@ func (b Backup) Count(kind string) int {
 	return n
 }
 
-// Erase takes away all that the backup has, at once and whatever would hold it up, as the
-// loss of a cluster does. No operator may run meanwhile.
+// Erase deletes all objects of the backup immediately and ignores finalizers, to simulate the loss of a
+// cluster. The operator must not run meanwhile.
 func (b Backup) Erase(ctx context.Context, from client.Client) error {
 	for _, kind := range slices.Backward(order) {
 		for i := range b.objects {
@@ -134,20 +132,20 @@ func erase(ctx context.Context, from client.Client, lost *unstructured.Unstructu
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(10 * time.Millisecond): // until those that look after it have let it go
+		case <-time.After(10 * time.Millisecond): // until other controllers have removed their finalizers
 		}
 	}
 }
 
-// Options of a restore.
+// Options are the options of a restore.
 type Options struct {
 	// Name of the restore; required.
 	Name string
-	// Only these kinds are restored; all if it is empty.
+	// Only these kinds are restored. Default: all.
 	Only []string
 	// Without these kinds.
 	Without []string
-	// Selector chooses by labels; nil is all.
+	// Selector selects by labels. Default: all.
 	Selector labels.Selector
 }
 
@@ -157,8 +155,8 @@ func (o Options) has(object *unstructured.Unstructured) bool {
 		(o.Selector == nil || o.Selector.Matches(labels.Set(object.GetLabels())))
 }
 
-// Restore makes the objects of the backup again. What is there stays as it is. It returns
-// what was refused, by kind and name, and goes on, as Velero does.
+// Restore recreates the objects of the backup. Existing objects are not changed. It continues after
+// rejected objects, as Velero does, and returns them by kind and name.
 func (b Backup) Restore(ctx context.Context, to client.Client, o Options) (refused map[string]error) {
 	refused = map[string]error{}
 	for i := range b.objects {
@@ -175,7 +173,7 @@ func (b Backup) Restore(ctx context.Context, to client.Client, o Options) (refus
 	return refused
 }
 
-// completed reports whether a pod or a Job has ended: such are not restored.
+// completed reports whether a pod or a Job has ended. Velero does not restore those.
 func completed(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	done, _, _ := unstructured.NestedString(object.Object, "status", "completionTime")
@@ -188,7 +186,7 @@ func completed(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// reset takes from an object what Velero does not restore. Finalizers stay.
+// reset removes the fields that Velero does not restore. It keeps finalizers.
 func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 	delete(object.Object, "status")
 	for _, field := range []string{"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
@@ -220,8 +218,8 @@ func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 	}
 }
 
-// resetClaim makes a claim one that gets a new volume, as where the data comes from a snapshot
-// or from files.
+// resetClaim changes a claim such that it gets a new volume, as in a restore from a snapshot or from
+// files.
 func resetClaim(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	for key := range annotations {

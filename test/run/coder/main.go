@@ -1,6 +1,5 @@
-// Command coder stands in for the program of the sample, which cannot be
-// fetched everywhere: it takes any arguments, listens where the sample says,
-// and keeps on its volume the name of the first pod that had it.
+// Command coder replaces the program of the sample, which cannot be pulled everywhere. It accepts any
+// arguments, listens on the sample's port, and stores the name of its volume's first pod on the volume.
 package main
 
 import (
@@ -28,7 +27,7 @@ func main() {
 	}
 	log.Printf("this is %s, and its data is of %s", host, first)
 
-	// Process 1 of a container has no default for signals.
+	// Process 1 of a container has no default signal handlers.
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
@@ -40,7 +39,7 @@ func main() {
 	})))
 }
 
-// firstOwner is the pod that wrote to the volume first.
+// firstOwner returns the pod that wrote to the volume first.
 func firstOwner(host string) (string, error) {
 	file := filepath.Join(project, "first-owner")
 	content, err := os.ReadFile(file)

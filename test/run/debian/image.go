@@ -1,5 +1,5 @@
-// Package debian makes container images of Debian's packages. Nothing is
-// installed on this machine, and no container engine is needed.
+// Package debian builds container images from Debian's packages. It installs nothing on this machine,
+// and needs no container engine.
 package debian
 
 import (
@@ -16,18 +16,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// Image is what an image is made of.
+// Image defines an image.
 type Image struct {
-	// Name of the image. It gets a tag that says what is in it, so that a changed
-	// image is another one.
+	// Name of the image. The tag is a hash of the content, so a changed image has another reference.
 	Name string
-	// Packages that it takes files from, and from those that they need.
+	// Packages whose files can be used, with their dependencies.
 	Packages []string
-	// Choose says how it runs, and what is in it.
+	// Choose returns the configuration and the files of the image.
 	Choose func(Root) (v1.Config, []image.File, error)
 }
 
-// Write writes the image, and gives its name and tag.
+// Write writes the image, and returns its name and tag.
 func (i Image) Write(ctx context.Context, tar string) (ref string, err error) {
 	folder, err := os.MkdirTemp("", "debian-")
 	if err != nil {
@@ -56,7 +55,7 @@ func (i Image) Write(ctx context.Context, tar string) (ref string, err error) {
 	return ref, image.Write(tar, ref, config, files...)
 }
 
-// digest is over the packages' versions and what is added to them.
+// digest returns a hash of the packages' versions and the added files.
 func digest(packages []string, config v1.Config, files []image.File) (string, error) {
 	sum := sha256.New()
 	for _, file := range packages {
@@ -73,8 +72,8 @@ func digest(packages []string, config v1.Config, files []image.File) (string, er
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
 
-// download fetches the packages with all that they need, as if nothing were
-// installed: the image has nothing else.
+// download downloads the packages with all dependencies, including installed ones, because the image
+// has no other files.
 func download(ctx context.Context, folder string, packages []string) ([]string, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, fmt.Errorf("the image is made of Debian's packages, and there is no apt-get: %w", err)
@@ -96,7 +95,7 @@ func download(ctx context.Context, folder string, packages []string) ([]string, 
 	}
 	fetch := append([]string{"install", "--download-only"}, packages...)
 	if err := get(fetch...); err != nil {
-		// A fresh machine has no package lists, or stale ones.
+		// The package lists of a new machine are missing or outdated.
 		if err := get("update"); err != nil {
 			return nil, err
 		}

@@ -12,16 +12,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// Root is a folder with what is in packages.
+// Root is a folder with the content of packages.
 type Root string
 
-// Path is where the folder has a file of the image.
+// Path returns the path in the folder of a file of the image.
 func (r Root) Path(inImage string) string { return filepath.Join(string(r), inImage) }
 
-// InImage is the path that a file of the folder has in the image.
+// InImage returns the path in the image of a file of the folder.
 func (r Root) InImage(path string) string { return strings.TrimPrefix(path, string(r)) }
 
-// Shell is a shell with those applets.
+// Shell returns a shell with the applets.
 func (r Root) Shell(applets ...string) []image.File {
 	files := []image.File{{Path: "/bin/busybox", Source: r.Path("bin/busybox")}}
 	for _, applet := range append([]string{"sh"}, applets...) {
@@ -30,7 +30,7 @@ func (r Root) Shell(applets ...string) []image.File {
 	return files
 }
 
-// User is a user that the image knows by name, beside root.
+// User returns files that define a named user, in addition to root.
 func User(name string, id int) []image.File {
 	return []image.File{
 		{Path: "/etc/passwd", Mode: 0o644, Body: fmt.Appendf(nil, "root:x:0:0:root:/root:/bin/sh\n%[1]s:x:%[2]d:%[2]d:%[1]s:/tmp:/bin/sh\n", name, id)},
@@ -38,13 +38,12 @@ func User(name string, id int) []image.File {
 	}
 }
 
-// Temporary is room for what is temporary.
+// Temporary returns a world-writable /tmp.
 func Temporary() image.File {
 	return image.File{Path: "/tmp", Dir: true, Mode: 0o777 | os.ModeSticky}
 }
 
-// Programs are those binaries of the folder, with what they load when they start,
-// and the loader.
+// Programs returns binaries of the folder, with their libraries and the loader.
 func (r Root) Programs(paths ...string) []image.File {
 	paths = slices.Clone(paths)
 	folders := []string{"lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"}
@@ -70,7 +69,7 @@ func (r Root) Programs(paths ...string) []image.File {
 	return files
 }
 
-// imports are the libraries that a binary names; the image will say what it lacks.
+// imports returns the libraries of a binary. Missing libraries cause an error when the image is run.
 func imports(path string) []string {
 	binary, err := elf.Open(path)
 	if err != nil {
@@ -81,14 +80,14 @@ func imports(path string) []string {
 	return names
 }
 
-// Tree gives the files below a folder of the image, with what its links point to.
+// Tree returns the files below a folder of the image, with links resolved.
 func (r Root) Tree(inImage string) ([]image.File, error) {
 	var files []image.File
 	err := filepath.WalkDir(r.Path(inImage), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		// Links lead to files or, out of the packages, to nothing.
+		// Links point to files, or to missing files outside of the packages.
 		if info, _ := os.Stat(path); info != nil && info.Mode().IsRegular() {
 			files = append(files, image.File{Path: r.InImage(path), Mode: 0o644, Source: path})
 		}

@@ -1,4 +1,4 @@
-// Package dummy makes an image of the original's sample application.
+// Package dummy builds an image of the original's sample application.
 package dummy
 
 import (
@@ -13,7 +13,7 @@ import (
 //go:embed *.sh
 var scripts embed.FS
 
-// Image is an application of shell scripts, as the original's sample had it.
+// Image is an application of shell scripts, as in the original's sample.
 var Image = debian.Image{
 	Name: "localhost/dummy", Packages: []string{"busybox-static"},
 	Choose: func(root debian.Root) (v1.Config, []image.File, error) {

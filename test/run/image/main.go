@@ -1,5 +1,5 @@
-// Command image writes Go programs of this module as a container image in a tar
-// file, without a container engine.
+// Command image writes Go programs of this module as a container image in a tar file, without a
+// container engine.
 package main
 
 import (

@@ -11,10 +11,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// Namespace is where samples are applied.
+// Namespace is the namespace of the samples.
 const Namespace = "default"
 
-// Apply applies the objects of a sample as they are, but for what change does.
+// Apply applies the objects of a sample after change was called for each.
 func (p Place) Apply(ctx context.Context, file string, change func(*unstructured.Unstructured) error) error {
 	objects, err := manifest.ReadFile[unstructured.Unstructured](file)
 	if err != nil {

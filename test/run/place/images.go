@@ -20,8 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// Program builds the image of a program, unless that was done when the place was opened,
-// and brings it to the nodes. It gives the name that they find it under.
+// Program builds the image of a program, unless Open already did, loads it into the nodes, and returns
+// its name on the nodes.
 func (p Place) Program(ctx context.Context, wanted program.Program) (ref string, err error) {
 	if p.Kind == Simulated {
 		return wanted.Ref + ":simulated", nil
@@ -35,7 +35,7 @@ func (p Place) Program(ctx context.Context, wanted program.Program) (ref string,
 	return p.Load(ctx, ref, wanted.Tar)
 }
 
-// Load brings an image to the nodes, and gives the name that they find it under.
+// Load loads an image into the nodes and returns its name there.
 func (p Place) Load(ctx context.Context, ref, tar string) (string, error) {
 	if p.Local == nil {
 		if p.noWay != nil {
@@ -43,7 +43,7 @@ func (p Place) Load(ctx context.Context, ref, tar string) (string, error) {
 		}
 		return p.way.bring(ctx, ref, tar)
 	}
-	// The cluster's folder goes with the cluster, and so does this note.
+	// The note is in the cluster's folder, so it is removed with the cluster.
 	note := filepath.Join(p.Local.Dir(), "loaded-"+filepath.Base(tar))
 	loaded, err := os.ReadFile(note)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -60,14 +60,14 @@ func (p Place) Load(ctx context.Context, ref, tar string) (string, error) {
 	return ref, os.WriteFile(note, []byte(ref+"\n"), 0o644)
 }
 
-// way is how images come to nodes that are not ours: by a program and its arguments, in
-// which TAR is the file, or to a registry.
+// way defines how images are loaded into the nodes of a given cluster: by a command whose argument TAR
+// is the file, or through a registry.
 type way struct {
 	argv     []string
-	registry string // the name of the operator's image, which those of the others begin with
+	registry string // name of the operator's image, the prefix of the other images' names
 }
 
-// findWay finds the way of images into the cluster of KUBECONFIG.
+// findWay sets the way to load images into the cluster of KUBECONFIG.
 func (p *Place) findWay(ctx context.Context) error {
 	raw, err := p.config().RawConfig()
 	if err != nil {
@@ -83,8 +83,8 @@ func (p *Place) findWay(ctx context.Context) error {
 	return nil
 }
 
-// loaders bring images into clusters of a kind, which is known by what its contexts begin
-// with, or else by its nodes: NAME is the cluster's.
+// loaders are commands that load images into clusters of a kind, which is detected by the context's
+// prefix or by the nodes' names. NAME is the cluster's name.
 var loaders = []struct {
 	context, before, after string
 	argv                   []string
@@ -118,7 +118,7 @@ func chooseWay(current string, nodes []corev1.Node, image string) (*way, error) 
 		"or unset KUBECONFIG, and a local cluster is booted", current, seen)
 }
 
-// loaderOf is the command for that cluster; nil if it is none that is known.
+// loaderOf returns the command for a cluster, or nil if its kind is unknown.
 func loaderOf(current string, nodes []corev1.Node) []string {
 	for i := range nodes {
 		if profile := nodes[i].Labels[minikubeProfile]; profile != "" {
@@ -151,7 +151,7 @@ func (w *way) String() string {
 	return strings.Join(w.argv, " ")
 }
 
-// bring gives the name that the nodes find the image under.
+// bring loads an image and returns its name on the nodes.
 func (w *way) bring(ctx context.Context, ref, tar string) (string, error) {
 	if w.registry != "" {
 		return w.push(ctx, ref, tar)
@@ -164,7 +164,7 @@ func (w *way) bring(ctx context.Context, ref, tar string) (string, error) {
 	return ref, nil
 }
 
-// push pushes with the credentials that docker login, and others of its kind, have kept.
+// push pushes an image with the credentials that docker login, or an equivalent, has stored.
 func (w *way) push(ctx context.Context, ref, tar string) (string, error) {
 	target, err := name.ParseReference(w.nameOf(ref))
 	if err != nil {
@@ -181,8 +181,7 @@ func (w *way) push(ctx context.Context, ref, tar string) (string, error) {
 	return target.String(), nil
 }
 
-// nameOf is the name of an image in the registry. A tag that is not given says what is in
-// the image.
+// nameOf returns the name of an image in the registry. The default tag depends on the image's content.
 func (w *way) nameOf(ref string) string {
 	repository, tag := cutTag(w.registry)
 	own, content := cutTag(ref)
@@ -195,7 +194,7 @@ func (w *way) nameOf(ref string) string {
 	return w.registry
 }
 
-// cutTag parts a reference; a registry may have a port.
+// cutTag splits a reference into repository and tag. A registry may have a port.
 func cutTag(ref string) (repository, tag string) {
 	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
 		return ref[:i], ref[i+1:]

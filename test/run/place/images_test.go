@@ -22,7 +22,7 @@ func node(name string, labels map[string]string) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }
 
-// programs puts programs on an otherwise empty PATH that write down how they are called.
+// programs creates programs that log their arguments, on an otherwise empty PATH.
 func programs(t *testing.T, names ...string) (called func() string) {
 	t.Helper()
 	folder := t.TempDir()

@@ -1,5 +1,5 @@
-// Package place is the cluster that samples are shown in: the one of KUBECONFIG,
-// or the local one, with nodes or with simulated ones.
+// Package place provides the cluster for samples: the one of KUBECONFIG, or the local one, with real or
+// simulated nodes.
 package place
 
 import (
@@ -27,44 +27,44 @@ import (
 
 const patience = 10 * time.Minute
 
-// operatorNamespace has the Deployments of the operator.
+// operatorNamespace is the namespace of the operator's Deployments.
 const operatorNamespace = "stateful-operator-system"
 
-// parts are the names of the Deployments and accounts of the operator, by the component
-// that each is. The first to be started is the one that the others need nothing of.
+// parts are the components of the operator, with the names of their Deployments and accounts. The first
+// one is started first and does not need the others.
 var parts = []struct{ component, name string }{
 	{"installer", "stateful-operator-installer"},
 	{"webhooks", "stateful-operator-webhook"},
 	{"controllers", "stateful-operator-controller-manager"},
 }
 
-// Kind says what a place is made of.
+// Kind is the kind of a place.
 type Kind string
 
-// The kinds of places. Simulated nodes run no programs: their containers, and the answers
-// to commands, are played.
+// Kinds of places. Simulated nodes run no programs: their containers, and the responses to commands,
+// are simulated.
 const (
 	Given     Kind = "given"
 	Local     Kind = "local"
 	Simulated Kind = "simulated"
 )
 
-// Place is the cluster everything happens in.
+// Place is the cluster that is used.
 type Place struct {
 	Kind       Kind
 	Kubeconfig string
 	Kubectl    string
 	Client     client.WithWatch
-	// Local is nil in a cluster that was there before us.
+	// Local is nil for a given cluster.
 	Local *cluster.Cluster
 
-	way   *way              // of images into a cluster that is given
-	noWay error             // why there is none
-	built map[string]string // images by what their names begin with
+	way   *way              // for images, in a given cluster
+	noWay error             // why way is nil
+	built map[string]string // image references by Program.Ref
 }
 
-// Choose says which place there is: KUBECONFIG's cluster, or a local one, with nodes if this
-// machine can have some; why is the reason if not.
+// Choose returns the kind of the place: the cluster of KUBECONFIG, or a local one, with nodes if this
+// machine can run them. Otherwise why is the reason.
 func Choose() (kind Kind, why error) {
 	if given := os.Getenv("KUBECONFIG"); given != "" {
 		local, err := cluster.Open(cluster.DefaultName)
@@ -82,8 +82,8 @@ func Choose() (kind Kind, why error) {
 	return Local, nil
 }
 
-// Find finds the cluster of KUBECONFIG, or boots the local one, which KUBECONFIG may
-// name too. It has nodes.
+// Find opens the cluster of KUBECONFIG, or boots the local one, which KUBECONFIG may also specify. It
+// has nodes.
 func Find(ctx context.Context) (Place, error) {
 	kind, why := Choose()
 	if why != nil {
@@ -92,7 +92,7 @@ func Find(ctx context.Context) (Place, error) {
 	return Open(ctx, kind)
 }
 
-// Sets are the programs that a place is made of.
+// Sets returns the sets of programs that a place needs.
 func (k Kind) Sets() []cluster.Set {
 	return map[Kind][]cluster.Set{
 		Local:     {cluster.Kubernetes, cluster.Containerd, cluster.CoreDNS},
@@ -100,14 +100,14 @@ func (k Kind) Sets() []cluster.Set {
 	}[k]
 }
 
-// Open gives a place, and builds the images of programs meanwhile.
+// Open opens a place, and builds the images of programs in parallel.
 func Open(ctx context.Context, kind Kind, programs ...program.Program) (Place, error) {
 	where := Place{Kind: kind, Kubeconfig: os.Getenv("KUBECONFIG"), Kubectl: "kubectl", built: map[string]string{}}
-	// Before the images: both compile the same packages, and the second finds them compiled.
+	// Before the images: both compile the same packages, and the second build uses the cache.
 	if _, err := cluster.Build(ctx, os.Stdout, kind.Sets()...); err != nil {
 		return Place{}, err
 	}
-	var log bytes.Buffer // what it says comes after what the boot says
+	var log bytes.Buffer // printed after the output of the boot
 	both, within := errgroup.WithContext(ctx)
 	both.Go(func() error { return where.prepare(within, &log, programs) })
 	both.Go(func() error { return where.boot(within) })
@@ -125,8 +125,8 @@ func Open(ctx context.Context, kind Kind, programs ...program.Program) (Place, e
 	return where, err
 }
 
-// prepare builds programs, in one go, into a folder that stays: Go does not link again what
-// is there and up to date.
+// prepare builds programs together into a persistent folder, because Go does not link up-to-date
+// binaries again.
 func (p *Place) prepare(ctx context.Context, log io.Writer, programs []program.Program) error {
 	switch {
 	case len(programs) == 0:
@@ -183,10 +183,10 @@ func (p Place) Operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// As everybody does, so that there is one way to do it.
+	// The same command as for users.
 	command := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+image, "LOADED=1")
 	if p.Kind == Simulated {
-		command.Args = append(command.Args, "REPLICAS=0") // a process is in the pods' place
+		command.Args = append(command.Args, "REPLICAS=0") // processes replace the pods
 	}
 	command.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)
 	out, err := command.CombinedOutput()
@@ -205,7 +205,7 @@ func (p Place) Operator(ctx context.Context) error {
 	return nil
 }
 
-// Rolled waits until a rollout of a Deployment is complete.
+// Rolled waits until the rollout of a Deployment is complete.
 func (p Place) Rolled(ctx context.Context, key types.NamespacedName) error {
 	return p.Until(ctx, func(ctx context.Context) (bool, string, error) {
 		var deployment appsv1.Deployment
@@ -221,13 +221,13 @@ func (p Place) Rolled(ctx context.Context, key types.NamespacedName) error {
 	})
 }
 
-// Until asks again and again, and says what has changed.
+// Until retries ask until it is done, and prints changes.
 func (p Place) Until(ctx context.Context, ask func(context.Context) (done bool, seen string, err error)) error {
 	var last string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		done, seen, err := ask(ctx)
 		if err != nil {
-			seen = err.Error() // an API server that is busy gets another try
+			seen = err.Error() // retry, for example if the API server is overloaded
 		}
 		if seen != last {
 			fmt.Println(seen)

@@ -20,16 +20,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Where nodes are simulated no pod can be the operator: its parts are processes of this
-// machine, each with the rights of its service account, and the webhooks are behind their
-// Service.
+// The operator cannot run as pods on simulated nodes. Its parts are processes of this machine, each
+// with the rights of its service account. The Service of the webhooks routes to a process.
 const (
 	simulatedNodes  = 3
 	operatorProgram = "build/run/stateful-operator"
 	webhookService  = "stateful-operator-webhook-service"
 )
 
-// runOperator starts the operator, which takes the gate from an image of that name.
+// runOperator starts the operator. image is the image from which it copies the gate.
 func (p Place) runOperator(ctx context.Context, image string) error {
 	path, err := filepath.Abs(operatorProgram)
 	if err != nil {
@@ -84,7 +83,7 @@ func (p Place) runPart(ctx context.Context, program, name string, health int, ar
 	return nil
 }
 
-// kubeconfigOf is the administrator's, for the rights of an account of the operator.
+// kubeconfigOf writes the administrator's kubeconfig with impersonation of an account of the operator.
 func (p Place) kubeconfigOf(account string) (string, error) {
 	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
 	if err != nil {
@@ -97,8 +96,7 @@ func (p Place) kubeconfigOf(account string) (string, error) {
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// routeWebhooks puts a port of this machine behind the Service of the webhooks, which has
-// no pods.
+// routeWebhooks routes the Service of the webhooks, which has no pods, to a port of this machine.
 func (p Place) routeWebhooks(ctx context.Context, port int) error {
 	address, err := ownAddress()
 	if err != nil {
@@ -115,7 +113,7 @@ func (p Place) routeWebhooks(ctx context.Context, port int) error {
 	return err
 }
 
-// ownAddress is one that an endpoint may have: the loopback address is none.
+// ownAddress returns an address that is valid for an endpoint. The loopback address is not.
 func ownAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// MemberImage gives the first container of a ReplicatedStatefulSet's members
-// another image.
+// MemberImage sets the image of the first container of a ReplicatedStatefulSet's members.
 func MemberImage(object *unstructured.Unstructured, image string) error {
 	if object.GetKind() != "ReplicatedStatefulSet" {
 		return nil
@@ -31,8 +30,8 @@ func MemberImage(object *unstructured.Unstructured, image string) error {
 	return unstructured.SetNestedSlice(object.Object, containers, path...)
 }
 
-// Set gives a ReplicatedStatefulSet when all its members run in their roles, and
-// but says no more.
+// Set waits until all members of a ReplicatedStatefulSet run in their roles and but returns "". It
+// returns the set.
 func (p Place) Set(ctx context.Context, key types.NamespacedName, but func(*v1alpha1.ReplicatedStatefulSet) string) (*v1alpha1.ReplicatedStatefulSet, error) {
 	var set *v1alpha1.ReplicatedStatefulSet
 	err := p.Until(ctx, func(ctx context.Context) (bool, string, error) {
@@ -58,13 +57,13 @@ func names(members []string) string {
 	return strings.Join(members, " ")
 }
 
-// Calm is longer than the operator distrusts a container in whose place a new
-// primary's start may still arrive: whoever fails sooner after it was made primary
-// is replaced later.
+// Calm is longer than the time in which a delayed start of a primary may still reach the container that
+// replaces the primary's. The operator does not trust that container until then, so the failover of a
+// primary that fails earlier after its promotion takes longer.
 const Calm = 20 * time.Second
 
-// AnotherPrimary waits until another member is primary than that one, and all run
-// again. It gives the name of the new one.
+// AnotherPrimary waits until another member is primary and all members run again. It returns the new
+// primary.
 func (p Place) AnotherPrimary(ctx context.Context, key types.NamespacedName, old string) (string, error) {
 	began := time.Now()
 	var after time.Duration
@@ -86,7 +85,7 @@ func (p Place) AnotherPrimary(ctx context.Context, key types.NamespacedName, old
 	return now, nil
 }
 
-// Run runs kubectl in the namespace of the samples, and gives what it prints.
+// Run runs kubectl in the namespace of the samples, and returns its output.
 func (p Place) Run(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, p.Kubectl, append([]string{"--kubeconfig", p.Kubeconfig, "-n", Namespace}, args...)...).CombinedOutput()
 	if err != nil {

@@ -25,9 +25,8 @@ var databaseImage = debian.Image{
 	Name: "localhost/postgres", Packages: []string{"postgresql", "tzdata", "busybox-static"}, Choose: choose,
 }
 
-// choose takes of the packages what the sample's programs need. PostgreSQL is
-// where the package has it, since the server finds its other files by its own
-// place.
+// choose returns the files of the packages that the sample's programs need. PostgreSQL keeps its path
+// in the package, because the server finds its other files relative to it.
 func choose(root debian.Root) (v1.Config, []image.File, error) {
 	found, err := filepath.Glob(root.Path("usr/lib/postgresql/*/bin/postgres"))
 	if err != nil || len(found) != 1 {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serverLogs are the logs of the servers, each followed until its end: a pod
-// that is gone has none.
+// serverLogs are the logs of the servers. Each is followed until its end, because a deleted pod has no
+// log.
 type serverLogs struct{ servers []*server }
 
 type server struct {
@@ -25,7 +25,7 @@ type server struct {
 	log     lockedBuffer
 }
 
-// lockedBuffer is written by a process and read by us.
+// lockedBuffer is a buffer that a process writes while it is read.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -43,7 +43,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// follow begins to read the logs of the pods that are there.
+// follow starts to read the logs of the existing pods.
 func (l *serverLogs) follow(ctx context.Context, d database) error {
 	var pods corev1.PodList
 	if err := d.Client.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{"app": name}); err != nil {
@@ -71,17 +71,17 @@ func (l *serverLogs) end() {
 	}
 }
 
-// The lines of a server's log that matter. It says with the second in which
-// state it found its data: any other than this means that they were left open.
+// Relevant lines of a server's log. saysState is the state of the data at the start after a clean
+// shutdown.
 const (
 	saysStart = "starting PostgreSQL"
 	saysState = "database system was shut down at"
 	saysStop  = "database system is shut down"
 )
 
-// tell prints when each server stopped and the next one started. Pods are left out
-// that went before it was their turn: an old ReplicaSet makes some until its
-// Deployment scales it down. So many servers must have said that they started.
+// tell prints when each server stopped and the next one started. Pods that never started a server are
+// skipped: an old ReplicaSet may create some until its Deployment scales it down. At least want servers
+// must have started.
 func (l *serverLogs) tell(want int) error {
 	servers := l.started()
 	if len(servers) < want {
@@ -111,7 +111,7 @@ func (l *serverLogs) tell(want int) error {
 	return nil
 }
 
-// started are the servers in the order in which they started.
+// started returns the servers in the order in which they started.
 func (l *serverLogs) started() []*server {
 	at := func(s *server) time.Time {
 		started, _ := s.first(saysStart)
@@ -122,7 +122,7 @@ func (l *serverLogs) started() []*server {
 	return servers
 }
 
-// first finds a line with that text: its time, and what it says.
+// first finds a line with the text, and returns its time and its message.
 func (s *server) first(text string) (at time.Time, says string) {
 	for _, l := range s.lines() {
 		if strings.Contains(l, text) {
@@ -152,7 +152,7 @@ func (s *server) lines() []string {
 	return lines
 }
 
-// timeOf reads the beginning of a line: "2026-01-02 03:04:05.678 GMT [1] LOG:".
+// timeOf parses the beginning of a line: "2026-01-02 03:04:05.678 GMT [1] LOG:".
 func timeOf(line string) time.Time {
 	const layout = "2006-01-02 15:04:05.000 MST"
 	at, err := time.Parse(layout, line[:min(len(line), len(layout))])

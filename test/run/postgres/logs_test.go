@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ran is the log of a server that ran from that second to the next but one.
+// ran returns the log of a server that ran for two seconds from the given one.
 func ran(from int) string {
 	at := func(second int, text string) string {
 		return fmt.Sprintf("2026-01-02 03:04:%02d.000 UTC [1] LOG:  %s\n", second, text)

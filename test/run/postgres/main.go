@@ -1,7 +1,7 @@
-// Command postgres shows the PostgreSQL sample of StatefulSingleton in the local
-// cluster (or KUBECONFIG's): it writes rows, rolls the Deployment out again and
-// again, and tells from the servers' own logs when each stopped and the next one
-// started, and whether the rows are there.
+// Command postgres demonstrates the PostgreSQL sample of StatefulSingleton in the local cluster (or
+// that of KUBECONFIG). It writes rows and restarts the Deployment repeatedly. From the servers' own
+// logs it reports when each stopped and the next one started, and it checks that the rows are still
+// there.
 package main
 
 import (
@@ -36,7 +36,7 @@ const (
 var key = types.NamespacedName{Namespace: place.Namespace, Name: name}
 
 func main() {
-	log.SetLogger(logr.Discard()) // what is done here is printed
+	log.SetLogger(logr.Discard()) // the command prints its own output
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
@@ -85,8 +85,8 @@ func run(ctx context.Context) error {
 
 func say(step string) { fmt.Printf("\n==> %s\n", step) }
 
-// apply applies the sample as it is, but in the local cluster with an image made
-// of the distribution's packages.
+// apply applies the sample, in the local cluster with an image that is built from the distribution's
+// packages.
 func (d database) apply(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}, StringData: map[string]string{"password": "only-for-show"}}
 	if err := d.Client.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
@@ -138,13 +138,13 @@ func (d database) read(ctx context.Context) error {
 	return nil
 }
 
-// sql asks the server of the active pod.
+// sql runs a query on the server of the active pod.
 func (d database) sql(ctx context.Context, text string) (string, error) {
 	var pods corev1.PodList
 	if err := d.Client.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{"app": name}); err != nil {
 		return "", err
 	}
-	// Others wait for their turn, or go before it came.
+	// Other pods wait for their grant, or are deleted before.
 	pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !ready(&p) })
 	if len(pods.Items) != 1 {
 		return "", fmt.Errorf("want one pod of the database that is Ready, have %d", len(pods.Items))
@@ -167,7 +167,7 @@ func (d database) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, d.Kubectl, args...)
 }
 
-// rollOut restarts the Deployment, and follows the log of the pod that goes.
+// rollOut restarts the Deployment, and follows the log of the replaced pod.
 func (d database) rollOut(ctx context.Context, logs *serverLogs) error {
 	if err := logs.follow(ctx, d); err != nil {
 		return err

@@ -1,5 +1,4 @@
-// Package program turns Go programs of this module into a container image,
-// without a container engine.
+// Package program builds container images of Go programs of this module, without a container engine.
 package program
 
 import (
@@ -19,41 +18,41 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
-// Program is a main package and the image it becomes.
+// Program is a main package and its image.
 type Program struct {
-	// Package as `go build` takes it. In the image the program is at /, under
-	// the name that `go build` gives it.
+	// Package is an argument of `go build`. In the image the program is at /, with the name that `go
+	// build` gives it.
 	Package string
-	// Tests is a package whose tests are the program instead; Package only names it then.
+	// Tests is a package whose test binary is the program. Then Package only specifies its name.
 	Tests string
-	// With are the packages of programs that are in the image too.
+	// With are packages of additional programs in the image.
 	With []string
-	// Files are what else is in it, and Env its environment.
+	// Files are additional files, and Env is the environment.
 	Files []image.File
 	Env   []string
-	// Ref is the name of the image. Without a tag it gets one that says what
-	// is in it, so that a changed program is another image.
+	// Ref is the name of the image. The default tag is a hash of the content, so a changed program is
+	// another image.
 	Ref string
 	// User that it runs as.
 	User string
-	// Tar is where the image is written.
+	// Tar is the path of the image's tar file.
 	Tar string
 }
 
-// Operator is the operator's image as the Dockerfile makes it, with a tag that
-// says what is in it.
+// Operator returns the operator's image, equivalent to the Dockerfile, with a hash of the content as
+// its tag.
 func Operator(tar string) Program {
 	return Program{Package: ".", With: []string{"./gate"}, Ref: "localhost/stateful-operator", User: "65532:65532", Tar: tar}
 }
 
-// Ledger is the image of the sample ledger.
+// Ledger returns the image of the sample ledger.
 func Ledger(tar string) Program {
 	return Program{Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: tar}
 }
 
-// WriteFrom builds programs in one go into a folder, as the Dockerfile does, writes the
-// image of each, and gives the images' names and tags. The same sources give the same
-// bytes: neither paths, nor times, nor the state of the checkout go in.
+// WriteFrom builds programs together into a folder, as the Dockerfile does, writes the image of each,
+// and returns the images' names and tags. The same sources give the same bytes: paths, times and the
+// state of the checkout are excluded.
 func WriteFrom(ctx context.Context, log io.Writer, folder string, programs ...Program) (refs []string, err error) {
 	var sources []string
 	for _, p := range programs {
@@ -114,8 +113,7 @@ func (p Program) write(folder string) (ref string, err error) {
 	return ref, nil
 }
 
-// nameOf is the last word of the package's path; that of the package at the root
-// is the module's.
+// nameOf returns the last element of the package's path, or the module's for the root package.
 func nameOf(source string) string {
 	if source == "." {
 		return "stateful-operator"

@@ -1,6 +1,6 @@
-// Command redis shows the Redis sample of ReplicatedStatefulSet in the local
-// cluster (or KUBECONFIG's): a client writes through the Service of the primary
-// while primaries are killed, deleted and relieved, and says what it lost.
+// Command redis demonstrates the Redis sample of ReplicatedStatefulSet in the local cluster (or that of
+// KUBECONFIG). A client writes through the Service of the primary during kills, deletions and
+// switchovers of primaries, and reports lost entries.
 package main
 
 import (
@@ -32,7 +32,7 @@ const (
 var key = types.NamespacedName{Namespace: place.Namespace, Name: name}
 
 func main() {
-	log.SetLogger(logr.Discard()) // what is done here is printed
+	log.SetLogger(logr.Discard()) // the command prints its own output
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
@@ -89,7 +89,7 @@ func run(ctx context.Context) error {
 
 func say(step string) { fmt.Printf("\n==> %s\n", step) }
 
-// fault is something that happens to a primary.
+// fault is a fault or an operation that ends a primary.
 type fault struct {
 	title string
 	args  func(primary, secondary string) []string
@@ -110,8 +110,8 @@ var faults = []fault{
 	}},
 }
 
-// apply applies the sample as it is, but in the local cluster with an image made
-// of the distribution's packages.
+// apply applies the sample, in the local cluster with an image that is built from the distribution's
+// packages.
 func (s store) apply(ctx context.Context) error {
 	change := func(*unstructured.Unstructured) error { return nil }
 	if s.Local != nil {
@@ -128,8 +128,7 @@ func (s store) apply(ctx context.Context) error {
 	return s.Apply(ctx, sampleFile, change)
 }
 
-// startClient starts the client in a pod, since only there names of Services are
-// known.
+// startClient starts the client in a pod, because only pods can resolve names of Services.
 func (s store) startClient(ctx context.Context) error {
 	image, err := s.Program(ctx, program.Program{
 		Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: "build/run/redis-client.tar"})
@@ -146,7 +145,7 @@ func (s store) startClient(ctx context.Context) error {
 	return err
 }
 
-// endClient tells the client to end, and prints what it says.
+// endClient stops the client, and prints its report.
 func (s store) endClient(ctx context.Context) error {
 	if _, err := s.Run(ctx, "exec", writer, "--", "/client", "end"); err != nil {
 		return err

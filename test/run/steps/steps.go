@@ -1,5 +1,5 @@
-// Package steps does one step after another, and says before each how long the rest takes.
-// It knows that from the times of the last run, which it keeps in the user's cache folder.
+// Package steps runs steps one after another, and prints an estimate of the remaining time before each.
+// The estimate uses the times of the last run, which are stored in the user's cache folder.
 package steps
 
 import (
@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Step is one of them.
+// Step is a step of Run.
 type Step struct {
 	Title string
-	// Key is what its time is kept under; Title when empty. The same step has another one
-	// where it takes another time.
+	// Key is the key of its stored time. Default: Title. A step has another key in an environment in
+	// which its duration differs.
 	Key string
-	// Usual is its time on a machine of two processors, until there is a last run.
+	// Usual is the estimate on a machine with two CPUs without a stored time.
 	Usual time.Duration
 	Do    func(context.Context) error
 }
 
-// File is where the times are kept, in the user's cache folder.
+// File returns the path of the stored times, in the user's cache folder.
 func File() string {
 	folder, err := os.UserCacheDir()
 	if err != nil {
-		return "" // no times are kept
+		return "" // times are not stored
 	}
 	return filepath.Join(folder, "stateful-operator", "times.json")
 }
 
-// Run does all steps, or those until one fails.
+// Run runs the steps until one fails.
 func Run(ctx context.Context, out io.Writer, file string, all []Step) error {
 	times := map[string]time.Duration{}
 	if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &times) != nil {
@@ -59,7 +59,7 @@ func (s Step) key() string {
 	return s.Title
 }
 
-// left says how long those steps take, in words that do not promise more than is known.
+// left returns the estimated time of the steps as text, rounded to its precision.
 func left(times map[string]time.Duration, steps []Step) string {
 	var sum time.Duration
 	for _, step := range steps {

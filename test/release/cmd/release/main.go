@@ -28,7 +28,7 @@ $SIGNING_KEY_PEM is the key if there is no --key.
   push   [--key=FILE] [--unsigned=yes]
 `
 
-// plugin is the folder of the plug-in of kubectl.
+// plugin is the folder of the kubectl plugin.
 const plugin = "cmd/kubectl-stateful"
 
 func main() {
@@ -115,8 +115,8 @@ func write(ctx context.Context, r *release.Release, opm string, withBundle bool)
 	return nil
 }
 
-// ofCommit says which commit this is, and when that was. A version that is no trial is of a
-// commit with nothing changed since.
+// ofCommit sets the commit and its time. A version that is not a prerelease requires a commit without
+// later changes.
 func ofCommit(ctx context.Context, r *release.Release) error {
 	var err error
 	if r.Commit, err = git(ctx, "rev-parse", "HEAD"); err != nil {
@@ -154,7 +154,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// bundleOf has make write the bundle, as `make bundle` does, beside a folder, and moves it there.
+// bundleOf lets make write the bundle next to a folder, as `make bundle` does, and moves it there.
 func bundleOf(ctx context.Context, r *release.Release, operator, folder string) error {
 	beside := folder + "-made"
 	command := exec.CommandContext(ctx, "make", "--no-print-directory", "release-bundle", "VERSION="+r.Version, "IMAGE="+operator, "OUT="+beside,
@@ -166,7 +166,7 @@ func bundleOf(ctx context.Context, r *release.Release, operator, folder string) 
 	return os.Rename(filepath.Join(beside, "bundle"), folder)
 }
 
-// catalogOf writes the catalog as it is in the tree, with the bundle of this release in it.
+// catalogOf writes the catalog of the tree with this release's bundle.
 func catalogOf(ctx context.Context, opm, folder, image, out string) error {
 	text, err := bundle.Render(ctx, opm, "config/olm/catalog.yaml", bundle.Version{Name: "present", Image: image, Folder: folder})
 	if err != nil {

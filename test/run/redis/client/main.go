@@ -1,8 +1,8 @@
-// Command client writes entries to a Redis through one address, such as that of a
-// Service, and says at its end what became of those that were acknowledged.
+// Command client writes entries to a Redis through one address, for example of a Service. At the end it
+// reports lost entries among the acknowledged ones.
 //
-//	client run ADDRESS [EVERY]   writes until it is told to end, and reads all again
-//	client end                   tells process 1 to end, from another shell of its pod
+//	client run ADDRESS [EVERY]   writes until SIGTERM, then reads all entries
+//	client end                   stops process 1, from another shell of its pod
 package main
 
 import (
@@ -45,18 +45,18 @@ func main() {
 const (
 	tryFor   = time.Second // for one attempt
 	ackFor   = 500 * time.Millisecond
-	again    = 5 * time.Millisecond // until what was not read is read again
-	patience = 2 * time.Minute      // for a primary, when all is read again
+	again    = 5 * time.Millisecond // delay before a failed read is retried
+	patience = 2 * time.Minute      // for a primary, when all entries are read
 )
 
-// writer writes entry 1, 2, 3, each under a key of its own.
+// writer writes entries 1, 2, 3, each with a separate key.
 type writer struct {
 	client *redis.Client
 	conn   *redis.Conn
 	acked  []int
 	tried  int
-	last   time.Time     // when an entry was acknowledged
-	pause  time.Duration // the longest between two such times
+	last   time.Time     // time of the last acknowledgment
+	pause  time.Duration // max time between two acknowledgments
 }
 
 func run(ctx context.Context, address string, every time.Duration) error {
@@ -64,7 +64,7 @@ func run(ctx context.Context, address string, every time.Duration) error {
 		Addr: address, MaxRetries: -1, DialerRetries: 1, DialTimeout: tryFor, ReadTimeout: tryFor, WriteTimeout: tryFor,
 	})}
 	defer w.client.Close()
-	redis.SetLogger(silent{}) // what fails is counted
+	redis.SetLogger(silent{}) // failures are counted
 	fmt.Println("writing to", address)
 	for ctx.Err() == nil {
 		w.next()
@@ -78,8 +78,8 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// next writes one entry. It is acknowledged when a second member has it. One that
-// is not may be there or not, and its key is never written again.
+// next writes one entry. It is acknowledged when a second member has it. An unacknowledged entry may be
+// stored or not, and its key is never written again.
 func (w *writer) next() {
 	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
 	defer cancel()
@@ -92,7 +92,7 @@ func (w *writer) next() {
 	if err == nil {
 		copies, err = w.conn.Wait(ctx, 1, ackFor).Result()
 	}
-	if err != nil { // another connection may find another primary
+	if err != nil { // a new connection may reach another primary
 		w.drop()
 		return
 	}
@@ -110,12 +110,12 @@ func key(n int) string { return "entry:" + strconv.Itoa(n) }
 
 func (w *writer) drop() {
 	if w.conn != nil {
-		_ = w.conn.Close() // it is broken, mostly
+		_ = w.conn.Close() // it is usually broken
 		w.conn = nil
 	}
 }
 
-// tell reads all entries that were acknowledged, and says what is lost.
+// tell reads all acknowledged entries, and reports the lost ones.
 func (w *writer) tell() error {
 	lost := 0
 	for _, n := range w.acked {

@@ -1,4 +1,4 @@
-// Package server makes an image of the distribution's Redis.
+// Package server builds an image of the distribution's Redis.
 package server
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 )
 
-// Image is the distribution's Redis, with what the commands of the sample use.
+// Image is the distribution's Redis, with the tools that the sample's commands use.
 var Image = debian.Image{
 	Name: "localhost/redis", Packages: []string{"redis-server", "busybox-static"},
 	Choose: func(root debian.Root) (v1.Config, []image.File, error) {

@@ -1,4 +1,4 @@
-// Command scorecard makes the images of scorecard tests and runs them.
+// Command scorecard builds the images of scorecard tests and runs them.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context, command string, args []string) error {
 	return fmt.Errorf("no such command\n%s", usage)
 }
 
-// report prints what scorecard prints for people, and writes the rest.
+// report prints scorecard's text output and writes the reports.
 func report(ctx context.Context, r scorecard.Run, folder string) error {
 	list, err := r.Do(ctx)
 	for _, test := range list.Items {
