@@ -109,7 +109,8 @@ func (m monitor) relabels() []object {
 	return all
 }
 
-// TestAlerts does not cover a ServiceMonitor's fields that monitor does not support.
+// TestMonitorIsFollowedWhole verifies that monitor supports all fields of the ServiceMonitors.
+// TestAlerts would not cover other fields.
 func TestMonitorIsFollowedWhole(t *testing.T) {
 	g := NewWithT(t)
 	objects, err := manifest.Render(filepath.Join(clustertest.Root, "config", "default", "monitoring"))

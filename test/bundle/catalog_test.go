@@ -88,7 +88,8 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 		"the labels of the bundles, by which others depend on it")
 }
 
-// `make catalog` runs the real opm. This test uses a script that prints its input.
+// TestACatalogHasTheImagesThatAreAskedFor tests Render with a script instead of opm, which prints its
+// input. `make catalog` runs the real opm.
 func TestACatalogHasTheImagesThatAreAskedFor(t *testing.T) {
 	opm, err := filepath.Abs("testdata/opm")
 	NewWithT(t).Expect(err).To(Succeed())

@@ -90,8 +90,8 @@ func exists(schema apiextensionsv1.JSONSchemaProps, path string) bool {
 	return true
 }
 
-// The console's form also sends objects that the user left out if their schema contains a default. So
-// these objects must be valid with only their defaults.
+// TestObjectsThatAFormFillsIn lists the objects that must be valid with only their defaults. The
+// console's form also sends objects that the user left out if their schema contains a default.
 func TestObjectsThatAFormFillsIn(t *testing.T) {
 	want := map[string][]string{
 		"StatefulCluster":       {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},

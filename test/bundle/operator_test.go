@@ -104,8 +104,9 @@ func TestWebhooksAreThoseOfConfig(t *testing.T) {
 	g.Expect(described).To(And(HaveLen(wanted), Not(BeEmpty())))
 }
 
-// S28: a bundle that OLM installs for all namespaces has the webhook that gates the pods of
-// StatefulSingletons and the validating webhook. make test-olm verifies that their certificates work.
+// TestS28TheBundleHasTheWebhooksOfStatefulSingletons verifies S28: a bundle that OLM installs for
+// all namespaces has the webhook that gates the pods of StatefulSingletons and the validating
+// webhook. make test-olm verifies that their certificates work.
 func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
 	g, csv := telling(t), read(t).CSV
 	g.Expect(csv.Spec.InstallModes).To(ContainElement(v1alpha1.InstallMode{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}))
@@ -118,8 +119,8 @@ func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
 	}
 }
 
-// A webhook for pods with failurePolicy Fail may match only managed pods, because OLM cannot exclude a
-// namespace.
+// TestNoWebhookStandsInTheWayOfOtherPods verifies that a webhook for pods with failurePolicy Fail
+// matches only managed pods, because OLM cannot exclude a namespace.
 func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 	for _, d := range read(t).CSV.Spec.WebhookDefinitions {
 		for _, rule := range d.Rules {
@@ -132,6 +133,7 @@ func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 	}
 }
 
+// TestTheDeploymentsAreReadyForOLM verifies that the Deployments' selectors match only this operator.
 // OLM installs many operators into one namespace, and creates the webhooks' Service from the
 // Deployment's selector.
 func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
@@ -162,8 +164,8 @@ func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	}
 }
 
-// The name of OLM's certificate comes from the webhooks' Deployment. The Deployment that serves metrics
-// with it mounts it by that name.
+// TestOLMsCertificateIsMountedByItsName verifies that the Deployment that serves metrics mounts
+// OLM's certificate by its name, which is derived from the webhooks' Deployment.
 func TestOLMsCertificateIsMountedByItsName(t *testing.T) {
 	g, seen := NewWithT(t), 0
 	for _, d := range read(t).CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {

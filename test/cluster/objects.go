@@ -99,8 +99,8 @@ func (c *Cluster) startDNS() error {
 	return c.start("coredns", filepath.Join(c.state.Sets[CoreDNS], "coredns"), "-conf", corefile)
 }
 
-// Names of the cluster are not cached. Tests look up new pods immediately, and a cached NXDOMAIN would
-// last half a minute.
+// corefileText is the configuration of CoreDNS. Names of the cluster are not cached: tests look up
+// new pods immediately, and a cached NXDOMAIN would last half a minute.
 const corefileText = `.:53 {
     bind ADDRESS
     errors

@@ -235,7 +235,8 @@ func (to target) waits(t *testing.T, times int) (took []time.Duration, failed []
 	return took, failed
 }
 
-// N9: a hundred addresses without credentials do not prevent the creation of pods.
+// TestAPIHostileAddresses verifies N9: a hundred addresses without credentials do not prevent the
+// creation of pods.
 func TestAPIHostileAddresses(t *testing.T) {
 	if !*long {
 		t.Skip("it measures times, and needs -long: make test-hostile")

@@ -187,8 +187,9 @@ func TestMonitoringFindsTheOperator(t *testing.T) {
 	}
 }
 
-// With OLM, the certificate, its Secret and its Service are created by OLM and have OLM's names:
-// <deployment>-service, and <service>-cert with olmCAKey.
+// TestMonitoringFindsTheOperatorOfOLM verifies the monitoring with OLM. The certificate, its Secret
+// and its Service are created by OLM and have OLM's names: <deployment>-service, and <service>-cert
+// with olmCAKey.
 func TestMonitoringFindsTheOperatorOfOLM(t *testing.T) {
 	g := NewWithT(t)
 	i := rendered(t, filepath.Join(config, "olm"), filepath.Join(config, "olm", "monitoring"))

@@ -65,7 +65,7 @@ func TestEachAlertIsTried(t *testing.T) {
 	}
 }
 
-// Prometheus' own code checks which alerts fire, and their annotations.
+// TestPrometheusRules checks with Prometheus' own code which alerts fire, and their annotations.
 func TestPrometheusRules(t *testing.T) {
 	folder := t.TempDir()
 	var names []string

@@ -50,8 +50,9 @@ func rendered[T any](g Gomega, folder, kind string) (found []T) {
 	return found
 }
 
-// Everyone who may edit the namespace of pods may use the accounts in it. So the operator's account
-// must not be there, and must have no rights on pods in its own namespace.
+// TestTheOperatorAndWhatItManagesShareNoNamespace verifies that the operator's account is not in the
+// namespace of the managed pods, and has no rights on pods in its own namespace. Everyone who may
+// edit a namespace may use the accounts in it.
 func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 	g := NewWithT(t)
 	where := map[string]string{}
@@ -111,8 +112,8 @@ func TestWebhooksOfPodsLeaveOutWhatTheClusterRunsOn(t *testing.T) {
 	g.Expect(seen).To(Equal(2))
 }
 
-// One account maintains the objects that the API server trusts, and does nothing else. No
-// account that acts for users may write them.
+// TestEachPartHasItsOwnAccount verifies that one account maintains the objects that the API server
+// trusts, and does nothing else. No account that acts for users may write them.
 func TestEachPartHasItsOwnAccount(t *testing.T) {
 	g := NewWithT(t)
 	roles := map[string]rbacv1.ClusterRole{}

@@ -155,8 +155,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// The script's result before the operator has observed the object, or with a status of an older
-// generation.
+// TestArgoCDHealthOfWhatIsUnseen checks the script's result before the operator has observed the
+// object, and with a status of an older generation.
 func TestArgoCDHealthOfWhatIsUnseen(t *testing.T) {
 	well := []any{map[string]any{"type": "Ready", "status": "True", "message": "all is well"}}
 	for says, object := range map[string]map[string]any{
@@ -234,7 +234,7 @@ func TestArgoCDActions(t *testing.T) {
 	}
 }
 
-// The patch of argocd-cm is generated from the scripts.
+// TestConfigMap verifies that the patch of argocd-cm is generated from the scripts.
 func TestConfigMap(t *testing.T) {
 	data := map[string]string{}
 	for _, group := range groups {

@@ -89,8 +89,8 @@ func conditionsOf(t *testing.T, s situation) (types, isTrue []string) {
 // forTools are the conditions for which tools wait.
 var forTools = []string{"Ready", "Reconciling", "Stalled"}
 
-// Every condition is always present. Tools cannot wait for a missing condition, and treat it as
-// healthy.
+// TestEachKindHasTheSameConditionsAlways verifies that every condition is always present. Tools
+// cannot wait for a missing condition, and treat it as healthy.
 func TestEachKindHasTheSameConditionsAlways(t *testing.T) {
 	everywhere := append([]string{"Available", "Progressing", "Degraded"}, forTools...)
 	for folder := range kinds {

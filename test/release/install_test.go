@@ -22,8 +22,8 @@ func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	return string(out)
 }
 
-// The released manifests can be applied repeatedly by kubectl without options, and kubectl explain
-// describes their fields.
+// TestAPIInstall verifies that the released manifests can be applied repeatedly by kubectl without
+// options, and that kubectl explain describes their fields.
 func TestAPIInstall(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")

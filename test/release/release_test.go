@@ -93,7 +93,8 @@ func contents(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// The two runs differ in folder, day, umask, and Go's environment variables.
+// TestTwoReleasesOfACommitAreTheSame compares two runs that differ in folder, day, umask, and Go's
+// environment variables.
 func TestTwoReleasesOfACommitAreTheSame(t *testing.T) {
 	g := NewWithT(t)
 	one := small(t)

@@ -14,7 +14,8 @@ import (
 // variable matches a variable in make's arguments.
 var variable = regexp.MustCompile(`^[A-Z_]+=`)
 
-// A workflow is for one forge, and its steps must also be possible on any other machine.
+// TestWorkflowsCallMakeAndNothingElse verifies that workflows only call make. A workflow is for one
+// forge, and its steps must also be possible on any other machine.
 func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
 	makefile, err := os.ReadFile("../../Makefile")

@@ -11,7 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// A terminal has 24 lines. The line with the time is above the screen, and the prompt below.
+// TestTheLastScreenFits verifies that the screen fits into 24 lines of a terminal, with the line
+// with the time above and the prompt below.
 func TestTheLastScreenFits(t *testing.T) {
 	for _, where := range []place.Place{
 		{Kind: place.Given, Kubeconfig: "/home/somebody/.kube/config", Kubectl: "kubectl"},

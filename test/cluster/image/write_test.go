@@ -98,7 +98,8 @@ func TestAReferenceThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// Compression takes longer than everything else, and each node that loads the layer decompresses it.
+// TestALayerThatStaysHereIsNotCompressed verifies that a local layer is not compressed. Compression
+// takes longer than everything else, and each node that loads the layer decompresses it.
 func TestALayerThatStaysHereIsNotCompressed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zeros.tar")
 	zeros := make([]byte, 100_000)

@@ -65,7 +65,8 @@ func TestTheStandInForKubeletsObeysAsAnApplicationWould(t *testing.T) {
 	}
 }
 
-// If kwok simulates the pods, only kwok may write their whole status.
+// TestAChangedRoleShowsThePodToWhoWatches verifies that a changed role only triggers Watch's
+// function. If kwok simulates the pods, only kwok may write their whole status.
 func TestAChangedRoleShowsThePodToWhoWatches(t *testing.T) {
 	g := NewWithT(t)
 	k, seen := newKubelets(nil), make(chan string, 1)

@@ -33,7 +33,8 @@ func waitsFirst(pod *corev1.Pod) {
 	pod.Spec.InitContainers = []corev1.Container{{Name: singletonv1.ContainerWait, Image: "gate"}, {Name: "migrate", Image: "app:1"}}
 }
 
-// The status of a pod is written as its phase, its container, and whether it is Ready.
+// TestPodsAreShownAsAKubeletShowsThem writes the status of a pod as its phase, its container, and
+// whether it is Ready.
 func TestPodsAreShownAsAKubeletShowsThem(t *testing.T) {
 	for name, row := range map[string]struct {
 		pod    *corev1.Pod

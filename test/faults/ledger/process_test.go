@@ -228,8 +228,8 @@ func TestSameRequestIsOneEntry(t *testing.T) {
 	s.check(b)
 }
 
-// A primary that acknowledges entries before followers have them transfers them to a follower before it
-// is demoted.
+// TestDemoteHandsOff verifies that a primary that acknowledges entries before followers have them
+// transfers them to a follower before it is demoted.
 func TestDemoteHandsOff(t *testing.T) {
 	s := newSet(t, 2, "LEDGER_ACKS=0")
 	a, b := s.members[0], s.members[1]

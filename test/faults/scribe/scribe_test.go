@@ -218,7 +218,8 @@ func TestKill(t *testing.T) {
 	s.Expect(s.folder.Kill(s.waits(2, 3)[2].ID)).To(MatchError(ContainSubstring("another machine")))
 }
 
-// A slow scribe reads the start of the next run before the last lines and the end of the previous one.
+// TestEndReadLate simulates a slow scribe, which reads the start of the next run before the last
+// lines and the end of the previous one.
 func TestEndReadLate(t *testing.T) {
 	s := open(t)
 	t.Chdir(s.folder.Dir())

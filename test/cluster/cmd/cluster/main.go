@@ -1,4 +1,4 @@
-// Cluster boots a real Kubernetes on this machine; see package cluster.
+// Command cluster boots a real Kubernetes on this machine; see package cluster.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Pause is the first process of every pod of the local cluster. It keeps the pod's namespaces, reaps
+// Command pause is the first process of every pod of the local cluster. It keeps the pod's namespaces, reaps
 // orphans, and ends at the first signal.
 package main
 
