@@ -1,5 +1,5 @@
-// Package golden compares what a test made with what a person has read and found
-// good: a file in testdata.
+// Package golden compares the output of tests with golden files in testdata. Golden files are reviewed
+// manually.
 package golden
 
 import (
@@ -11,8 +11,7 @@ import (
 
 var rewrite = flag.Bool("update", false, "write the golden files in testdata anew")
 
-// Check fails the test where the text is not the file's. With -update it writes
-// the file instead.
+// Check fails the test if got differs from the file. With -update it writes got to the file instead.
 func Check(t *testing.T, file, got string) {
 	t.Helper()
 	if *rewrite {

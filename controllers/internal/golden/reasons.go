@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// docs is seen from the folder of a kind.
+// docs is the path of the documentation, relative to the folder of a kind.
 const docs = "../../docs"
 
 var (
@@ -17,7 +17,7 @@ var (
 	reasonRow  = regexp.MustCompile("(?m)^\\| (?:True )?`(\\w+)` \\|")
 )
 
-// section is a part of a page, from its heading to the next.
+// section returns the part of a page from the heading to the next heading.
 func section(t *testing.T, heading string, page ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{docs}, page...)...))
@@ -32,8 +32,9 @@ func section(t *testing.T, heading string, page ...string) string {
 	return part
 }
 
-// Reasons checks that a page says of each reason of condition Degraded what it means for
-// who waits, and that no reason that users are told of was forgotten.
+// Reasons checks readiness.md and the page of the kind. Each reason of condition Degraded must be
+// listed in readiness.md with its effect on clients that wait for readiness. Each reason on the page of
+// the kind must have an effect.
 func Reasons[E fmt.Stringer](t *testing.T, kind string, effects map[string]E) {
 	t.Helper()
 	promised := map[string]string{}

@@ -9,22 +9,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// statuses is where the statuses of situations are, seen from the folder of a kind. The
-// tests there read them as tools do: kstatus, and Argo CD.
+// statuses is the folder with the recorded statuses, relative to the folder of a kind. The tests there
+// evaluate them with kstatus and with the health checks of Argo CD.
 const statuses = "../../test/readiness/testdata"
 
-// Situation is one that a person would tell of in a sentence, and what tools are to say of
-// an object in it.
+// Situation describes a state of an object, and the status that tools must show for it.
 type Situation struct {
-	// Sentence is the name of the file too.
+	// Sentence describes the situation. It is also used as the file name.
 	Sentence string
-	// Kstatus is what kstatus says: Current, InProgress or Failed.
+	// Kstatus is the expected result of kstatus: Current, InProgress or Failed.
 	Kstatus string
-	// Argo is the health in Argo CD; "" where it follows from Kstatus.
+	// Argo is the expected health in Argo CD. If it is empty, it is derived from Kstatus.
 	Argo string
 }
 
-// Check compares an object, with its status, with what was recorded of it.
+// Check compares the object, including its status, with the recorded file.
 func (s Situation) Check(t *testing.T, kind string, object any) {
 	t.Helper()
 	text, err := yaml.Marshal(object)

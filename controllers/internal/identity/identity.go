@@ -1,4 +1,4 @@
-// Package identity makes names that nobody had before.
+// Package identity generates unique random IDs.
 package identity
 
 import (
@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Length of an id in characters. Ten characters of base32 are 50 bits: among
-// 20,000 members the chance that a fresh id meets a live one is below 1 in
-// 10^10, and the caller checks.
+// Length is the number of characters of an ID. Ten characters of base32 are 50 bits: with 20,000
+// members, the chance that a new ID equals an existing one is below 1 in 10^10. The caller checks for
+// that too.
 const Length = 10
 
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Fresh returns n ids, lower-case base32 from crypto/rand, none of them in
-// taken and no two alike.
+// Fresh returns n distinct IDs that are not in taken. An ID is lower-case base32 from crypto/rand.
 func Fresh(n int, taken func(string) bool) []string {
 	ids := make([]string, 0, n)
 	seen := make(map[string]bool, n)
@@ -31,7 +30,7 @@ func Fresh(n int, taken func(string) bool) []string {
 	return ids
 }
 
-// Valid reports whether s has the form of an id.
+// Valid reports whether s has the form of an ID.
 func Valid(s string) bool {
 	return len(s) == Length && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

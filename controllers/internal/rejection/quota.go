@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quotaForm is the API server's message about a full quota. It lists the resources that have no
-// room, each with its amount.
+// quotaForm matches the API server's error about an exceeded quota. The error lists the exceeded
+// resources with the amounts requested, used and limited.
 var quotaForm = regexp.MustCompile(`exceeded quota: [^,]*, requested: (\S+), used: (\S+), limited: (\S+)`)
 
-// IsFullWithout reports whether a quota would still refuse an object after the deletion of a
-// pod. It is false if the message cannot be parsed.
+// IsFullWithout reports whether a quota would still reject an object after the pod is deleted. It
+// returns false if err is not about a quota or cannot be parsed.
 func IsFullWithout(err error, gone *corev1.Pod) bool {
 	if err == nil || !IsFullQuota(err) {
 		return false
@@ -39,7 +39,7 @@ func IsFullWithout(err error, gone *corev1.Pod) bool {
 	return false
 }
 
-// amounts reads a list such as "limits.cpu=2,pods=1".
+// amounts parses a list such as "limits.cpu=2,pods=1".
 func amounts(list string) map[string]resource.Quantity {
 	all := map[string]resource.Quantity{}
 	for item := range strings.SplitSeq(list, ",") {
@@ -51,8 +51,8 @@ func amounts(list string) map[string]resource.Quantity {
 	return all
 }
 
-// usageOf is what a pod uses of a resource of a quota; false for a resource that is not
-// counted here.
+// usageOf returns how much the pod uses of a quota's resource. known is false if the resource is not
+// supported here, and if the pod has init containers, pod-level resources or overhead.
 func usageOf(pod *corev1.Pod, name string) (all resource.Quantity, known bool) {
 	if name == "pods" || name == "count/pods" {
 		return resource.MustParse("1"), true

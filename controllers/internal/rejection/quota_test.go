@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// W10 A quota may have become too small for a pod that is deleted to be recreated.
+// W10: a quota may have become too small to recreate a pod after its deletion.
 func TestIsFullWithout(t *testing.T) {
 	gone := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{

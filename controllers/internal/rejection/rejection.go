@@ -1,5 +1,5 @@
-// Package rejection reads what the API server says of an object that it does not
-// take, so that it can be said of the object from which that one was made.
+// Package rejection interprets errors with which the API server rejects a generated object, such as a
+// pod. It maps them to the object from which the rejected one was generated.
 package rejection
 
 import (
@@ -13,17 +13,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// ErrChanged is the error of a write that the API server took, but not as it was sent.
+// ErrChanged is the error of a write that the API server accepted, but stored with changes.
 var ErrChanged = errors.New("an admission webhook or policy of the cluster changed what was written")
 
-// mostCauses is how many causes are listed, and mostDetail how many bytes of each.
+// mostCauses is the max number of listed causes, and mostDetail the max number of bytes of each.
 const mostCauses, mostDetail = 10, 500
 
-// Explain lists the first causes in an answer of the API server, each at the path that
-// it has in another object. at is given the path of a cause, "" for the whole object.
-// An answer without causes may be about anything, and is not passed on. Neither is a
-// cause without a field, or one of a policy or webhook of the cluster: a review can be
-// forged, and the texts of policies are for those whom they refuse.
+// Explain returns the first causes of an API server error. The function at maps the path of a cause to
+// a path in another object; "" is the path of the whole object.
+//
+// Explain replaces an error without causes by a general message, because such an error can be about
+// anything. It also replaces causes without a field, and causes that come from a policy or webhook of
+// the cluster. An admission review can be forged, and the messages of policies are only for the
+// requesters that they reject.
 func Explain(err error, at func(path string) string) field.ErrorList {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
@@ -33,7 +35,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 	causes := status.Status().Details.Causes
 	for _, cause := range causes[:min(len(causes), mostCauses)] {
 		kind := errorType(cause.Type)
-		// The message of a cause begins with the words for its type.
+		// The message of a cause begins with the text of its type.
 		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
 		if isOfObject(cause) || isOfPolicy(detail) {
 			errs = append(errs, refused(at("")))
@@ -44,24 +46,24 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 	return errs
 }
 
-// refused is what is said of an answer that is not passed on.
+// refused returns the general message for an error or cause that Explain does not pass on.
 func refused(at string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{},
 		Detail: "the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"}
 }
 
-// isOfObject reports whether a cause names no field.
+// isOfObject reports whether a cause names no field, so that it is about the whole object.
 func isOfObject(cause metav1.StatusCause) bool {
 	return cause.Field == "" || cause.Field == (*field.Path)(nil).String()
 }
 
-// isOfPolicy reports whether a text is that of a policy or a webhook of the cluster.
+// isOfPolicy reports whether a message comes from a policy or webhook of the cluster.
 func isOfPolicy(text string) bool {
 	return strings.HasPrefix(text, "ValidatingAdmissionPolicy ") || strings.HasPrefix(text, "admission webhook ")
 }
 
-// errorType is the type of a cause, or Invalid for one that this version does
-// not know: it would have no words for it.
+// errorType returns the type of a cause. It returns Invalid for types that have no text in this version
+// of the field package.
 func errorType(cause metav1.CauseType) field.ErrorType {
 	switch kind := field.ErrorType(cause); kind {
 	case field.ErrorTypeNotFound, field.ErrorTypeRequired, field.ErrorTypeDuplicate, field.ErrorTypeNotSupported,
@@ -72,14 +74,14 @@ func errorType(cause metav1.CauseType) field.ErrorType {
 	return field.ErrorTypeInvalid
 }
 
-// IsFullQuota reports whether the API server refuses an object because a quota of its
-// namespace has no room: it may take the same one when another is gone.
+// IsFullQuota reports whether the API server rejected an object because a quota of its namespace is
+// exceeded. The same object may be accepted after another one is deleted.
 func IsFullQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// IsUntried reports whether the API server gives no answer to a dry run, because a
-// webhook of the cluster takes none.
+// IsUntried reports whether a dry run was impossible because a webhook of the cluster does not support
+// it.
 func IsUntried(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }

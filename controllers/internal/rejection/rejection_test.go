@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the API server says of a pod reads the same of the template that it was
-// made from.
+// TestExplain checks that an error about a pod is reported for the template of the pod.
 func TestExplain(t *testing.T) {
 	policy := field.NewPath("spec", "containers").Index(0).Child("imagePullPolicy")
 	cause := func(kind, text string) error {
@@ -77,7 +76,7 @@ func TestWhatIsPassedOnIsBounded(t *testing.T) {
 	}
 }
 
-// What a quota or a webhook says of the moment is told from what is said of the object.
+// Errors from quotas and webhooks that depend on the current state are not errors of the object.
 func TestWhatSaysNothingOfTheObject(t *testing.T) {
 	forbidden := func(text string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-a", errors.New(text))

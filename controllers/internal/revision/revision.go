@@ -1,6 +1,5 @@
-// Package revision keeps the history of a template in ControllerRevisions, as
-// StatefulSet and DaemonSet do: a template that comes back finds its old
-// revision.
+// Package revision keeps the history of a template in ControllerRevisions, as StatefulSet and DaemonSet
+// do. When a template is changed back, its old revision is found and used again.
 package revision
 
 import (
@@ -19,18 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// New builds the revision of that data. Its name is the prefix and a hash of
-// the data, the salt (the owner's UID, so that what a namesake left behind is
-// not in the way) and of collisions, which the caller counts up when another
-// revision has the name already. The revision number is one above the highest
-// of history.
+// New returns a new revision for data. Its name is prefix and a hash of data, salt and collisions. The
+// salt is the UID of the owner, which avoids conflicts with revisions of a deleted owner of the same
+// name. The caller increments collisions when a different revision already has the name. The revision
+// number is one above the highest number in history.
 func New(prefix, salt string, data any, collisions int32, history []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("encode the revision: %w", err)
 	}
-	// The API server sorts the keys when it applies a patch, and refuses a
-	// revision whose data differ by that.
+	// The API server sorts the keys when it applies a patch. It would then reject the revision, because
+	// the data of a ControllerRevision is immutable.
 	raw = normal(raw, false)
 	sum := fnv.New32a()
 	_, _ = sum.Write(raw)
@@ -43,7 +41,7 @@ func New(prefix, salt string, data any, collisions int32, history []*appsv1.Cont
 	}, nil
 }
 
-// Same finds the revision with the same data; nil if there is none.
+// Same returns the revision with the same data as want, or nil if there is none.
 func Same(history []*appsv1.ControllerRevision, want *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	for _, r := range history {
 		if bytes.Equal(normal(r.Data.Raw, true), normal(want.Data.Raw, true)) {
@@ -53,20 +51,19 @@ func Same(history []*appsv1.ControllerRevision, want *appsv1.ControllerRevision)
 	return nil
 }
 
-// Latest reports whether r has the highest number of history.
+// Latest reports whether r has the highest revision number in history.
 func Latest(history []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) bool {
 	return r.Revision == highest(history)
 }
 
-// Promote returns a copy of r with a number above all of history, as a
-// rollback does.
+// Promote returns a copy of r with a revision number above all others in history, as for a rollback.
 func Promote(history []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	r = r.DeepCopy()
 	r.Revision = highest(history) + 1
 	return r
 }
 
-// Surplus lists the oldest revisions above the limit that nobody uses.
+// Surplus returns the oldest unused revisions beyond limit.
 func Surplus(history []*appsv1.ControllerRevision, limit int, inUse func(name string) bool) []*appsv1.ControllerRevision {
 	var idle []*appsv1.ControllerRevision
 	for _, r := range history {
@@ -78,7 +75,7 @@ func Surplus(history []*appsv1.ControllerRevision, limit int, inUse func(name st
 	return idle[:max(0, len(idle)-limit)]
 }
 
-// ByName finds a revision; nil if there is none.
+// ByName returns the revision with the given name, or nil if there is none.
 func ByName(history []*appsv1.ControllerRevision, name string) *appsv1.ControllerRevision {
 	for _, r := range history {
 		if r.Name == name {
@@ -96,8 +93,8 @@ func highest(history []*appsv1.ControllerRevision) int64 {
 	return top
 }
 
-// Digest is 64 characters that tell data apart as Same does: in hexadecimal, the
-// SHA-256 of its JSON with sorted keys and nothing empty.
+// Digest returns the SHA-256 of data in hexadecimal, which is 64 characters. It hashes the JSON of data
+// with sorted keys and without empty values, so data that Same treats as equal have equal digests.
 func Digest(data any) (string, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -107,9 +104,9 @@ func Digest(data any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// normal orders the keys. With dropEmpty it leaves out nulls and empty
-// objects: what a later version of Kubernetes' types no longer writes must not
-// make a new revision of an unchanged template.
+// normal sorts the keys of JSON. With dropEmpty it also removes nulls and empty objects. A later
+// version of the Kubernetes types may omit such fields, which must not create a new revision of an
+// unchanged template.
 func normal(raw []byte, dropEmpty bool) []byte {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -131,7 +128,7 @@ func isEmpty(v any) bool {
 	return v == nil || (isMap && len(m) == 0)
 }
 
-// withoutEmpty drops what is empty from objects.
+// withoutEmpty removes nulls and empty objects from all objects in v.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
