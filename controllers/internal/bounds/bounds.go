@@ -1,6 +1,6 @@
-// Package bounds says what of a spec is more than a set may have. The schemas say
-// most of it too; it is said again for objects that are older than a schema, and for
-// what no schema can say.
+// Package bounds validates the max sizes of a spec. The schemas contain most of these limits. They are
+// checked here again for objects that are older than their schema, and for limits that a schema cannot
+// express.
 package bounds
 
 import (
@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The most that there may be of the parts of a pod, of a selector, and in all.
+// The max numbers of parts of a pod, of a selector, and of claims.
 const (
 	Containers = 32
 	Volumes    = 128
 	Claims     = 32
-	Words      = 64 // labels, or annotations, or what else is a map of strings
-	Terms      = 32 // of a selector, and values of one
-	// Bytes is how long a spec may be, as JSON. More than that kubectl cannot apply
-	// either: it keeps a copy in an annotation, and all annotations have that room.
+	Words      = 64 // entries of a map of strings, such as labels
+	Terms      = 32 // requirements of a selector, and values of one requirement
+	// Bytes is the max size of a spec as JSON. kubectl apply has the same limit: it stores a copy in an
+	// annotation, and this is the max total size of annotations.
 	Bytes = 256 << 10
 )
 
-// PodBytes is how long all pods of a set may be together, as JSON. They are read at one
-// time, with what the API server adds to each.
+// PodBytes is the max total size of the pods of a set as JSON. All of them are read at once, including
+// the fields that the API server adds.
 const PodBytes = 64 << 20
 
-// AtMost refuses more than that of something.
+// AtMost returns an error if n is greater than most.
 func AtMost(n, most int, at *field.Path) field.ErrorList {
 	if n <= most {
 		return nil
@@ -36,7 +36,7 @@ func AtMost(n, most int, at *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, n, fmt.Sprintf("there may be at most %d; remove the others", most))}
 }
 
-// Template refuses a pod with more parts than a pod may have.
+// Template returns errors for a pod template that has more parts than allowed.
 func Template(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	errs := AtMost(len(t.Labels), Words, at.Child("metadata", "labels"))
 	errs = append(errs, AtMost(len(t.Annotations), Words, at.Child("metadata", "annotations"))...)
@@ -46,7 +46,7 @@ func Template(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	return append(errs, AtMost(len(t.Spec.Volumes), Volumes, spec.Child("volumes"))...)
 }
 
-// Selector refuses one that is long to evaluate.
+// Selector returns errors for a selector that is expensive to evaluate.
 func Selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
@@ -59,7 +59,7 @@ func Selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// Pods refuses so many pods of a template that they are longer than PodBytes.
+// Pods returns an error if n pods of the template are larger than PodBytes.
 func Pods(n int, template any, at *field.Path) field.ErrorList {
 	text, err := json.Marshal(template)
 	if err != nil {
@@ -72,7 +72,7 @@ func Pods(n int, template any, at *field.Path) field.ErrorList {
 		"lower the number, or put scripts and configuration into the image or a ConfigMap", len(text), PodBytes>>20))}
 }
 
-// Spec refuses one that is longer than Bytes.
+// Spec returns an error if the spec is larger than Bytes.
 func Spec(spec any, at *field.Path) field.ErrorList {
 	text, err := json.Marshal(spec)
 	if err != nil {

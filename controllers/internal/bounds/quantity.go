@@ -10,31 +10,32 @@ import (
 	"slices"
 )
 
-// LongestQuantity is how many characters a quantity may have. An exponent has at most
-// two digits: 1e99 is more than there is of anything. Kubernetes works with one of
-// whatever size, and makes a number with as many digits as the exponent says: 30
-// characters would take all memory.
+// LongestQuantity is the max number of characters of a quantity. An exponent has at most two digits:
+// 1e99 is more than any real amount. Kubernetes accepts any exponent, and computes a number with that
+// many digits. So a quantity of 30 characters could use all memory.
 const LongestQuantity = 64
 
-// metadata is the key of what holds no quantity. A user names the annotations in it.
+// metadata is the key of object metadata, which contains no quantities. Users choose the keys of
+// annotations.
 const metadata = "metadata"
 
-// deepest is how many objects and lists may be within each other, as for all who read
-// JSON in Kubernetes.
+// deepest is the max nesting depth of objects and lists. All JSON decoders of Kubernetes have this
+// limit.
 const deepest = 10000
 
 var (
-	// suspect is in every text with a quantity that is too large, and in few others: also in
-	// one that escapes a character of it.
+	// suspect matches any text that contains too large a quantity, including one with escaped
+	// characters. It rarely matches other texts.
 	suspect     = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3}|[0-9.]{60}|\\u00(2[bBdDeE]|3[0-9]|[46]5)`)
 	longSuffix  = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3}`)
 	quantities  = []string{"divisor", "perContainer", "perPod", "quantity", "sizeLimit"}
 	quantityMap = []string{"allocatedResources", "capacity", "limits", "overhead", "requests"}
 )
 
-// Quantities refuses JSON of a Kubernetes object, or of a request that holds one, with a
-// quantity that is too large to work with. It is asked before anything is decoded:
-// decoding is what takes long. Labels and the like may look the same, and pass.
+// Quantities returns an error if the JSON of a Kubernetes object contains a quantity that is too large
+// to process. The JSON may also be a request that contains such an object. Quantities must be called
+// before decoding, because decoding is the expensive step. It ignores labels and similar values that
+// only look like large quantities.
 func Quantities(body []byte) error {
 	if !suspect.Match(body) {
 		return nil
@@ -58,18 +59,18 @@ func Quantities(body []byte) error {
 	}
 }
 
-// place is the objects and lists that a reader is in, the outermost first.
+// place is the stack of objects and lists around the current token, outermost first.
 type place []level
 
 type level struct {
 	object bool
-	key    string // of the value that comes next or is being read
-	named  bool   // whether that key was read
-	// inMetadata is true of what is below a key metadata.
+	key    string // is the key of the next or current value
+	named  bool   // is true once the key was read
+	// inMetadata is true for all levels below a key metadata.
 	inMetadata bool
 }
 
-// read goes on by a token. It returns the text of a quantity; "" for all else.
+// read processes one token. If the token is a quantity, read returns its text, else "".
 func (p *place) read(token json.Token) string {
 	switch token {
 	case json.Delim('{'), json.Delim('['):

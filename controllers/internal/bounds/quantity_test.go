@@ -10,7 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// One quantity of 30 characters used to take all memory of who decoded it.
+// TestQuantities covers a past bug: decoding a quantity of 30 characters used all memory.
 func TestQuantities(t *testing.T) {
 	claim := func(size string) string { return `{"spec":{"resources":{"requests":{"storage":` + size + `}}}}` }
 	for _, r := range []struct {
@@ -44,8 +44,8 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// FuzzQuantities sends a pod and a claim as a stranger would: what is taken is decoded,
-// compared and written in no time.
+// FuzzQuantities fuzzes a pod and a claim with untrusted input. If Quantities accepts the input, it
+// must be possible to decode, compare and write it quickly.
 func FuzzQuantities(f *testing.F) {
 	for _, size := range []string{"1Gi", "1e99", "-1e-99", ".5", "12345678901234567890e99", "1e1000", "9223372036854775807Ei"} {
 		f.Add([]byte(`{"spec":{"resources":{"requests":{"storage":"` + size + `"},"limits":{"cpu":` + `1e5}}},"status":{"capacity":{"a":"` + size + `"}}}`))

@@ -1,6 +1,6 @@
-// Package consistency makes a controller wait until its cache has seen the
-// controller's own writes, as Kubernetes' own controllers do since 1.36
-// (KEP-5647). Deciding on an older cache would repeat what was done.
+// Package consistency makes a controller wait until its cache contains the controller's own writes, as
+// controllers of Kubernetes do since 1.36 (KEP-5647). Decisions based on an older cache would repeat
+// actions.
 package consistency
 
 import (
@@ -15,34 +15,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patience is how long a key waits for its cache. A write that the cache never
-// shows (a watch that was broken misses what was created and deleted meanwhile)
-// must not hold the key for ever; whoever acts after that must read live first.
+// Patience is how long a key waits for its cache. Some writes never appear in the cache: a broken watch
+// can miss objects that were created and deleted meanwhile. Such a write must not block the key for
+// ever. A controller that acts after Patience must first read from the API server.
 const Patience = 5 * time.Second
 
-// Tracker remembers, for each reconciled key, the writes that the cache has
-// not shown yet. The zero value is ready for use, by many goroutines.
+// Tracker records, for each reconciled key, the writes that the cache does not contain yet. The zero
+// value is ready to use. Tracker is safe for concurrent use.
 type Tracker struct {
 	mu     sync.Mutex
 	writes map[types.NamespacedName]map[types.UID]write
 }
 
 type write struct {
-	object  client.Object // identity only: type, name, UID
+	object  client.Object // only type, name and UID are used
 	version string
 	deleted bool
-	// going is true of one that was terminating when it was written: this write
-	// may have been its last, and then it is never shown.
+	// going is true if the object was terminating when it was written. This write may have been its
+	// last one, and then it never appears in the cache.
 	going bool
 	at    time.Time
 }
 
-// Wrote records an object as the API server answered it to a create or patch.
+// Wrote records an object as returned by the API server for a create or patch.
 func (t *Tracker) Wrote(key types.NamespacedName, obj client.Object) {
 	t.record(key, write{object: obj, version: obj.GetResourceVersion(), going: obj.GetDeletionTimestamp() != nil, at: time.Now()})
 }
 
-// Deleted records that an object was deleted, or began to terminate.
+// Deleted records that an object was deleted or became terminating.
 func (t *Tracker) Deleted(key types.NamespacedName, obj client.Object) {
 	t.record(key, write{object: obj, deleted: true, at: time.Now()})
 }
@@ -59,22 +59,22 @@ func (t *Tracker) record(key types.NamespacedName, w write) {
 	t.writes[key][w.object.GetUID()] = w
 }
 
-// Forget drops what is known of a key whose object is gone.
+// Forget removes all records of a key whose object no longer exists.
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.writes, key)
 }
 
-// Gone is told of an object that the cache had and has no more: all that was
-// written to it has been shown, though nobody looked in between.
+// Gone removes the record of an object that was removed from the cache. The cache has then seen all
+// writes to it, even if Behind was not called in between.
 func (t *Tracker) Gone(key types.NamespacedName, obj client.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(key, obj.GetUID())
 }
 
-// remove forgets the write to one object. The caller holds mu.
+// remove deletes the record of one object. The caller holds mu.
 func (t *Tracker) remove(key types.NamespacedName, uid types.UID) {
 	delete(t.writes[key], uid)
 	if len(t.writes[key]) == 0 {
@@ -82,10 +82,9 @@ func (t *Tracker) remove(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// Behind reports whether the cache still lacks a write of this key, and forgets
-// the writes that it has. After Patience a write is forgotten too. newObject
-// turns a written object into the empty one to read from the cache with, for
-// kinds that are cached as metadata only.
+// Behind reports whether the cache still lacks a write of this key. It removes the records of writes
+// that the cache contains, and those older than Patience. newObject returns an empty object of the type
+// that the cache uses for the written object, because some kinds are cached as metadata only.
 func (t *Tracker) Behind(ctx context.Context, key types.NamespacedName, cache client.Reader,
 	newObject func(client.Object) client.Object) (bool, error) {
 	t.mu.Lock()
@@ -126,7 +125,7 @@ func (w write) seen(ctx context.Context, cache client.Reader, have client.Object
 		return false, err
 	}
 	if have.GetUID() != w.object.GetUID() {
-		// Another object of that name: ours came and went, or was replaced.
+		// Another object has this name: ours was deleted, or was replaced.
 		return w.deleted || w.going, nil
 	}
 	if w.deleted {

@@ -16,7 +16,7 @@ import (
 
 var key = types.NamespacedName{Namespace: "ns", Name: "set"}
 
-// shows is a cache that shows one pod, or nothing, or fails.
+// shows is a fake cache that returns one pod, not found, or an error.
 type shows struct {
 	client.Reader
 	pod *corev1.Pod
