@@ -21,20 +21,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
-// Names says where a certificate of our own making lives and what it is for.
+// Names specifies the Secrets of an Authority's certificate, and the Services and webhooks that use it.
 type Names struct {
-	// Namespace of the Secrets and of the Services.
+	// Namespace is the namespace of the Secrets and Services.
 	Namespace string
-	// Authority is the Secret with the CA and its key. Serving is the Secret with the
-	// certificate, its key and the CA's certificate, for the servers. Both must exist;
-	// they may be empty.
+	// Authority is the Secret with the CA and its key. Serving is the Secret for the servers: the
+	// certificate, its key and the CA's certificate. Both Secrets must exist; they may be empty.
 	Authority, Serving string
-	// Services whose names the certificate is valid for. The first is the
-	// webhook's.
+	// Services are the Services whose names the certificate is valid for. The first one is that of the
+	// webhook.
 	Services []string
-	// Validating is the ValidatingWebhookConfiguration that gets the CA.
+	// Validating is the ValidatingWebhookConfiguration into which the CA is written.
 	Validating string
-	// Mutating is the MutatingWebhookConfiguration that gets it too; "" is none.
+	// Mutating is the MutatingWebhookConfiguration into which the CA is written; "" means none.
 	Mutating string
 }
 
@@ -54,17 +53,18 @@ func (n Names) webhooks() []rotator.WebhookInfo {
 	return all
 }
 
-// Authority makes the certificate, renews it, publishes it for the servers, and writes its
-// CA into the webhook configurations.
+// Authority creates and renews the certificate, publishes it for the servers, and writes its CA into
+// the webhook configurations.
 type Authority struct {
-	// injected is closed once the API server was given our CA.
+	// injected is closed once the CA is in the webhook configurations.
 	injected chan struct{}
 }
 
-// NewAuthority gives one that has told the API server nothing yet.
+// NewAuthority returns an Authority that is not ready yet.
 func NewAuthority() *Authority { return &Authority{injected: make(chan struct{})} }
 
-// Check is the readiness of the authority: the API server was told to trust it.
+// Check is the readiness check of the authority. It succeeds once the CA is in the webhook
+// configurations.
 func (a *Authority) Check(*http.Request) error {
 	select {
 	case <-a.injected:
@@ -80,9 +80,9 @@ func (a *Authority) Check(*http.Request) error {
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-validating-webhook-configuration,verbs=update
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=mutatingwebhookconfigurations,resourceNames=stateful-operator-mutating-webhook-configuration,verbs=update
 
-// Setup runs the rotator on every replica, leader or not: the writes
-// carry a resourceVersion, so of two replicas that make a certificate at the
-// same moment one is refused, reads the other's, and serves that.
+// Setup adds the rotator to the manager. The rotator runs on every replica, leader or not. All writes
+// carry a resourceVersion. If two replicas create a certificate at the same time, the write of one is
+// rejected, and that replica reads and serves the certificate of the other.
 func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 	folder, err := placeholder()
 	if err != nil {
@@ -114,9 +114,9 @@ func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 	return mgr.Add(follow.Everywhere(p.run))
 }
 
-// placeholder is what the rotator takes for a mounted Secret: it waits until
-// there is a file of the certificate's name, which we do not need, because
-// who serves waits for the certificate itself.
+// placeholder creates a folder that looks like a mounted Secret to the rotator. The rotator waits until
+// a file with the name of the certificate exists. This file is not used, because the servers wait for
+// the certificate itself.
 func placeholder() (string, error) {
 	folder, err := os.MkdirTemp("", "serving-certificate-")
 	if err != nil {
@@ -128,17 +128,18 @@ func placeholder() (string, error) {
 	return folder, nil
 }
 
-// caFile is where the rotator keeps the certificate of the CA.
+// caFile is the key under which the rotator stores the CA certificate.
 const caFile = "ca.crt"
 
-// Times of the publisher: between two looks, and before it tries again.
+// publishInterval is the time between two runs of the publisher, and publishRetry the delay after an
+// error.
 const (
 	publishInterval = time.Minute
 	publishRetry    = 2 * time.Second
 )
 
-// publisher copies what servers need out of the authority's Secret, and leaves the key of
-// the CA where it is.
+// publisher copies the data that servers need from the authority's Secret to theirs. It does not copy
+// the key of the CA.
 type publisher struct {
 	live     client.Reader
 	writer   client.Writer
@@ -150,7 +151,7 @@ type publisher struct {
 func (p *publisher) see(context.Context, *corev1.Secret) {
 	select {
 	case p.made <- struct{}{}:
-	default: // it will look anyway
+	default: // a run is already pending
 	}
 }
 
@@ -170,15 +171,15 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// publish writes the servers' Secret if it differs. An update carries the
-// resourceVersion that was read.
+// publish updates the servers' Secret if it differs. The update carries the resourceVersion that was
+// read.
 func (p *publisher) publish(ctx context.Context) error {
 	var authority, serving corev1.Secret
 	if err := p.live.Get(ctx, p.from, &authority); err != nil {
 		return fmt.Errorf("reading the authority's Secret: %w", err)
 	}
 	if len(authority.Data[certFile]) == 0 {
-		return nil // it is not made yet
+		return nil // the certificate does not exist yet
 	}
 	if err := p.live.Get(ctx, p.to, &serving); err != nil {
 		return fmt.Errorf("reading the servers' Secret: %w", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
-// followSecret serves what a Secret holds.
+// followSecret serves the certificate in a Secret, and follows its changes.
 func (s *Source) followSecret(mgr manager.Manager, secret types.NamespacedName) error {
 	return follow.Object(mgr, &corev1.Secret{}, secret, func(_ context.Context, secret *corev1.Secret) {
 		if len(secret.Data[certFile]) == 0 {
@@ -21,7 +21,7 @@ func (s *Source) followSecret(mgr manager.Manager, secret types.NamespacedName) 
 		}
 		certificate, err := tls.X509KeyPair(secret.Data[certFile], secret.Data[keyFile])
 		if err != nil {
-			// The authority finds the same and replaces it.
+			// The authority detects this too and replaces the certificate.
 			mgr.GetLogger().Error(err, "The Secret holds no usable certificate", "secret", secret.Name)
 			return
 		}

@@ -1,12 +1,10 @@
-// Package servingcert provides the TLS certificate that the webhook and metrics servers
-// serve with.
+// Package servingcert provides the TLS certificate of the webhook and metrics servers.
 //
-// A mounted certificate (OLM, cert-manager, or by hand) is used and reloaded. Where none
-// is mounted, an Authority, which may be another process, makes and renews it with
-// cert-controller. The key of the authority lies in a Secret that nobody else reads; what
-// servers need is published in another. A Source serves what that one holds, read by a
-// watch and kept in memory: a Secret volume would follow a minute later, and the key would
-// lie on a disk.
+// A mounted certificate (from OLM, cert-manager, or created manually) is used and reloaded. If none is
+// mounted, an Authority creates and renews one with cert-controller. It may run in another process. The
+// key of the authority is in a Secret that no other process reads. The data that servers need are
+// published in another Secret. A Source watches that Secret and keeps its data in memory. A Secret
+// volume would be updated up to a minute later, and would store the key on disk.
 package servingcert
 
 import (
@@ -28,32 +26,32 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
-// Files of a mounted certificate, and keys of the Secret.
+// File names of a mounted certificate, and keys of the Secret.
 const (
 	certFile = "tls.crt"
 	keyFile  = "tls.key"
 )
 
-// Source hands out the certificate. It has none until its manager runs.
+// Source provides the serving certificate. It has none until its manager runs.
 type Source struct {
 	certificate atomic.Pointer[tls.Certificate]
 	caller      atomic.Pointer[Caller]
-	// previous is the caller before the certificate was renewed. The API server sends the token of it
+	// previous is the caller before the last renewal of the certificate. The API server sends its token
 	// until the webhook configurations are updated.
 	previous atomic.Pointer[Caller]
 }
 
-// Caller is how the API server is told from strangers, who reach the port as well, and whom
-// it need not show a certificate to.
+// Caller identifies the API server to the webhook server. Other clients can reach the port too, and the
+// API server is not required to present a client certificate.
 type Caller struct {
-	// Authority is the certificate by which it knows us.
+	// Authority is the certificate with which the API server verifies the webhook server.
 	Authority []byte
-	// Token is the first part of the paths in the webhook configurations. It follows from the key
-	// of the certificate, and changes with it.
+	// Token is the first segment of the paths in the webhook configurations. It is derived from the key
+	// of the certificate and changes with it.
 	Token string
 }
 
-// Caller is empty where somebody else makes the certificate, or it is not there yet.
+// Caller returns the current caller. It is empty if the certificate is mounted, or does not exist yet.
 func (s *Source) Caller() Caller {
 	if caller := s.caller.Load(); caller != nil {
 		return *caller
@@ -61,8 +59,8 @@ func (s *Source) Caller() Caller {
 	return Caller{}
 }
 
-// Admit returns the path of a webhook, which is that of a request without the token. It is false for a
-// request without the token. Where there is no token, every request is admitted.
+// Admit returns the path of the request without the token. It returns false if the token is missing or
+// wrong. If there is no caller, it admits every request.
 func (s *Source) Admit(path string) (string, bool) {
 	caller, previous := s.caller.Load(), s.previous.Load()
 	if caller == nil {
@@ -75,12 +73,12 @@ func (s *Source) Admit(path string) (string, bool) {
 	return "/" + rest, true
 }
 
-// has reports whether this is the token of the caller.
+// has reports whether token is the token of the caller.
 func (c *Caller) has(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(c.Token), []byte(token)) == 1
 }
 
-// know sets the caller.
+// know sets the caller, and keeps the previous one if the token differs.
 func (s *Source) know(caller *Caller) {
 	if now := s.caller.Load(); now != nil && now.Token != caller.Token {
 		s.previous.Store(now)
@@ -88,7 +86,7 @@ func (s *Source) know(caller *Caller) {
 	s.caller.Store(caller)
 }
 
-// Configure makes a TLS server ask this source at each handshake.
+// Configure makes a TLS server get its certificate from this source at each handshake.
 func (s *Source) Configure(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS12
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -99,7 +97,7 @@ func (s *Source) Configure(config *tls.Config) {
 	}
 }
 
-// Check is the readiness of this source: it has a certificate.
+// Check is the readiness check of this source. It succeeds once a certificate is available.
 func (s *Source) Check(*http.Request) error {
 	if s.certificate.Load() == nil {
 		return errors.New("there is no serving certificate yet")
@@ -107,8 +105,8 @@ func (s *Source) Check(*http.Request) error {
 	return nil
 }
 
-// Setup makes the manager keep this source supplied: from the folder if a
-// certificate is mounted there, else from the Secret.
+// Setup makes the manager keep this source up to date: from the folder if a certificate is mounted
+// there, else from the Secret.
 func (s *Source) Setup(mgr manager.Manager, folder string, secret types.NamespacedName) error {
 	mounted, err := isMounted(folder)
 	if err != nil {
@@ -120,7 +118,7 @@ func (s *Source) Setup(mgr manager.Manager, folder string, secret types.Namespac
 	return s.followSecret(mgr, secret)
 }
 
-// Mounted reports whether a folder has a certificate, and nothing is wrong with that.
+// Mounted reports whether a folder contains a complete certificate. It returns false on errors.
 func Mounted(folder string) bool {
 	mounted, err := isMounted(folder)
 	return mounted && err == nil
@@ -143,7 +141,7 @@ func isMounted(folder string) (bool, error) {
 	return len(found) == 2, nil
 }
 
-// followFolder leaves the CA to whoever mounted the certificate.
+// followFolder serves a mounted certificate and reloads it. It does not handle the CA.
 func (s *Source) followFolder(mgr manager.Manager, folder string) error {
 	watcher, err := certwatcher.New(filepath.Join(folder, certFile), filepath.Join(folder, keyFile))
 	if err != nil {

@@ -66,8 +66,8 @@ func TestReadyNeedsTheCertificate(t *testing.T) {
 	}
 }
 
-// N9: requests without the token are not admitted. That of before a renewal is: the configurations are
-// updated a moment later.
+// N9: requests without the token are not admitted. The token from before a renewal is admitted, because
+// the webhook configurations are updated a moment later.
 func TestN9Admit(t *testing.T) {
 	s := &Source{}
 	if path, ok := s.Admit("/pods"); !ok || path != "/pods" {
