@@ -5,10 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// By reports whether an object of that kind controls a child: its controller reference has the
-// group, kind, name and UID of the owner, in whatever version of the group. The UID alone is not enough. Who may create pods can
-// write it into a reference to a group that does not exist. Policies about owners of our kinds do
-// not apply to such a reference, and the garbage collector keeps the pod.
+// By reports whether owner, an object of the given kind, controls child. The controller reference must
+// have the group, kind, name and UID of the owner; the version of the group is ignored. The UID alone
+// is not sufficient: a user who can create pods can write it into a reference to a group that does not
+// exist. Policies about owners of our kinds do not apply to such a reference, and the garbage collector
+// keeps the pod.
 func By(child, owner metav1.Object, kind schema.GroupVersionKind) bool {
 	reference := metav1.GetControllerOfNoCopy(child)
 	if reference == nil || reference.UID != owner.GetUID() || reference.Name != owner.GetName() || reference.Kind != kind.Kind {

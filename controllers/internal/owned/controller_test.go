@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// N3: a forged reference has the UID of the owner and another group, kind or name.
+// N3: a forged reference has the UID of the owner, but another group, kind or name.
 func TestN3By(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "enge.me", Version: "v1alpha1", Kind: "StatefulCluster"}
 	owner := &metav1.ObjectMeta{Name: "db", UID: "u"}

@@ -1,5 +1,5 @@
-// Package owned sets on an object of the cluster the fields that the operator sets, and leaves
-// all others to whoever set them: defaults, policies and controllers of the cluster.
+// Package owned updates only the fields of an object that the operator manages. All other fields keep
+// the values set by defaults, policies and controllers of the cluster.
 package owned
 
 import (
@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels returns the labels of an object, with those that are wanted.
+// Labels returns the labels in have, overridden by those in want.
 func Labels(have, want map[string]string) map[string]string {
 	if len(want) == 0 {
 		return have
@@ -24,8 +24,8 @@ func Labels(have, want map[string]string) map[string]string {
 	return all
 }
 
-// Budget returns the PodDisruptionBudget with the fields that are wanted, and whether it
-// differs in them. unhealthyPodEvictionPolicy is left alone where none is wanted.
+// Budget returns a copy of have with the managed fields of want, and reports whether it differs from
+// have. It keeps unhealthyPodEvictionPolicy if want does not set it.
 func Budget(have, want *policyv1.PodDisruptionBudget) (next *policyv1.PodDisruptionBudget, differs bool) {
 	next = have.DeepCopy()
 	next.Labels = Labels(have.Labels, want.Labels)
@@ -37,8 +37,8 @@ func Budget(have, want *policyv1.PodDisruptionBudget) (next *policyv1.PodDisrupt
 	return next, !apiequality.Semantic.DeepEqual(have, next)
 }
 
-// Ports returns the ports that are wanted of a Service, with what the API server gave to them:
-// a node port, where the type of the Service needs one.
+// Ports returns the wanted ports of a Service. It keeps values of existing ports that others set: the
+// node port that the API server allocated, and appProtocol.
 func Ports(have, want []corev1.ServicePort) []corev1.ServicePort {
 	all := slices.Clone(want)
 	for i := range all {
@@ -57,8 +57,8 @@ func Ports(have, want []corev1.ServicePort) []corev1.ServicePort {
 	return all
 }
 
-// Webhooks returns the webhooks with the fields that are wanted. What others added to their
-// selectors stays, such as the namespaces that the provider of a cluster leaves out.
+// Webhooks returns the wanted webhooks. It keeps requirements that others added to their selectors,
+// such as namespaces that a cloud provider excludes.
 func Webhooks(have, want []admissionv1.ValidatingWebhook) []admissionv1.ValidatingWebhook {
 	all := make([]admissionv1.ValidatingWebhook, 0, len(want))
 	for _, w := range want {
@@ -72,8 +72,8 @@ func Webhooks(have, want []admissionv1.ValidatingWebhook) []admissionv1.Validati
 	return all
 }
 
-// selector returns what a selector should be: as wanted, with what others added about labels
-// that the operator does not select by.
+// selector returns the wanted selector, plus requirements that others added for labels that the
+// operator does not select by.
 func selector(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 	if have == nil || want == nil {
 		return want
@@ -82,13 +82,13 @@ func selector(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 	next.MatchLabels = Labels(have.MatchLabels, want.MatchLabels)
 	next.MatchExpressions = nil
 	missing := slices.Clone(want.MatchExpressions)
-	for _, h := range have.MatchExpressions { // in their order: one that has all stays equal
+	for _, h := range have.MatchExpressions { // keeps the order, so that a complete selector does not change
 		i := slices.IndexFunc(missing, func(r metav1.LabelSelectorRequirement) bool { return apiequality.Semantic.DeepEqual(r, h) })
 		isOld := slices.ContainsFunc(want.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == h.Key })
 		switch {
 		case i >= 0:
 			missing = slices.Delete(missing, i, i+1)
-		case isOld: // ours, of another configuration
+		case isOld: // ours, from another configuration
 			continue
 		}
 		next.MatchExpressions = append(next.MatchExpressions, h)

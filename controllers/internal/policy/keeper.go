@@ -1,6 +1,6 @@
-// Package policy keeps ValidatingAdmissionPolicies as they should be: what the API server
-// itself checks, whether the operator runs or not. It keeps configurations of webhooks too
-// that no manifest can have.
+// Package policy creates ValidatingAdmissionPolicies and keeps them up to date. The API server enforces
+// them even if the operator is not running. The package also manages webhook configurations that cannot
+// be in a manifest.
 package policy
 
 import (
@@ -23,19 +23,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
-// Keeper writes policies. A leader alone writes.
+// Keeper creates and updates policies. Only the leader writes.
 type Keeper struct {
 	Live   client.Reader
 	Runner *action.Runner
 }
 
-// trialPeriod is for how long a new policy with parameters lets pass what the API server
-// cannot evaluate. It may not know the kind of the parameters yet, which is as new as the
-// policy, and would deny everything.
+// trialPeriod is how long a new policy with parameters allows requests that the API server cannot
+// evaluate. The API server may not know the kind of the parameters yet, because it is as new as the
+// policy. It would then deny all requests.
 const trialPeriod = time.Minute
 
-// Keep makes a policy and its binding, or what they should be. They go with the last of the
-// definitions of these names, such as statefulclusters.enge.me. Those that do not exist are left out.
+// Keep creates or updates a policy and its binding. Their owners are the CRDs with the given names,
+// such as statefulclusters.enge.me, so they are deleted with the last of these CRDs. Missing CRDs are
+// ignored.
 func (k Keeper) Keep(ctx context.Context, crds []string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
 	owners, err := k.owners(ctx, crds)
 	if err != nil {
@@ -56,8 +57,8 @@ func (k Keeper) Keep(ctx context.Context, crds []string, policy *admissionv1.Val
 	return k.keep(ctx, action.Action{Verb: action.Create, Object: binding, Reason: "Policy"}, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
 }
 
-// KeepWebhooks makes a configuration of webhooks, or what it should be. It goes with the
-// definition of that name too. The right to create it can be bound to its name.
+// KeepWebhooks creates or updates a webhook configuration. The CRD with the given name owns it, so both
+// are deleted together. The permission to create the configuration can be restricted to its name.
 func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.ValidatingWebhookConfiguration) error {
 	owner, err := k.owner(ctx, crd)
 	if err != nil {
@@ -72,13 +73,14 @@ func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.
 	})
 }
 
-// LeftAlone are the namespaces in which nothing is refused, or asked about: kube-system and
-// the operator's own. What keeps their pods from coming or going may keep itself from it: an
-// API server that does not know the kind of a policy's parameters (its discovery is up to 30 s
-// old) denies every pod that the policy matches.
+// LeftAlone returns the namespaces that policies and webhooks exclude: kube-system and the operator's
+// own. A policy that blocks pods there could block its own recovery. For example, an API server that
+// does not know the kind of a policy's parameters denies every pod that the policy matches. Its
+// discovery is up to 30 s old.
 func LeftAlone(own string) []string { return []string{metav1.NamespaceSystem, own} }
 
-// Namespaces selects those that the operator acts in, or all, but never those of LeftAlone.
+// Namespaces returns a selector of the watched namespaces, or of all namespaces if watched is empty. It
+// always excludes the namespaces of LeftAlone.
 func Namespaces(own string, watched []string) *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: LeftAlone(own)}}}
@@ -89,7 +91,7 @@ func Namespaces(own string, watched []string) *metav1.LabelSelector {
 	return selector
 }
 
-// Deny is the binding by which the API server refuses what a policy does.
+// Deny returns a binding that denies the requests that the policy rejects.
 func Deny(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *policy.ObjectMeta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName:        policy.Name,
@@ -97,7 +99,7 @@ func Deny(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.Validating
 	}}
 }
 
-// owners returns references to those of the definitions that exist. It returns an error if none does.
+// owners returns owner references to the existing CRDs. It returns an error if none exists.
 func (k Keeper) owners(ctx context.Context, names []string) (all []metav1.OwnerReference, err error) {
 	var missing error
 	for _, name := range names {
@@ -117,10 +119,10 @@ func (k Keeper) owners(ctx context.Context, names []string) (all []metav1.OwnerR
 	return all, nil
 }
 
-// errGoes is the error of a definition that is being deleted.
+// errGoes is the error for a CRD that is being deleted.
 var errGoes = errors.New("it is being deleted")
 
-// owner is the definition, with which the garbage collector takes a policy away.
+// owner returns an owner reference to a CRD. The garbage collector deletes the policy with it.
 func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, error) {
 	crd := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 	if err := k.Live.Get(ctx, types.NamespacedName{Name: name}, &crd); err != nil {
@@ -132,12 +134,12 @@ func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, 
 	return metav1.OwnerReference{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name, UID: crd.UID}, nil
 }
 
-// keep creates an object, or makes it what it should be.
+// keep creates an object, or updates it if it differs. The function same reports whether it differs.
 func (k Keeper) keep(ctx context.Context, create action.Action, have client.Object, same func() bool) error {
 	write, want := create, create.Object
 	key := client.ObjectKeyFromObject(want)
 	err := k.Live.Get(ctx, key, have)
-	switch equal := same(); { // asked of what is new as well
+	switch equal := same(); { // called for missing objects too
 	case err == nil && equal && len(owners(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
 		return nil
 	case err == nil:
@@ -159,7 +161,7 @@ func (k Keeper) keep(ctx context.Context, create action.Action, have client.Obje
 	return nil
 }
 
-// owners adds owners to those that an object has.
+// owners returns the owner references of an object, with those in more added.
 func owners(object metav1.Object, more []metav1.OwnerReference) []metav1.OwnerReference {
 	all := slices.Clone(object.GetOwnerReferences())
 	for _, o := range more {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// N14: a policy goes with the last of its definitions, and not with the first.
+// N14: a policy is deleted with the last of its CRDs, not with the first.
 func TestN14Owners(t *testing.T) {
 	definition := func(name string) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}

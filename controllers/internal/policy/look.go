@@ -7,11 +7,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Interval is how often policies are looked at: no watch tells of those of others.
+// Interval is the default interval of Look. Policies and webhook configurations are polled, because
+// there is no watch for them.
 const Interval = 15 * time.Second
 
-// Look looks until ctx ends, at once and after each interval, or after retry while
-// something is wrong. look says what is; "" is nothing. It is logged when it changes.
+// Look calls look immediately and then after each interval, until ctx ends. After a problem it waits
+// for retry instead. look returns a description of the problem, or "". Look logs a problem when it
+// changes.
 func Look(ctx context.Context, subject string, interval, retry time.Duration, look func() string) {
 	said := ""
 	for {
@@ -32,7 +34,7 @@ func Look(ctx context.Context, subject string, interval, retry time.Duration, lo
 	}
 }
 
-// Problem is what a look that failed says is wrong; "" if it did not.
+// Problem returns the text of an error, or "" if err is nil. It is a result for Look.
 func Problem(err error) string {
 	if err != nil {
 		return err.Error()
