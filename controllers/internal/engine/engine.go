@@ -1,10 +1,9 @@
-// Package engine decides what a controller does in one pass: an ordered list of
-// named rules looks at facts and writes steps into a plan.
+// Package engine decides the actions of a controller in one pass. An ordered list of named rules reads
+// facts and adds steps to a plan.
 //
-// A kind has one list of rules, in order of importance. The first rule with
-// something to do wins: the rules after it do not act in this pass, but for those
-// whose mode says that they act beside any other. What is left is done in a later
-// pass, on what the cluster is like then.
+// Each kind has one list of rules in order of priority. The first rule that adds steps wins: later
+// rules do not act in this pass, except those with mode Beside. The remaining work is done in a later
+// pass, based on the state of the cluster at that time.
 package engine
 
 import (
@@ -16,62 +15,60 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// Mode says how a rule goes together with other rules, and with an old world. Modes
-// are combined with |.
+// Mode specifies how a rule combines with other rules and with stale state. Modes are combined with |.
 type Mode uint8
 
 const (
-	// Exclusive is the mode of a rule that acts alone: it acts only if no other
-	// exclusive rule acted, and none acts after it.
+	// Exclusive is the default mode. The rule acts only if no other exclusive rule acted, and no later
+	// rule acts after it.
 	Exclusive Mode = 0
-	// Leading is the mode of a rule that lets the rules after it act in the same
-	// pass.
+	// Leading rules let later rules act in the same pass.
 	Leading Mode = 1 << (iota - 1)
-	// Beside is the mode of a rule that acts beside any other, since nothing that
-	// it looks at is changed by them.
+	// Beside rules act in addition to any other rule, because other rules do not change the facts that
+	// they read.
 	Beside
-	// Timeless is the mode of a rule whose writes are right even if the world has
-	// changed since it was seen. They need no live read before them.
+	// Timeless rules write values that are correct even if the state has changed since it was read.
+	// They need no live read before the write.
 	Timeless
 )
 
 // Has reports whether a mode includes any of others.
 func (m Mode) Has(others Mode) bool { return m&others != 0 }
 
-// Rule looks for one thing to do. It writes steps into the plan, or nothing. F is
-// what it looks at, and P is the plan of the kind.
+// Rule checks for one task and adds its steps to the plan, if there are any. F is the type of the facts
+// that it reads, and P the type of the kind's plan.
 type Rule[F, P any] struct {
-	// Name says what the rule is for. It is in logs and in tests.
+	// Name describes the purpose of the rule. It is used in logs and tests.
 	Name string
 	Act  func(F, *P)
 	Mode Mode
 }
 
-// Notice is the reason of a condition, and its message.
+// Notice is the reason and message of a condition.
 type Notice struct{ Reason, Message string }
 
-// Plan is what the rules of one pass want done. The plan of each kind embeds it.
+// Plan contains the actions that the rules of one pass want. The plan of each kind embeds it.
 type Plan struct {
-	// Rule is the name of the first rule that acts; "" when there is nothing to do.
+	// Rule is the name of the first rule that acts, or "" if there is nothing to do.
 	Rule string
-	// Steps is what to do, in order.
+	// Steps are the actions in order.
 	Steps action.Steps
-	// Wait is when to look again although no event will come; 0 is never.
+	// Wait is the requeue delay; 0 means no requeue.
 	Wait time.Duration
-	// Waiting says what is waited for; its reason is one of condition Progressing.
+	// Waiting describes the awaited event. Its reason is a reason of condition Progressing.
 	Waiting Notice
-	// Timed is true when a rule acts that is not Timeless.
+	// Timed is true if a rule acts that is not Timeless.
 	Timed bool
-	// Undone has the patches that have to wait, because an earlier one was undone.
+	// Undone contains the patches that must wait, because an earlier one was undone by another writer.
 	Undone undone.Held
 
 	last, stopped bool
-	// held is true when a patch of the present rule has to wait. Its later steps wait too.
+	// held is true if a patch of the current rule must wait. The rule's later steps then wait too.
 	held bool
 }
 
-// Do adds chains beside those that are there: what is refused of one keeps no other
-// from being done.
+// Do adds chains that are independent of each other and of those already in the first step. An error in
+// one chain does not affect the others.
 func (p *Plan) Do(chains ...action.Chain) {
 	chains = p.due(chains)
 	if len(chains) == 0 {
@@ -83,8 +80,7 @@ func (p *Plan) Do(chains ...action.Chain) {
 	p.Steps[0] = append(p.Steps[0], chains...)
 }
 
-// Then adds chains as a step of their own, which is begun only when all steps before
-// it succeeded.
+// Then adds chains as a separate step. It starts only after all earlier steps succeeded.
 func (p *Plan) Then(chains ...action.Chain) {
 	if p.held {
 		return
@@ -94,7 +90,7 @@ func (p *Plan) Then(chains ...action.Chain) {
 	}
 }
 
-// due returns the chains that do not have to wait. For the others the plan wakes the key.
+// due returns the chains that do not have to wait. It requeues the key for the other chains.
 func (p *Plan) due(chains []action.Chain) []action.Chain {
 	return slices.DeleteFunc(slices.Clone(chains), func(chain action.Chain) bool {
 		pause := p.Undone.Pause(chain)
@@ -104,7 +100,7 @@ func (p *Plan) due(chains []action.Chain) []action.Chain {
 	})
 }
 
-// Acts is how many chains the plan has.
+// Acts returns the number of chains in the plan.
 func (p *Plan) Acts() int {
 	n := 0
 	for _, step := range p.Steps {
@@ -113,28 +109,27 @@ func (p *Plan) Acts() int {
 	return n
 }
 
-// LookAgain makes the plan wake the key after that time at the latest. A time of 0 or
-// less changes nothing.
+// LookAgain requeues the key after at most the given time. A time of 0 or less has no effect.
 func (p *Plan) LookAgain(after time.Duration) {
 	if after > 0 && (p.Wait == 0 || after < p.Wait) {
 		p.Wait = after
 	}
 }
 
-// WaitFor says what is waited for, unless a more important rule has said so.
+// WaitFor sets the awaited event, unless a rule of higher priority has set it already.
 func (p *Plan) WaitFor(reason, message string) {
 	if p.Waiting.Message == "" {
 		p.Waiting = Notice{Reason: reason, Message: message}
 	}
 }
 
-// Last makes this rule the last one of the pass but for those that act Beside.
+// Last makes the current rule the last one of the pass, except for rules with mode Beside.
 func (p *Plan) Last() { p.last = true }
 
-// Stop keeps all other rules from acting in this pass.
+// Stop prevents all later rules from acting in this pass.
 func (p *Plan) Stop() { p.stopped = true }
 
-// Decide asks the rules in order. P embeds Plan, and core is that Plan.
+// Decide runs the rules in order. P embeds Plan, and core is that embedded Plan.
 func Decide[F, P any](rules []Rule[F, P], facts F, p *P, core *Plan) {
 	for _, rule := range rules {
 		if core.stopped {

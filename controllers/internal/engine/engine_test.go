@@ -12,7 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// noFacts is a world in which rules do what their test says.
+// noFacts are the facts of rules whose actions do not depend on facts.
 type noFacts struct{}
 
 type plan struct{ Plan }
@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// W3 A patch that was undone waits, and so do the later steps of its rule. The other rules act.
+// W3: a patch that was undone waits, and so do the later steps of its rule. The other rules act.
 func TestAPatchThatWasUndone(t *testing.T) {
 	have, want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
 	patch := action.Action{Verb: action.Patch, From: have, Object: want}

@@ -13,44 +13,42 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
-// View is where a world is read.
+// View is a source of objects: the cache or the API server.
 type View struct {
 	client.Reader
-	// Live is true of the API server, and false of the cache.
+	// Live is true for the API server and false for the cache.
 	Live bool
 }
 
-// Pass is how a controller looks at one object and does the next thing. It decides on
-// the cache, which costs nothing, and before anything is done that an old world could
-// make wrong, again on the live world. O is the type of the object, and D is a world
-// with what was decided about it.
+// Pass reconciles one object. It first decides on the cache, which is cheap. If stale state could make
+// an action wrong, it decides again on live objects before it acts. O is the type of the object. D is
+// the state that was read, with the decision.
 type Pass[O client.Object, D any] struct {
-	// Cache reads what the watches brought; Live reads the API server.
+	// Cache reads from the informer caches; Live reads from the API server.
 	Cache, Live client.Reader
-	// Tracker knows which writes the cache has not shown yet.
+	// Tracker tracks the writes that the cache does not contain yet.
 	Tracker *consistency.Tracker
-	// AsCached is an empty object to read one that was written from the cache with.
+	// AsCached returns an empty object of the cached type of a written object.
 	AsCached func(client.Object) client.Object
-	// New is an empty object.
+	// New returns an empty object.
 	New func() O
-	// Unread reports whether the operator does not have a part of an object. Refuse is called
-	// for such an object in the place of all else.
+	// Unread reports whether a part of the object could not be read. Refuse is then called instead of
+	// Decide and Act.
 	Unread func(O) bool
 	Refuse func(context.Context, O) report.Outcome
-	// Decide reads the world of an object, and decides what to do. It fails only if the
-	// API does.
+	// Decide reads the objects that belong to O, and decides. It returns only errors of the API.
 	Decide func(context.Context, O, View) (D, error)
-	// Recheck reports whether to decide again on the live world.
+	// Recheck reports whether to decide again on live objects.
 	Recheck func(D) bool
-	// Size is how many pods a live world reads, and a template of them.
+	// Size returns the number of pods that a live read returns, and their template.
 	Size func(D) (pods int, template any)
-	// Act does what was decided, and reports.
+	// Act carries out the decision, and returns its outcome.
 	Act func(context.Context, D) report.Outcome
-	// Deleted is called for a name that no object has.
+	// Deleted is called if no object of the name exists.
 	Deleted func(context.Context, types.NamespacedName) report.Outcome
 }
 
-// Run is one pass for the object of a name.
+// Run reconciles the object with the given key.
 func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Outcome {
 	object := p.New()
 	if err := p.Cache.Get(ctx, key, object); apierrors.IsNotFound(err) {
@@ -65,7 +63,7 @@ func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Ou
 	if err != nil {
 		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err))
 	}
-	if behind { // the event that brings the write wakes the key
+	if behind { // the event of the missing write requeues the key
 		return report.Wait(consistency.Patience).Later()
 	}
 	ctx, leave := large.Pass(ctx)
@@ -75,13 +73,13 @@ func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Ou
 		return report.Retry(err)
 	}
 	if !exists {
-		return report.Done() // the event of that is on the way
+		return report.Done() // its event is on the way
 	}
 	return p.Act(ctx, decision)
 }
 
-// Consider decides on the cache, and where Recheck says so, again on the live world.
-// exists is false if the object is gone, or another has its name.
+// Consider decides on the cache, and again on live objects if Recheck requires it. exists is false if
+// the object was deleted, or replaced by another one of the same name.
 func (p Pass[O, D]) Consider(ctx context.Context, object O) (decision D, exists bool, err error) {
 	if decision, err = p.Decide(ctx, object, View{Reader: p.Cache}); err != nil || !p.Recheck(decision) {
 		return decision, true, err
@@ -96,10 +94,10 @@ func (p Pass[O, D]) Consider(ctx context.Context, object O) (decision D, exists 
 	if client.IgnoreNotFound(err) != nil {
 		return decision, true, fmt.Errorf("get the object from the API server: %w", err)
 	}
-	if live.GetUID() != object.GetUID() { // it is empty of one that is gone
+	if live.GetUID() != object.GetUID() { // live is empty if the object was deleted
 		return decision, false, nil
 	}
-	if p.Unread(live) { // the event of that is on the way
+	if p.Unread(live) { // its event is on the way
 		return decision, false, nil
 	}
 	decision, err = p.Decide(ctx, live, View{Reader: p.Live, Live: true})

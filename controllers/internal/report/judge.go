@@ -10,23 +10,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// Verdict is what an error of an action means for the pass.
+// Verdict classifies the error of an action.
 type Verdict int
 
 // The verdicts.
 const (
-	// Succeeded: there is no error.
+	// Succeeded means that there is no error.
 	Succeeded Verdict = iota
-	// Overtaken: the world is another than was read; the next pass reads it again.
+	// Overtaken means that an object changed since it was read. The next pass reads it again.
 	Overtaken
-	// Ending: the namespace is being deleted. Nothing new can be made in it, and our own
-	// deletion is on its way.
+	// Ending means that the namespace is terminating. No objects can be created in it, and our own
+	// object will be deleted too.
 	Ending
-	// Failed: the API server refuses it, or did not answer.
+	// Failed means that the API server rejected the request or did not respond.
 	Failed
 )
 
-// Judge says what an error of an action means.
+// Judge returns the verdict on the error of an action.
 func Judge(err error) Verdict {
 	switch {
 	case err == nil:
@@ -39,7 +39,7 @@ func Judge(err error) Verdict {
 	return Failed
 }
 
-// Sooner is the shorter of two times to wait; 0 or less is never.
+// Sooner returns the shorter of two delays. A delay of 0 or less means never.
 func Sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || (b > 0 && b < a) {
 		return max(b, 0)

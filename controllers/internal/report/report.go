@@ -1,5 +1,5 @@
-// Package report turns the outcome of a reconcile into what controller-runtime
-// wants. Outcomes are four: done, wait, retry, stop.
+// Package report converts the outcome of a reconcile into a result of controller-runtime. The outcomes
+// are done, wait, retry and stop.
 package report
 
 import (
@@ -10,37 +10,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Outcome is how a reconcile ended.
+// Outcome is the outcome of a reconcile.
 type Outcome struct {
 	after    time.Duration
 	priority int
 	err      error
 }
 
-// Done: nothing is left to do until something changes.
+// Done returns the outcome of a reconcile that has nothing left to do until something changes.
 func Done() Outcome { return Outcome{} }
 
-// Wait: look again after that time at the latest, for no event will come. A
-// time of 0 or less is Done.
+// Wait returns an outcome that requeues the key after at most the given time, because no event is
+// expected. A time of 0 or less means Done.
 func Wait(after time.Duration) Outcome { return Outcome{after: max(after, 0)} }
 
-// Retry: the API failed; look again with growing delays.
+// Retry returns an outcome that retries with exponential backoff after an API error.
 func Retry(err error) Outcome { return Outcome{err: err} }
 
-// Stop: a person must act; the conditions say what, and an edit wakes the key.
+// Stop returns the outcome of an object that needs manual intervention. Its conditions describe it, and
+// an edit requeues the key.
 func Stop() Outcome { return Outcome{} }
 
-// Later is the priority of keys with nothing but bookkeeping to do. What users
-// ask for, what is gone and what is due has 0 and goes first.
+// Later is the priority of keys that only need bookkeeping. User requests, deletions and expired timers
+// have priority 0 and are processed first.
 const Later = -1
 
-// Later is the same outcome, behind keys with more to do.
+// Later returns the same outcome with lower priority.
 func (o Outcome) Later() Outcome {
 	o.priority = Later
 	return o
 }
 
-// Result is the outcome in controller-runtime's words.
+// Result returns the outcome as a result of controller-runtime.
 func (o Outcome) Result() (ctrl.Result, error) {
 	if o.err != nil || o.after == 0 {
 		return reconcile.Result{}, o.err
