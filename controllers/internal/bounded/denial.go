@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// head is how many bytes of a review are looked at for its UID. The API server writes it first.
+// head is how many bytes of a review are searched for its UID. The API server writes the UID first.
 const head = 4 << 10
 
-// deny answers a review with a denial. An answer that is not 200 would be a failure of the webhook:
-// with failurePolicy Ignore the API server would take the object that is at fault. Where the body
-// is no review, the answer has the code.
+// deny responds to a review with a denial. Any status other than 200 would be a failure of the webhook:
+// with failurePolicy Ignore, the API server would then accept the faulty object. If the body is not a
+// review, deny responds with the status code instead.
 func deny(w http.ResponseWriter, body []byte, code int, message string) {
 	uid := uidOf(body)
 	if uid == "" {
@@ -23,7 +23,7 @@ func deny(w http.ResponseWriter, body []byte, code int, message string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// The caller has gone if this fails.
+	// An error means that the client disconnected.
 	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Response: &admissionv1.AdmissionResponse{UID: uid, Result: &metav1.Status{
@@ -31,15 +31,15 @@ func deny(w http.ResponseWriter, body []byte, code int, message string) {
 	})
 }
 
-// isOfNew reports whether a fault is one of the new object of a review, and not of the stored one. What is
-// stored with a fault must stay open to changes: a denial would keep its finalizers for ever.
+// isOfNew reports whether the new object of a review is faulty and the stored one is not. An object
+// that was stored with a fault must remain editable: otherwise its finalizers could never be removed.
 func isOfNew(body []byte, faulty func(object []byte) bool) bool {
 	now, before, ok := objectsOf(body)
 	return ok && faulty(now) && !faulty(before)
 }
 
-// objectsOf returns the new and the stored object of a review. They are not decoded, so they take no more
-// than their bytes.
+// objectsOf returns the new and the stored object of a review. It does not decode them, so they take no
+// more memory than their bytes.
 func objectsOf(body []byte) (now, before json.RawMessage, ok bool) {
 	var review struct {
 		Request struct{ Object, OldObject json.RawMessage }
@@ -48,8 +48,8 @@ func objectsOf(body []byte) (now, before json.RawMessage, ok bool) {
 	return review.Request.Object, review.Request.OldObject, err == nil
 }
 
-// managedParts returns what weigh counts for parts of the managed fields of an object, without their
-// entries.
+// managedParts returns the weight that weigh assigns to the managed fields of an object, without the
+// weight of the entries themselves.
 func managedParts(object []byte) int64 {
 	var o struct {
 		Metadata struct{ ManagedFields json.RawMessage }
@@ -61,11 +61,11 @@ func managedParts(object []byte) int64 {
 	return partWeight * max(0, parts(fields)-entryParts*int64(entries(fields)))
 }
 
-// entryParts is the number of parts of an entry of managed fields without the fields: five commas in it, one
-// after it, two braces, and some to spare.
+// entryParts is the number of parts of one managed fields entry without its fields: five commas in it,
+// one after it, two braces, and a reserve.
 const entryParts = 10
 
-// entries returns the number of objects and lists in a JSON list that are not in another one.
+// entries returns the number of top-level objects and lists in a JSON list.
 func entries(list []byte) (n int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(list); i++ {
@@ -86,7 +86,7 @@ func entries(list []byte) (n int) {
 	return n
 }
 
-// uidOf returns the UID of a review, as it is found in its first bytes; "" if there is none.
+// uidOf returns the UID of a review, or "" if its first bytes contain none.
 func uidOf(body []byte) types.UID {
 	d := json.NewDecoder(bytes.NewReader(body[:min(len(body), head)]))
 	if !enter(d, "request") || !enter(d, "uid") {
@@ -97,8 +97,8 @@ func uidOf(body []byte) types.UID {
 	return types.UID(text)
 }
 
-// enter reads the beginning of an object up to the value of a key, and reports whether the object
-// has it.
+// enter reads the beginning of an object up to the value of key. It reports whether the object has the
+// key.
 func enter(d *json.Decoder, key string) bool {
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// errorLog writes at most one line in an interval of what an HTTP server says of its connections,
-// with the number of those that were skipped: any pod can make a handshake fail, any number of times.
+// errorLog logs at most one connection error of an HTTP server per interval, with the number of skipped
+// errors. Any pod can cause any number of failed handshakes.
 type errorLog struct {
 	log      logr.Logger
 	interval time.Duration
@@ -24,7 +24,7 @@ func newErrorLog(log logr.Logger) *errorLog {
 	return &errorLog{log: log, interval: 10 * time.Second, now: time.Now}
 }
 
-// Write takes one line.
+// Write logs or skips one line.
 func (e *errorLog) Write(line []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzLimit sends any body as a stranger would: a handler sees all of it or nothing, and
-// what was taken for it is given back.
+// FuzzLimit sends arbitrary bodies. A handler must receive a complete body or none, and all acquired
+// resources must be released.
 func FuzzLimit(f *testing.F) {
 	f.Add("")
 	f.Add(`{"containers":[null,null]}`)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// handshakes is the max of signatures that are made at one time. A signature by an RSA key takes
-	// about 1 ms of a processor, and any pod can ask for any number of them.
+	// handshakes is the max number of concurrent signatures. An RSA signature takes about 1 ms of CPU
+	// time, and any pod can request any number of them.
 	handshakes = 1
-	// handshakeWait is for how long a handshake waits for its signature.
+	// handshakeWait is how long a handshake waits for its signature.
 	handshakeWait = 5 * time.Second
 )
 
-// fairHandshakes returns a configuration whose handshakes get their signatures round robin by peer: one
-// peer waits for at most one handshake of each other peer, however many they begin.
+// fairHandshakes returns a TLS configuration that assigns signatures round robin by peer. A peer waits
+// for at most one handshake of each other peer, however many handshakes they start.
 func fairHandshakes(config *tls.Config) *tls.Config {
 	fair, signing := config.Clone(), newTurns(handshakes, handshakes, 0)
 	find := config.GetCertificate
@@ -48,7 +48,7 @@ func fairHandshakes(config *tls.Config) *tls.Config {
 	return fair
 }
 
-// fairSigner signs in the turn of a peer.
+// fairSigner is a signer that waits for the turn of a peer.
 type fairSigner struct {
 	crypto.Signer
 	ctx   context.Context
@@ -56,7 +56,7 @@ type fairSigner struct {
 	turns *turns
 }
 
-// Sign waits for a turn.
+// Sign waits for a turn, then signs.
 func (s *fairSigner) Sign(random io.Reader, digest []byte, options crypto.SignerOpts) ([]byte, error) {
 	leave, err := s.turns.enter(s.ctx, s.peer, handshakeWait)
 	if err != nil {

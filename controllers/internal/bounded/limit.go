@@ -15,53 +15,54 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
-// limits of what is done at one time. An answer that is not 200 is an error to the API
-// server, which then follows the webhook's failurePolicy. So what is wrong with the object of a
-// review is a denial, and only what is wrong with the moment is an error.
+// limits are the limits of a limiter. For the API server, any status other than 200 is an error, and it
+// applies the failurePolicy of the webhook. So a fault of the object under review is a denial, and only
+// a temporary problem is an error.
 //
-// Nothing that is large or late may keep others waiting: a small body is read before its
-// request takes a turn, and a request that is light when it is decoded waits for no memory.
+// Large or slow requests must not delay others. A small body is read before its request takes a turn. A
+// request that is small when decoded does not wait for memory.
 type limits struct {
-	// body is the most bytes of a request. An AdmissionReview has the object twice, and the
-	// API server stores objects of up to 1.5 MiB.
+	// body is the max number of bytes of a request. An AdmissionReview contains the object twice, and
+	// the API server stores objects of up to 1.5 MiB.
 	body int64
-	// small is the most bytes of a small body. Any number of them arrive at one time, as the
-	// connections are bounded; of larger ones so many, and of one peer.
+	// small is the max number of bytes of a small body. The number of concurrent small bodies is
+	// limited only by the number of connections. large is the max number of concurrent larger bodies,
+	// and largePeer the max for one peer.
 	small, large, largePeer int64
-	// memory is the max of bytes that all requests take when they are decoded, estimated by
-	// weigh; one request may take a third of it, and one object an eighth. Those of up to light are
-	// not counted.
+	// memory is the max number of bytes that all requests together take when decoded, as estimated by
+	// weigh. One request may take a third of it, and one object an eighth. Requests of up to light
+	// bytes are not counted.
 	memory, light int64
-	// requests is the max of requests that are worked on at one time, and requestsPeer that of
-	// one peer. Others wait, round robin by peer. Beside them, and beside the large ones, first
-	// is the number of peers that get one each while they have none.
+	// requests is the max number of concurrent requests, and requestsPeer the max for one peer. Other
+	// requests wait, round robin by peer. In addition to requests and large, first is the number of
+	// peers that can get one turn each while they have none.
 	requests, requestsPeer, first int64
-	// wait is for a turn, read for the arrival of the body, work for the answer, and turnedAway for
-	// the answer to a stranger.
+	// wait is the max time to wait for a turn, read the max time to receive the body, and work the max
+	// time of the request. turnedAway is the delay of the response to a caller that is not admitted.
 	wait, read, work, turnedAway time.Duration
 }
 
-// webhookLimits are those of the webhooks of pods, and of those of objects. Both fit into the memory
-// limit of config/manager together, as test/hostile shows.
+// webhookLimits are the limits of the pod webhooks, and also those of the other webhooks. Together they
+// fit into the memory limit in config/manager, as test/hostile verifies.
 var webhookLimits = limits{
 	body: 3 << 20, small: 64 << 10, large: 12, largePeer: 8,
 	memory: 128 << 20, light: 1 << 20, requests: 16, requestsPeer: 12, first: 8,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 10 * time.Second, turnedAway: time.Second,
 }
 
-// plainLimits are for requests without a body: metrics, probes.
+// plainLimits are for requests without a body, such as metrics and probes.
 var plainLimits = limits{
 	body: 4 << 10, small: 4 << 10, large: 1, largePeer: 1,
 	memory: 1 << 20, light: 64 << 10, requests: 16, requestsPeer: 8, first: 4,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 30 * time.Second,
 }
 
-// limited gives a handler these bounds.
+// limited returns a handler with these limits.
 func limited(handler http.Handler, l limits) http.Handler {
 	return newLimiter(handler, l, semaphore.NewWeighted(l.memory), true)
 }
 
-// newLimiter returns a handler with these bounds. Those with one memory share it.
+// newLimiter returns a handler with these limits. Limiters with the same memory share it.
 func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted, denies bool) *limiter {
 	return &limiter{denies: denies, handler: handler, limits: l, decoded: memory,
 		arriving: newTurns(l.large, l.largePeer, l.first), working: newTurns(l.requests, l.requestsPeer, l.first)}
@@ -69,11 +70,11 @@ func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted, deni
 
 type limiter struct {
 	limits
-	// denies makes a fault of the object of a review a denial. It is false for the webhooks of pods:
-	// they let pods of others pass as they are, and those that need them are refused by policies.
+	// denies turns a fault of the object under review into a denial. It is false for the pod webhooks:
+	// they let unmanaged pods pass unchanged, and policies reject pods that need the webhook.
 	denies  bool
 	handler http.Handler
-	// arriving are the turns of large bodies, and working those of all requests.
+	// arriving limits large bodies, and working limits all requests.
 	arriving, working *turns
 	decoded           *semaphore.Weighted
 }
@@ -82,7 +83,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), l.work)
 	defer stop()
 	peer := hostOf(r.RemoteAddr)
-	if r.ContentLength > l.small || r.ContentLength < 0 { // -1 is not known
+	if r.ContentLength > l.small || r.ContentLength < 0 { // -1 means unknown
 		leave, err := l.arriving.enter(ctx, peer, l.wait)
 		if err != nil {
 			http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
@@ -99,8 +100,8 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request did not arrive whole", http.StatusBadRequest)
 		return
 	}
-	// What decodes requests takes all else for YAML, which nothing here can weigh: an element
-	// of a list takes two bytes of it.
+	// Decoders treat any other body as YAML. weigh cannot estimate YAML, because a list element takes
+	// only two bytes of it.
 	if len(body) > 0 && !isObject(body) {
 		http.Error(w, "the request is no JSON object", http.StatusUnsupportedMediaType)
 		return
@@ -140,8 +141,9 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.handler.ServeHTTP(w, r)
 }
 
-// weighReview estimates the bytes that a review takes when it is decoded, and reports whether its new object
-// alone takes more than one may. Managed fields are decoded as bytes, so their parts are not counted.
+// weighReview estimates the number of bytes that a review takes when decoded. It reports whether the
+// new object alone exceeds the limit of one object. The parts of managed fields are not counted,
+// because these are decoded as bytes.
 func (l *limiter) weighReview(body []byte) (weight int64, isNew bool) {
 	weight = weigh(body)
 	if weight <= l.light {
@@ -156,45 +158,45 @@ func (l *limiter) weighReview(body []byte) (weight int64, isNew bool) {
 	return weight - managedNow - managedBefore, isNew
 }
 
-// acquire waits no longer than that.
+// acquire acquires n from a semaphore. It waits for at most the given time.
 func acquire(ctx context.Context, from *semaphore.Weighted, n int64, wait time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	return from.Acquire(ctx, n)
 }
 
-// readBody reads all of a request. One that sends slowly holds its turn no longer than it
-// may.
+// readBody reads the complete body of a request. A slow sender holds its turn only until the read
+// deadline.
 func (l *limiter) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
-	// A writer of a test has no deadline.
+	// The ResponseWriters of tests do not support deadlines.
 	_ = connection.SetReadDeadline(time.Now().Add(l.read))
 	var body bytes.Buffer
 	body.Grow(int(max(0, min(r.ContentLength, l.body)) + bytes.MinRead))
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, l.body)); err != nil {
-		// The server reads what is left, which the deadline ends.
+		// The server discards the rest of the body, until the deadline.
 		w.Header().Set("Connection", "close")
 		return nil, err
 	}
-	// Without one again, the server sees when the caller goes, and ends the context.
+	// Without a deadline, the server detects when the client disconnects, and cancels the context.
 	_ = connection.SetReadDeadline(time.Time{})
 	return body.Bytes(), nil
 }
 
-// isObject reports whether a body is read as a JSON object, as Kubernetes decides it
+// isObject reports whether a body is read as a JSON object. It uses the same rule as Kubernetes
 // (apimachinery's yaml.IsJSONBuffer).
 func isObject(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeftFunc(body, unicode.IsSpace), []byte{'{'})
 }
 
-// weigh estimates the bytes that a body takes when it is decoded, with its copies. An element
-// of a list may take five bytes of JSON, and 1 KiB as an empty container. Each but the first
-// has a comma before it, and each that has something in it a brace.
+// weigh estimates the number of bytes that a body takes when decoded, including copies. A list element
+// can take five bytes of JSON, and 1 KiB as an empty container. Each element except the first follows a
+// comma, and each non-empty element has a brace.
 func weigh(body []byte) int64 {
 	return 8*int64(len(body)) + partWeight*parts(body)
 }
 
-// partWeight is the max of bytes that an element of a list takes when it is decoded.
+// partWeight is the max number of bytes that a list element takes when decoded.
 const partWeight = 1024
 
 func parts(body []byte) int64 {

@@ -22,11 +22,11 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// few are bounds that a test reaches.
+// few are small limits for tests.
 var few = limits{body: 1000, small: 500, large: 2, largePeer: 1, memory: 90 << 10, light: 1000, requests: 3, requestsPeer: 2, first: 1,
 	wait: 50 * time.Millisecond, read: 50 * time.Millisecond, work: time.Minute}
 
-// post sends a body as a peer would, and gives the status of the answer.
+// post sends a body as the given peer, and returns the status code.
 func post(handler http.Handler, peer string, body string) int {
 	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	request.RemoteAddr = peer + ":40000"
@@ -35,8 +35,8 @@ func post(handler http.Handler, peer string, body string) int {
 	return answer.Code
 }
 
-// N2: an answer that is not 200 makes the API server skip a webhook with failurePolicy Ignore. So
-// what is wrong with the object of a review is a denial.
+// N2: with failurePolicy Ignore, the API server skips a webhook that returns a status other than 200.
+// So a fault of the object under review is a denial.
 func TestN2AFaultOfTheObjectIsADenial(t *testing.T) {
 	wide := few
 	wide.body, wide.small, wide.memory = 10<<10, 10<<10, 300<<10
@@ -98,7 +98,7 @@ func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
 		{"none", "", http.StatusOK},
 		{"at the bound", "{" + strings.Repeat("x", 999), http.StatusOK},
 		{"above it", "{" + strings.Repeat("x", 1000), http.StatusRequestEntityTooLarge},
-		{"as many parts as may be", parts(29), http.StatusOK}, // of 1 KiB and 8 bytes, where 30 KiB may be
+		{"as many parts as may be", parts(29), http.StatusOK}, // each part takes 1 KiB and 8 bytes; 30 KiB are allowed
 		{"one more", parts(30), http.StatusRequestEntityTooLarge},
 		{"a quantity that takes all memory", `{"requests":{"storage":"12345678901234567890e2000000000"}}`, http.StatusBadRequest},
 		{"YAML, of which nothing can be weighed", "containers:\n" + strings.Repeat("-\n", 100), http.StatusUnsupportedMediaType},
@@ -115,7 +115,7 @@ func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
 	}
 }
 
-// held is a handler whose requests stay until they are let go.
+// held returns a handler whose requests block until end is closed.
 func held(began chan<- string, end <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		began <- hostOf(r.RemoteAddr)
@@ -148,7 +148,7 @@ func TestDecodedBodiesShareTheirMemory(t *testing.T) {
 	l := few
 	l.requests, l.requestsPeer = 9, 9
 	handler := limited(held(began, end), l)
-	large := "{" + strings.Repeat(",", 28) // nearly a third of all
+	large := "{" + strings.Repeat(",", 28) // nearly a third of the memory
 	for range 3 {
 		go post(handler, "10.0.0.1", large)
 		<-began
@@ -159,14 +159,14 @@ func TestDecodedBodiesShareTheirMemory(t *testing.T) {
 	close(end)
 }
 
-// A queue is first come, first served: what is small must not stand in that of the large.
+// The semaphore is first come, first served. Small requests must not queue behind large ones.
 func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
 	g := NewWithT(t)
 	began, end := make(chan string), make(chan struct{})
 	l := few
 	l.requests, l.requestsPeer, l.wait = 5, 5, time.Minute
 	handler := limited(held(began, end), l)
-	large := "{" + strings.Repeat(",", 28) // nearly a third of all
+	large := "{" + strings.Repeat(",", 28) // nearly a third of the memory
 	for range 3 {
 		go post(handler, "10.0.0.1", large)
 		<-began
@@ -180,7 +180,7 @@ func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
 		g.Eventually(began).Should(Receive(), "a light one has room, and a turn")
 	}
 	go func() {
-		for range began { // the nine
+		for range began { // the nine large requests
 		}
 	}()
 	close(end)
@@ -227,7 +227,7 @@ func TestBodiesThatArriveSlowlyKeepNobodyWaiting(t *testing.T) {
 	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusOK), "when they are gone")
 }
 
-// listening serves a handler on a free port, and gives its address.
+// listening serves a handler on a free port, and returns its address.
 func listening(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -290,7 +290,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 	l = newListener(nil, 1280)
 	for peer := range 30 {
-		for l.enter(string(rune('A' + peer))) { // as many as it gets
+		for l.enter(string(rune('A' + peer))) { // until its limit is reached
 		}
 	}
 	g.Expect(l.enter("a")).To(BeTrue(), "thirty that hold all they get leave some")
@@ -316,8 +316,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}).Should(Succeed(), "one that is closed makes room")
 }
 
-// N9: a peer that waits gets its turn after at most one of each other peer, and not after all that
-// others asked for before.
+// N9: a waiting peer gets its turn after at most one turn of each other peer. It does not wait for all
+// earlier requests of the others.
 func TestN9TurnsGoRoundRobin(t *testing.T) {
 	g := NewWithT(t)
 	turns := newTurns(1, 1, 0)
@@ -374,7 +374,7 @@ type one string
 
 func (token one) Admit(path string) (string, bool) { return strings.CutPrefix(path, "/"+string(token)) }
 
-// N9: requests of strangers take no turn, and those about objects none of those about pods.
+// N9: callers that are not admitted take no turn. Reviews of objects take no turn of the pod webhooks.
 func TestN9TheWebhooksOfPodsHaveTurnsOfTheirOwn(t *testing.T) {
 	g := NewWithT(t)
 	began, end := make(chan string), make(chan struct{})
@@ -399,7 +399,8 @@ func TestN9TheWebhooksOfPodsHaveTurnsOfTheirOwn(t *testing.T) {
 	close(end)
 }
 
-// Pods of others pass the webhooks of pods as they are, however many parts they have. An object is denied.
+// The pod webhooks let unmanaged pods pass unchanged, however many parts they have. Other objects are
+// denied.
 func TestThePodsOfOthersAreNotDenied(t *testing.T) {
 	g := NewWithT(t)
 	wide := few
@@ -418,7 +419,7 @@ func TestThePodsOfOthersAreNotDenied(t *testing.T) {
 	}
 }
 
-// N9c: who makes handshakes fail fills no log.
+// N9c: failed handshakes do not flood the log.
 func TestN9FailedConnectionsFillNoLog(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
@@ -436,7 +437,7 @@ func TestN9FailedConnectionsFillNoLog(t *testing.T) {
 	g.Expect(lines[1]).To(ContainSubstring(`"skipped"=999`))
 }
 
-// N9: a peer without a valid token costs one review in a second.
+// N9: a peer without a valid token causes at most one review per second.
 func TestN9ARefusedPeerRests(t *testing.T) {
 	g, asked, status := NewWithT(t), 0, http.StatusInternalServerError
 	now := time.Unix(1000, 0)
@@ -462,7 +463,7 @@ func TestN9ARefusedPeerRests(t *testing.T) {
 	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", maxRefused), "those whose time is over are forgotten")
 }
 
-// N9: handshakes get their signatures by peer in turn.
+// N9: signatures for handshakes are assigned round robin by peer.
 func TestN9HandshakesAreFair(t *testing.T) {
 	g := NewWithT(t)
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)

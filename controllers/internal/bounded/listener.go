@@ -5,21 +5,20 @@ import (
 	"sync"
 )
 
-// maxConnections are open at one time. A TLS connection takes about 40 KiB, so all of them
-// take 50 MiB. The API server opens one for each call under way, and makes up to 600 calls
-// in its own defaults (--max-requests-inflight, --max-mutating-requests-inflight); one peer
-// may have half of all.
+// maxConnections is the max number of open connections. A TLS connection takes about 40 KiB, so all of
+// them take 50 MiB. The API server opens one connection per concurrent call. By default it makes up to
+// 600 concurrent calls (--max-requests-inflight, --max-mutating-requests-inflight). One peer can use
+// half of the connections.
 const maxConnections = 1280
 
-// reserved is the share of connections, one in so many, that only a peer with fewer than
-// two gets.
+// reserved defines the share of connections for peers with fewer than two connections: one in 16.
 const reserved = 16
 
-// listener closes the connections that are too many. A peer, by its address, gets another
-// one only while more are free than it has, and the last of them go to peers with fewer than
-// two. So who holds as many as it gets leaves some free: it takes as many addresses as there
-// are reserved connections to shut others out. Where that is to be feared, close the port to
-// all but the API servers (docs/security.md).
+// listener closes connections above its limits. A peer is an IP address. It gets another connection
+// only while the number of free connections exceeds its own number. The last free connections are
+// reserved for peers with fewer than two. So a peer at its limit always leaves some free: to exclude
+// others, an attacker needs as many addresses as there are reserved connections. If that is a risk,
+// allow only the API servers to reach the port (docs/security.md).
 type listener struct {
 	net.Listener
 	max int
@@ -33,7 +32,7 @@ func newListener(inner net.Listener, most int) *listener {
 	return &listener{Listener: inner, max: most, by: map[string]int{}}
 }
 
-// Accept waits for a connection that is not one too many.
+// Accept waits for a connection that is within the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		connection, err := l.Listener.Accept()
@@ -72,7 +71,7 @@ func (l *listener) leave(peer string) {
 	}
 }
 
-// counted is a connection that is one less when it is closed.
+// counted is a connection that is subtracted from the count when it is closed.
 type counted struct {
 	net.Conn
 	once  sync.Once
@@ -84,7 +83,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// hostOf is the address without its port.
+// hostOf returns an address without its port.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// maxRefused is the max of addresses that are remembered. Beyond it those whose time is over are
-// forgotten at each refusal.
+// maxRefused is the number of remembered addresses above which each refusal removes the expired ones.
 const maxRefused = 1024
 
-// refusals answers 429 to a peer for a while after it was refused, so that a peer without a valid token
-// costs the API server one review in that time.
+// refusals responds with 429 to a peer for a while after a refusal. So a peer without a valid token
+// causes at most one review by the API server in that time.
 type refusals struct {
 	next http.Handler
 	rest time.Duration
@@ -21,8 +20,8 @@ type refusals struct {
 	until map[string]time.Time
 }
 
-// AfterRefusal returns a handler that gives a peer nothing but 429 for that time after an answer that says
-// that it may not ask, or that who may could not be found out.
+// AfterRefusal returns a handler that responds with 429 to a peer for the time rest after a response of
+// 401, 403 or 500. A 500 means that the authorization check itself failed.
 func AfterRefusal(rest time.Duration, next http.Handler) http.Handler {
 	return &refusals{next: next, rest: rest, now: time.Now, until: map[string]time.Time{}}
 }
@@ -61,7 +60,7 @@ func (h *refusals) refuse(peer string) {
 	h.until[peer] = now.Add(h.rest)
 }
 
-// statusWriter remembers the status of an answer.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -72,5 +71,5 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is what http.ResponseController looks for.
+// Unwrap is used by http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,7 +1,6 @@
-// Package bounded serves HTTP to peers that nobody vouches for: any pod of the cluster
-// reaches the ports of the operator. What a request may cost is bounded before the work
-// begins: connections, the size of a body, requests at one time, the memory that they take
-// when they are decoded, and time. A peer that sends much waits for itself.
+// Package bounded serves HTTP to untrusted peers, because any pod of the cluster can reach the ports of
+// the operator. It limits the cost of requests before it processes them: connections, body sizes,
+// concurrent requests, memory for decoding, and time. Excess requests of a peer delay only that peer.
 package bounded
 
 import (
@@ -23,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// shutdownTimeout is for requests under way when the process is told to stop.
+// shutdownTimeout is how long shutdown waits for active requests.
 const shutdownTimeout = 5 * time.Second
 
-// NewServer listens on [host]:port for plain requests, as of metrics and probes. The
-// configuration is nil for a server without TLS. A manager starts it before its caches.
+// NewServer returns a server that listens on [host]:port for plain requests, such as those for metrics
+// and probes. config is nil for a server without TLS. A manager starts the server before its caches.
 func NewServer(name, address string, config *tls.Config, handler http.Handler) (*manager.Server, error) {
 	return newServer(name, address, config, limited(handler, plainLimits))
 }
@@ -42,15 +41,16 @@ type Webhooks struct {
 	started atomic.Bool
 }
 
-// Callers separates the API server from others that reach the port.
+// Callers separates the API server from other clients that can reach the port.
 type Callers interface {
-	// Admit returns the path of a webhook that a request asks for. It is false for a caller that
-	// is not the API server.
+	// Admit returns the path of the requested webhook. It returns false if the caller is not the API
+	// server.
 	Admit(path string) (webhook string, ok bool)
 }
 
-// NewWebhooks returns a webhook server on that port of all addresses. pods are the paths of webhooks
-// that the pods of all tenants wait for. They have turns that no other webhook can take.
+// NewWebhooks returns a webhook server that listens on the port on all addresses. pods are the paths of
+// webhooks that delay the pods of all tenants. They have their own turns, which other webhooks cannot
+// take.
 func NewWebhooks(port int, config *tls.Config, callers Callers, pods ...string) *Webhooks {
 	return &Webhooks{Server: webhook.NewServer(webhook.Options{}), address: fmt.Sprintf(":%d", port), tls: config, callers: callers, pods: pods}
 }
@@ -65,8 +65,8 @@ func (s *Webhooks) Start(ctx context.Context) error {
 	return server.Start(ctx)
 }
 
-// lanes returns a handler that answers the callers that are admitted: those of the webhooks of pods and
-// those of all others with turns of their own. Others get 404 before anything is read, and no turn.
+// lanes returns a handler that serves admitted callers. Pod webhooks and other webhooks have separate
+// turns. Other callers get 404 without a turn, before the body is read.
 func (s *Webhooks) lanes(next http.Handler, l limits) http.Handler {
 	memory := semaphore.NewWeighted(l.memory)
 	pods, objects := newLimiter(next, l, memory, false), newLimiter(next, l, memory, true)
@@ -88,10 +88,11 @@ func (s *Webhooks) lanes(next http.Handler, l limits) http.Handler {
 	})
 }
 
-// turnAway answers 404 after a delay. A connection has one request at a time, so the delay bounds what
-// strangers can ask for.
+// turnAway responds with 404 after a delay. A connection has one request at a time, so the delay limits
+// the request rate of such callers.
 func turnAway(w http.ResponseWriter, r *http.Request, delay time.Duration) {
-	// For what the server reads of the body afterwards. A writer of a test has no deadline.
+	// The server still reads the rest of the body afterwards. The ResponseWriters of tests do not
+	// support deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * delay))
 	select {
 	case <-r.Context().Done():
@@ -100,7 +101,7 @@ func turnAway(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 	http.NotFound(w, r)
 }
 
-// StartedChecker is a check that holds once the server listens.
+// StartedChecker returns a check that succeeds once the server listens.
 func (s *Webhooks) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		if !s.started.Load() {
@@ -118,7 +119,8 @@ func newServer(name, address string, config *tls.Config, handler http.Handler) (
 	var outer net.Listener = newListener(inner, maxConnections)
 	if config != nil {
 		config = fairHandshakes(config)
-		// One connection has one request at a time: HTTP/2 would let one peer open any number.
+		// With HTTP/1.1, one connection has one request at a time. HTTP/2 would allow a peer any
+		// number.
 		config.NextProtos = []string{"http/1.1"}
 		outer = tls.NewListener(outer, config)
 	}

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// turns bounds what is done at one time: in all, and for one peer. Peers that wait get their turns
-// round robin, so a peer that waits for one turn gets it after at most one turn of each other peer.
+// turns limits concurrency, in total and per peer. A turn is the permission to process one request.
+// Waiting peers get turns round robin, so a peer waits for at most one turn of each other peer.
 type turns struct {
-	// all is the max of turns of all peers, and each that of one peer.
+	// all is the max number of turns in total, and each the max for one peer.
 	all, each int64
-	// first is how many turns there are beside those, one each, for peers that have none: a few
-	// peers whose requests take long could have all.
+	// first is the number of additional turns for peers that have none, one each. Without them, a few
+	// peers with slow requests could hold all turns.
 	first int64
 
 	mu    sync.Mutex
 	taken int64
 	peers map[string]*peer
-	// line has the peers that wait, the next one first.
+	// line contains the waiting peers, next one first.
 	line []*peer
 }
 
-// peer has the turns of one address.
+// peer is the state of one address.
 type peer struct {
 	held int64
-	// waiting are its requests that wait, the oldest first. The channel of one is closed when it
-	// gets its turn.
+	// waiting contains the waiting requests, oldest first. A request's channel is closed when it gets
+	// its turn.
 	waiting []chan struct{}
 }
 
@@ -35,7 +35,7 @@ func newTurns(all, each, first int64) *turns {
 	return &turns{all: all, each: each, first: first, peers: map[string]*peer{}}
 }
 
-// enter waits for a turn. It returns an error if there is none within wait, or before ctx ends.
+// enter waits for a turn. It returns an error if it gets none within wait or before ctx ends.
 func (t *turns) enter(ctx context.Context, address string, wait time.Duration) (leave func(), err error) {
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
@@ -50,7 +50,7 @@ func (t *turns) enter(ctx context.Context, address string, wait time.Duration) (
 	return func() { t.leave(address) }, nil
 }
 
-// ask puts a request into the line of its peer. The channel is closed when it has its turn.
+// ask queues a request of a peer. The channel is closed when the request gets its turn.
 func (t *turns) ask(address string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *turns) ask(address string) chan struct{} {
 	return turn
 }
 
-// withdraw takes a request out of the line. It reports true if the request got its turn meanwhile.
+// withdraw removes a request from the queue. It returns true if the request got its turn meanwhile.
 func (t *turns) withdraw(address string, turn chan struct{}) (got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *turns) withdraw(address string, turn chan struct{}) (got bool) {
 	return false
 }
 
-// leave gives a turn back.
+// leave returns a turn.
 func (t *turns) leave(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,8 +96,8 @@ func (t *turns) leave(address string) {
 	t.serve()
 }
 
-// serve gives turns to peers that wait while there are some. A peer that waits for more goes to the
-// end of the line.
+// serve assigns available turns to waiting peers. A peer with more waiting requests moves to the end of
+// the line.
 func (t *turns) serve() {
 	for {
 		at := slices.IndexFunc(t.line, t.may)
@@ -116,7 +116,7 @@ func (t *turns) serve() {
 	}
 }
 
-// may reports whether a peer may have one more turn.
+// may reports whether a peer may get another turn.
 func (t *turns) may(p *peer) bool {
 	if p.held == 0 {
 		return t.taken < t.all+t.first
@@ -124,14 +124,14 @@ func (t *turns) may(p *peer) bool {
 	return p.held < t.each && t.taken < t.all
 }
 
-// forget deletes a peer that has no turn and waits for none.
+// forget deletes a peer that has no turns and no waiting requests.
 func (t *turns) forget(address string, p *peer) {
 	if p.held == 0 && len(p.waiting) == 0 {
 		delete(t.peers, address)
 	}
 }
 
-// known returns the number of peers that have turns or wait for them.
+// known returns the number of peers that have turns or wait for one.
 func (t *turns) known() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
