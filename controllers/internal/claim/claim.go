@@ -1,5 +1,5 @@
-// Package claim knows what a member's PersistentVolumeClaims are called, which
-// of their changes Kubernetes can carry out, and how they hang in a pod.
+// Package claim defines the names of a member's PersistentVolumeClaims, the changes that Kubernetes can
+// carry out, and how claims are added to a pod.
 package claim
 
 import (
@@ -13,11 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Name of the claim of a template for the member with that id.
+// Name returns the name of a member's claim: set, template and ID of the member.
 func Name(set, template, id string) string { return set + "-" + template + "-" + id }
 
-// Mount adds the claims to a pod's volumes, each under the name of its
-// template. A volume of that name in the pod gives way, as in a StatefulSet.
+// Mount adds the claims to the volumes of a pod, each under the name of its template. It replaces pod
+// volumes of the same name, as StatefulSet does.
 func Mount(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim, nameOf func(template string) string) {
 	mounted := make(map[string]bool, len(templates))
 	volumes := make([]corev1.Volume, 0, len(templates)+len(spec.Volumes))
@@ -35,15 +35,15 @@ func Mount(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim, nameO
 	spec.Volumes = volumes
 }
 
-// Storage is the size that a claim asks for; zero if it asks for none.
+// Storage returns the storage request of a claim; zero if there is none.
 func Storage(c *corev1.PersistentVolumeClaim) resource.Quantity {
 	return c.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// Adjust returns a copy of live with what may change in a bound claim as the template has
-// it, and the changes in words; "" if there is none. The requested storage grows and never
-// shrinks. The volumeAttributesClassName (KEP-3751) is set where the template names one: a
-// claim whose template names none keeps its class, as a default may have been set.
+// Adjust returns a copy of live with the mutable fields of the template, and a description of the
+// changes; "" if there are none. The storage request only increases. The volumeAttributesClassName
+// (KEP-3751) is set if the template specifies one. Otherwise the claim keeps its class, which may be a
+// default.
 func Adjust(live, template *corev1.PersistentVolumeClaim) (adjusted *corev1.PersistentVolumeClaim, changes string) {
 	adjusted = live.DeepCopy()
 	var found []string
@@ -61,12 +61,12 @@ func Adjust(live, template *corev1.PersistentVolumeClaim) (adjusted *corev1.Pers
 	return adjusted, strings.Join(found, ", ")
 }
 
-// attributesClass is the volumeAttributesClassName of a claim; "" if it names none.
+// attributesClass returns the volumeAttributesClassName of a claim; "" if there is none.
 func attributesClass(c *corev1.PersistentVolumeClaim) string {
 	return ptr.Deref(c.Spec.VolumeAttributesClassName, "")
 }
 
-// sameButAdjustable reports whether two templates differ only in what Adjust changes.
+// sameButAdjustable reports whether two templates differ only in fields that Adjust changes.
 func sameButAdjustable(a, b *corev1.PersistentVolumeClaim) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Spec.Resources.Requests, corev1.ResourceStorage)
@@ -76,8 +76,9 @@ func sameButAdjustable(a, b *corev1.PersistentVolumeClaim) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// CheckChange returns what cannot be carried out of a change of claim templates: all
-// but growth and another volumeAttributesClassName. claims is where the templates are.
+// CheckChange returns errors for changes of claim templates that cannot be carried out. Only growth of
+// the storage request and a different volumeAttributesClassName are allowed. claims is the path of the
+// templates.
 func CheckChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	was := map[string]*corev1.PersistentVolumeClaim{}

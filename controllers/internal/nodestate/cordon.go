@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ToleratedCordon is the taint of a cordon that tolerations let a pod start in spite of; "" if
-// they let it start on no Node that is cordoned.
+// ToleratedCordon returns the key of the first cordon taint that the tolerations tolerate. It returns
+// "" if the pod cannot start on any cordoned Node.
 func ToleratedCordon(tolerations []corev1.Toleration) string {
 	for _, key := range cordons {
 		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}

@@ -1,4 +1,4 @@
-// Package nodestate asks Nodes what matters for the pods on them.
+// Package nodestate reads the state of Nodes that is relevant for their pods.
 package nodestate
 
 import (
@@ -14,31 +14,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Facts are what matters of a Node. The zero value is that of a pod without a Node.
+// Facts are the relevant facts of a Node. The zero value is for a pod without a Node.
 type Facts struct {
-	// Ready is true while the kubelet says so.
+	// Ready is the status of condition Ready.
 	Ready bool
-	// NotReadySince is since when it does not; zero while Ready.
+	// NotReadySince is when the Node became not ready; zero while Ready.
 	NotReadySince time.Time
-	// OutOfService is the word of an administrator that the machine is off, by the taint
-	// node.kubernetes.io/out-of-service (KEP-2268).
+	// OutOfService is true if an administrator has confirmed, by the taint
+	// node.kubernetes.io/out-of-service (KEP-2268), that the machine is off.
 	OutOfService bool
-	// Cordoned is the word of an administrator, or of what scales nodes, that the Node gets no
-	// new pods and is about to be drained: spec.unschedulable, as kubectl cordon and drain
-	// set it, or one of cordons.
+	// Cordoned is true if the Node gets no new pods and is about to be drained. An administrator or an
+	// autoscaler has set spec.unschedulable (as kubectl cordon and drain do) or one of the taints in
+	// cordons.
 	Cordoned bool
-	// Missing is true if there is no Node of that name, and MissingSince is since when
-	// this process knows.
+	// Missing is true if no Node of that name exists. MissingSince is when this process detected it.
 	Missing      bool
 	MissingSince time.Time
 }
 
-// cordons are the taints that say so: the one that follows from spec.unschedulable, that of
-// the Cluster Autoscaler, and those of Karpenter since 1.0 and before it. None of the last
-// three sets spec.unschedulable.
+// cordons are the taints of cordoned Nodes: the one derived from spec.unschedulable, the one of the
+// Cluster Autoscaler, and those of Karpenter since 1.0 and before 1.0. The last three are set without
+// spec.unschedulable.
 var cordons = []string{corev1.TaintNodeUnschedulable, "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 
-// Of asks a Node.
+// Of returns the facts of a Node.
 func Of(n *corev1.Node) Facts {
 	var facts Facts
 	for _, c := range n.Status.Conditions {
@@ -58,16 +57,16 @@ func Of(n *corev1.Node) Facts {
 	return facts
 }
 
-// Reader reads Nodes, and remembers since when those are missing that are, and which
-// machines had their names. The zero value is ready for use.
+// Reader reads Nodes. It records since when Nodes are missing, and which machines had their names. The
+// zero value is ready to use.
 type Reader struct {
 	mu       sync.Mutex
 	missing  map[string]time.Time
 	machines map[string]machine
 }
 
-// machine is what a Node object stands for, and since when it has the name. A Node object
-// that is deleted and created again for the same machine does not change since.
+// machine identifies the machine of a Node object, and since when it has the Node's name. Deletion and
+// recreation of the Node object for the same machine does not change since.
 type machine struct {
 	id, uuid string
 	since    time.Time
@@ -79,8 +78,8 @@ func (m machine) is(other machine) bool {
 	return (m.id != "" && m.id == other.id) || (m.uuid != "" && m.uuid == other.uuid)
 }
 
-// Read reads a Node from the cache, and from the API server if it seems to be gone or
-// out of service: that makes other pods start. name may be "".
+// Read reads a Node from the cache. If the Node is missing or out of service there, Read reads it from
+// the API server, because other pods are started in these cases. name may be "".
 func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name string, now time.Time) (Facts, error) {
 	if name == "" {
 		return Facts{}, nil
@@ -102,10 +101,10 @@ func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name strin
 	return Of(&n), nil
 }
 
-// machineMemory is how long the machine of a Node that is missing is remembered.
+// machineMemory is how long the machine of a missing Node is remembered.
 const machineMemory = 10 * time.Minute
 
-// Absent notes that there is no Node of that name, and returns since when that is known.
+// Absent records that the Node is missing. It returns when this process first found it missing.
 func (r *Reader) Absent(name string, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,15 +120,15 @@ func (r *Reader) Absent(name string, now time.Time) time.Time {
 	return r.missing[name]
 }
 
-// Present notes that a Node is there, and returns since when its machine has the name: the
-// creation of the Node, or of the Node object of the same machine before it.
+// Present records that the Node exists. It returns since when the machine has this name: the creation
+// time of the Node, or of an earlier Node object of the same machine.
 func (r *Reader) Present(n *corev1.Node) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.missing, n.Name)
 	now := machine{n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID, n.CreationTimestamp.Time}
 	if !now.known() {
-		return now.since // its kubelet has not written to it yet
+		return now.since // the kubelet has not written the Node's status yet
 	}
 	if was := r.machines[n.Name]; was.is(now) && was.since.Before(now.since) {
 		now.since = was.since

@@ -38,7 +38,7 @@ func silent(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon)}}
 }
 
-// only is a reader of these objects.
+// only returns a reader that contains only the given objects.
 func only(all ...client.Object) *objects.Objects {
 	o := &objects.Objects{All: map[objects.Key]client.Object{}}
 	for _, obj := range all {
@@ -98,7 +98,7 @@ func TestAbsenceIsCountedFromTheFirstLook(t *testing.T) {
 	}
 }
 
-// failing is an API server that does not answer.
+// failing is an API server that does not respond.
 type failing struct{ client.Reader }
 
 var errNoAnswer = errors.New("no answer")

@@ -1,6 +1,6 @@
-// Package podresize is about the resources of a pod that runs, which can be changed
-// (KEP-1287): a client writes what it wants by the pod's resize subresource, and the kubelet
-// says how far it is. Nothing here has an effect.
+// Package podresize handles in-place resize of running pods (KEP-1287). A client writes the wanted
+// resources to the pod's resize subresource, and the kubelet reports its progress in the status. The
+// functions of this package have no side effects.
 package podresize
 
 import (
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resized is a copy of a pod that has the resources of those containers, by their names. A
-// limit without a request is the request too, as the API server makes of it. Other values
-// in the pod are defaults that others set, and stay.
+// Resized returns a copy of the pod with the resources of the given containers, matched by name. A
+// limit without a request also sets the request, as in the API server. Other values in the pod are
+// defaults, and are kept.
 func Resized(pod *corev1.Pod, containers []corev1.Container) *corev1.Pod {
 	sized := pod.DeepCopy()
 	for i := range containers {
@@ -45,8 +45,8 @@ func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequire
 	}
 }
 
-// KeepsResources reports whether no request and no limit goes from one list of containers
-// to another, which has the same ones: a resize can change them, but not take them away.
+// KeepsResources reports whether all requests and limits in from still exist in to. Both lists have the
+// same containers. A resize can change requests and limits, but cannot remove them.
 func KeepsResources(from, to []corev1.Container) bool {
 	for i := range from {
 		was, now := &from[i].Resources, &to[i].Resources
@@ -66,23 +66,22 @@ func keeps(from, to corev1.ResourceList) bool {
 	return true
 }
 
-// Resizing reports whether the kubelet has a resize of the pod still to do.
+// Resizing reports whether a resize of the pod is pending or in progress.
 func Resizing(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
 	})
 }
 
-// Infeasible reports whether the kubelet says that the pod can never have the
-// resources on its Node.
+// Infeasible reports whether the kubelet reports that the pod can never get the resources on its Node.
 func Infeasible(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible
 	})
 }
 
-// Unseen reports whether the kubelet says that it has not seen the last change of the pod.
-// Before Kubernetes 1.33 it says nothing.
+// Unseen reports whether the kubelet has not observed the latest generation of the pod. It returns
+// false before Kubernetes 1.33, because the status then has no observedGeneration.
 func Unseen(pod *corev1.Pod) bool {
 	seen := pod.Status.ObservedGeneration
 	return seen > 0 && seen < pod.Generation
@@ -91,19 +90,19 @@ func Unseen(pod *corev1.Pod) bool {
 // Resizable are the resources that a resize can change.
 var Resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// Same reports whether two lists say the same of a resource.
+// Same reports whether two lists have the same quantity of a resource, or both have none.
 func Same(a, b corev1.ResourceList, name corev1.ResourceName) bool {
 	one, isIn := a[name]
 	other, isToo := b[name]
 	return isIn == isToo && one.Cmp(other) == 0
 }
 
-// Actual reports whether a container has what its pod says.
+// Actual reports whether a running container has the resources in the pod's spec.
 func Actual(pod *corev1.Pod, name string) bool {
 	wants := Container(pod, name)
 	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
 	if wants == nil || i < 0 || pod.Status.ContainerStatuses[i].Resources == nil {
-		return false // a kubelet before Kubernetes 1.33 says nothing
+		return false // before Kubernetes 1.33, the kubelet does not report resources
 	}
 	status := &pod.Status.ContainerStatuses[i]
 	for _, resource := range Resizable {
@@ -117,7 +116,7 @@ func Actual(pod *corev1.Pod, name string) bool {
 	return true
 }
 
-// Container is the container of that name of a pod; nil if there is none.
+// Container returns the container with the given name; nil if there is none.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 	if i < 0 {

@@ -13,7 +13,8 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
-// pod has one condition, which turned that long after noon; it started at noon.
+// pod returns a pod that started at noon and has one relevant condition. turned is the time from noon
+// to the transition of the condition.
 func pod(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string, turned time.Duration) *corev1.Pod {
 	return &corev1.Pod{Status: corev1.PodStatus{StartTime: ptr.To(at(0)), Conditions: []corev1.PodCondition{
 		{Type: "Other", Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: at(-time.Hour)},

@@ -6,17 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Stopped reports whether nothing of the pod runs, and nothing will. ran is true of
-// one in which something ran that matters, as far as is known. The phase is not
-// enough, since pod garbage collection sets it without asking the kubelet;
-// nor are the containers, since one that crashed in a living pod has terminated
-// for a moment, and starts again.
+// Stopped reports whether all containers of the pod have stopped and none will start again. ran is true
+// if a relevant container is known to have run in it. The phase is not sufficient, because pod garbage
+// collection sets it without confirmation by the kubelet. Container states are not sufficient either,
+// because a crashed container in a running pod is terminated until its restart.
 func Stopped(pod *corev1.Pod, ran bool) bool {
 	if !Ended(pod) {
-		return Terminating(pod) && !Scheduled(pod) // no Node will get it
+		return Terminating(pod) && !Scheduled(pod) // it will never be assigned to a Node
 	}
 	if Silent(pod) {
-		// The kubelet refused it before it ran, unless it ran once.
+		// The kubelet rejected the pod before it ran, unless ran is true.
 		return !Collected(pod) && !ran
 	}
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
@@ -27,20 +26,20 @@ func Stopped(pod *corev1.Pod, ran bool) bool {
 	return !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return !over(&s) })
 }
 
-// Silent reports whether nobody has said anything about the pod's containers.
+// Silent reports whether the status of the pod contains no container statuses.
 func Silent(pod *corev1.Pod) bool {
 	return len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses) == 0
 }
 
-// endedByKubelet reports whether it was the kubelet that gave the pod its last
-// phase: it alone writes these reasons (kubelet/status, GenerateContainersReadyCondition),
-// which have no constants in the API. A container that was seen terminated before
-// somebody else set the phase may have been started again where nobody looked.
+// endedByKubelet reports whether the kubelet set the final phase of the pod. Only the kubelet writes
+// these reasons (kubelet/status, GenerateContainersReadyCondition); the API has no constants for them.
+// If another component set the phase, a container that was terminated before may have been restarted
+// since.
 //
-// A pod that is deleted before its program started ends without them (kubelet/status,
-// TerminatePod). Of that one the kubelet says that it has no sandbox any more, and
-// that it knew of the deletion when it said so; without a sandbox nothing runs.
-// Kubernetes before 1.34 does not say what it knew.
+// A pod that is deleted before its containers start ends without these reasons (kubelet/status,
+// TerminatePod). In this case the kubelet reports that the pod has no sandbox, with an
+// observedGeneration that includes the deletion. Without a sandbox, nothing runs. Kubernetes before
+// 1.34 does not report this observedGeneration.
 func endedByKubelet(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		switch c.Type {
@@ -53,7 +52,7 @@ func endedByKubelet(pod *corev1.Pod) bool {
 	})
 }
 
-// over reports whether a container of an ended pod has ended, or never started.
+// over reports whether a container of an ended pod has terminated, or was never started.
 func over(s *corev1.ContainerStatus) bool {
 	if s.State.Terminated != nil {
 		return true
@@ -61,8 +60,8 @@ func over(s *corev1.ContainerStatus) bool {
 	return s.State.Waiting != nil && s.ContainerID == "" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
 }
 
-// Collected reports whether pod garbage collection ended the pod, which it does
-// when the kubelet does not answer.
+// Collected reports whether pod garbage collection ended the pod. It does so when the kubelet is
+// unreachable.
 func Collected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
