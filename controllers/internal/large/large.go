@@ -1,6 +1,6 @@
-// Package large lets few passes read much at one time. How much a pass reads is the choice
-// of who makes the object: thousands of pods, or pods of a megabyte each. Passes that read
-// little wait for nobody.
+// Package large limits the number of concurrent passes that read large amounts. Users determine how
+// much a pass reads: an object can have thousands of pods, or pods of 1 MiB each. Small passes are
+// never delayed.
 package large
 
 import (
@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Bytes is how much a pass may read, as JSON, without a place.
+// Bytes is how many bytes of JSON a pass may read without a place.
 const Bytes = 8 << 20
 
-// places are of this process. A pass reads up to bounds.PodBytes, and what it reads takes
-// about two times that.
+// places limits the large passes of this process to one. A pass reads up to bounds.PodBytes, and takes
+// about twice as much memory.
 var places = semaphore.NewWeighted(1)
 
-// place is that of a pass.
+// place records whether a pass holds a place.
 type place struct {
 	mu   sync.Mutex
 	held bool
@@ -26,8 +26,8 @@ type place struct {
 
 type key struct{}
 
-// Pass gives a pass a context with which it can take a place, and what leaves that when
-// the pass ends.
+// Pass returns a context with which a pass can take a place. The returned function releases the place
+// at the end of the pass.
 func Pass(ctx context.Context) (context.Context, func()) {
 	p := &place{}
 	return context.WithValue(ctx, key{}, p), func() {
@@ -37,13 +37,14 @@ func Pass(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// Enter waits for the place of a pass, once. It fails when ctx ends.
+// Enter waits for the place of a pass. It does nothing if the pass holds one already. It fails when ctx
+// ends.
 func Enter(ctx context.Context) error {
 	p, isPass := ctx.Value(key{}).(*place)
 	if !isPass {
 		return nil
 	}
-	p.mu.Lock() // a pass reads lists at one time
+	p.mu.Lock() // a pass can read several lists concurrently
 	defer p.mu.Unlock()
 	if p.held {
 		return nil
@@ -55,8 +56,8 @@ func Enter(ctx context.Context) error {
 	return nil
 }
 
-// Read is before a pass reads so many pods of a template whole. It takes a place where they
-// may have more than Bytes.
+// Read must be called before a pass reads pods of a template from the API server. It takes a place if
+// the pods may have more than Bytes.
 func Read(ctx context.Context, pods int, template any) error {
 	text, err := json.Marshal(template)
 	if err != nil || pods*(len(text)+added) <= Bytes {
@@ -65,5 +66,6 @@ func Read(ctx context.Context, pods int, template any) error {
 	return Enter(ctx)
 }
 
-// added is what the API server adds to a pod: defaults, status, who wrote which field.
+// added is an estimate of the bytes that the API server adds to a pod: defaults, status and managed
+// fields.
 const added = 6 << 10

@@ -1,6 +1,6 @@
-// Package livepods reads lists of pods from the API server one pod at a time. Who labels
-// pods chooses how many bytes a list has: each may have a megabyte or two, and a pass that
-// reads them at one time would take all memory of the operator.
+// Package livepods lists pods from the API server and decodes them one at a time. Users who can label
+// pods determine the size of such a list, because each pod can have one or two MiB. Decoding all pods
+// at once could use all memory of the operator.
 package livepods
 
 import (
@@ -19,18 +19,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 )
 
-// few bytes of JSON are read at any time. A pass that reads more is large.
+// few is the number of bytes of JSON up to which a list counts as small. A pass that reads more is
+// large.
 const few = 1 << 20
 
-// Reader reads the API server, and lists of pods one pod at a time.
+// Reader reads from the API server. It streams lists of pods.
 type Reader struct {
 	client.Reader
 	core rest.Interface
 	most int64
 }
 
-// New makes a Reader. most is how many bytes of JSON the pods of a list may have in all; a
-// list that has more fails.
+// New returns a Reader. most is the max size of a list of pods in bytes of JSON. Larger lists return an
+// error.
 func New(mgr ctrl.Manager, most int64) (*Reader, error) {
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -39,7 +40,7 @@ func New(mgr ctrl.Manager, most int64) (*Reader, error) {
 	return &Reader{Reader: mgr.GetAPIReader(), core: core.RESTClient(), most: most}, nil
 }
 
-// List reads a list; ctx is that of a pass.
+// List lists objects. ctx must be the context of a pass.
 func (r *Reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	pods, ok := list.(*corev1.PodList)
 	if !ok {
@@ -55,7 +56,7 @@ func (r *Reader) List(ctx context.Context, list client.ObjectList, options ...cl
 	return decodePods(&bounded{Reader: answer, most: r.most, enter: func() error { return large.Enter(ctx) }}, pods)
 }
 
-// decodePods reads a PodList as JSON.
+// decodePods decodes a PodList from JSON.
 func decodePods(from io.Reader, into *corev1.PodList) error {
 	d := json.NewDecoder(from)
 	if _, err := d.Token(); err != nil { // {
@@ -78,12 +79,12 @@ func decodePods(from io.Reader, into *corev1.PodList) error {
 			return err
 		}
 	}
-	_, err := d.Token() // }: what ended before was cut off
+	_, err := d.Token() // }; an error means that the response was truncated
 	return err
 }
 
 func decodeItems(d *json.Decoder, into *corev1.PodList) error {
-	if begin, err := d.Token(); err != nil || begin == nil { // [, or null
+	if begin, err := d.Token(); err != nil || begin == nil { // [ or null
 		return err
 	}
 	for d.More() {
@@ -97,7 +98,8 @@ func decodeItems(d *json.Decoder, into *corev1.PodList) error {
 	return err
 }
 
-// bounded reads no more than may be, and what is much after it has entered.
+// bounded is a reader that fails beyond most bytes. Beyond few bytes, it calls enter once before it
+// continues.
 type bounded struct {
 	io.Reader
 	enter      func() error

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listOf is an answer of the API server with a pod of so many bytes each.
+// listOf returns a response of the API server with one pod for each size in bytes.
 func listOf(sizes ...int) string {
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	for _, size := range sizes {

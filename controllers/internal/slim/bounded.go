@@ -6,10 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mostLabels is how many bytes of labels are kept of an object, mostOwners how many owners
-// and mostOwned how many bytes of them, and mostFinalizers how many finalizers. The API
-// server bounds none of them: one object may have 1 MiB of each, and who may make objects
-// that the operator watches could fill its memory with them.
+// Limits of the metadata that is kept of an object: bytes of labels, number and total bytes of owner
+// references, number of finalizers. The API server does not limit them: each can have 1 MiB. A user who
+// can create objects that the operator watches could otherwise fill its memory.
 const (
 	mostLabels     = 16 << 10
 	mostOwners     = 32
@@ -17,10 +16,11 @@ const (
 	mostFinalizers = 64
 )
 
-// Bounded cuts metadata that anybody may have written. Of annotations those keys stay.
-// Labels that are too many are all dropped, and crowded is true: nobody knows then which
-// selectors they match. Of owners that are too many the controller stays, unless it is too
-// long itself: no object has such a name. Of finalizers the first stay.
+// Bounded truncates metadata from untrusted users. It keeps only annotations with the given keys. If
+// there are too many labels, it removes all of them and returns true, because it is then unknown which
+// selectors match. If there are too many owners, it keeps only the controller reference. It removes
+// that too if it is too large; a valid reference never is. It keeps the first mostFinalizers
+// finalizers.
 func Bounded(m *metav1.ObjectMeta, annotations ...string) (crowded bool) {
 	m.ManagedFields, m.Annotations = nil, keep(m.Annotations, annotations)
 	bytes := 0

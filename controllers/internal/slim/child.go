@@ -10,10 +10,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
-// Child is a cache transform of objects that the operator makes for its own, and that who
-// may put a label on an object can make as well. It keeps them whole, but for managed
-// fields, and of one that is larger than any of ours its metadata alone. What is decided on
-// that is decided again on what the API server has.
+// Child is a cache transform for the objects that the operator creates as children. Other users can
+// create such objects too, by setting a label. Child removes managed fields. If the object is larger
+// than any that the operator creates, it keeps little more than the metadata. A decision based on such
+// an object is made again on the live object.
 func Child(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *appsv1.StatefulSet:
@@ -38,7 +38,7 @@ func Child(obj any) (any, error) {
 	return obj, nil
 }
 
-// either is an object without managed fields, or what is kept of a large one.
+// either returns whole without managed fields, or rest if the object is large.
 func either[T metav1.Object](whole, rest T, meta *metav1.ObjectMeta, large bool) T {
 	if large {
 		Bounded(meta)
@@ -48,12 +48,12 @@ func either[T metav1.Object](whole, rest T, meta *metav1.ObjectMeta, large bool)
 	return whole
 }
 
-// mostChild is how many bytes of an object are kept, as protobuf: twice what a spec of ours
-// may have, since it has a status, and records in annotations.
+// mostChild is the max size of a kept object as protobuf, in bytes. It is twice the max size of a spec,
+// because an object also has a status, and records in annotations.
 const mostChild = 2 * bounds.Bytes
 
-// isLarge reports whether an object of so many bytes, with that pod in it, is larger than
-// any of ours. An empty container takes a few bytes there and 1 KiB here.
+// isLarge reports whether an object of the given size and pod spec is larger than any that the operator
+// creates. An empty container takes a few bytes as protobuf, but 1 KiB in memory.
 func isLarge(bytes int, pod *corev1.PodSpec) bool {
 	if bytes > mostChild {
 		return true

@@ -1,5 +1,5 @@
-// Package slim cuts objects down to what decisions need before they enter the
-// cache, so that a managed pod costs little memory.
+// Package slim removes unneeded fields from objects before they enter the cache, so that a managed pod
+// uses little memory.
 package slim
 
 import (
@@ -11,28 +11,26 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Kept is what stays of an object's metadata beside its identity, its times and
-// its owners.
+// Kept specifies the fields that are kept in addition to identity, timestamps and owner references.
 type Kept struct {
 	Labels, Annotations []string // keys
-	// Containers reports whether the states of a pod's containers stay; nil is no.
+	// Containers reports whether the container states of a pod are kept; nil means no.
 	Containers func(*corev1.Pod) bool
-	// Images reports whether the images of a pod's containers stay; nil is no.
+	// Images reports whether the container images of a pod are kept; nil means no.
 	Images func(*corev1.Pod) bool
-	// Causes keeps, with the containers, what podstate.Explain says of a pod that is
-	// not Ready.
+	// Causes additionally keeps the fields from which package causes explains why a pod is not Ready.
+	// It applies to the kept containers.
 	Causes bool
-	// Volumes tells which volumes stay; nil is none.
+	// Volumes reports whether a volume is kept; nil means none.
 	Volumes func(*corev1.Volume) bool
 }
 
-// mostReason bounds what is kept of status.reason, which holds one word.
+// mostReason is the max number of bytes that are kept of status.reason, which normally is one word.
 const mostReason = 64
 
-// Pod is a cache transform. It keeps of a pod its metadata, its node and the
-// conditions and container states that decisions and the status of its owner
-// ask about. Patches must not be made from a pod cut down like this: read it
-// live first.
+// Pod is a cache transform. It keeps the metadata and node of a pod, and those conditions and container
+// states that decisions and the owner's status use. Patches must not be based on such a pod: read the
+// live pod first.
 func (k Kept) Pod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -40,7 +38,7 @@ func (k Kept) Pod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: k.metadata(&pod.ObjectMeta)}
 	slim.Spec.NodeName = pod.Spec.NodeName
-	if podstate.AlwaysRestarts(pod) { // without the containers, their own policies are not known
+	if podstate.AlwaysRestarts(pod) { // without the containers, their own restart policies are unknown
 		slim.Spec.RestartPolicy = pod.Spec.RestartPolicy
 	}
 	for i := range pod.Spec.Volumes {
@@ -67,7 +65,7 @@ func (k Kept) Pod(obj any) (any, error) {
 	return slim, nil
 }
 
-// Metadata is a cache transform of what is cached as metadata only.
+// Metadata is a cache transform for objects that are cached as metadata only.
 func (k Kept) Metadata(obj any) (any, error) {
 	m, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -84,7 +82,7 @@ func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Labels: keep(m.Labels, k.Labels), Annotations: m.Annotations,
 	}
 	Bounded(&slim, k.Annotations...)
-	for _, owner := range slim.OwnerReferences { // what is said twice is kept once
+	for _, owner := range slim.OwnerReferences { // share strings that occur in both
 		for key, value := range slim.Labels {
 			switch value {
 			case owner.Name:
@@ -98,7 +96,7 @@ func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
-	kept := make([]corev1.PodCondition, 0, 3) // mostly PodReadyToStartContainers, PodScheduled and Ready
+	kept := make([]corev1.PodCondition, 0, 3) // usually PodReadyToStartContainers, PodScheduled and Ready
 	for _, c := range all {
 		switch c.Type {
 		case corev1.PodReadyToStartContainers, corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
@@ -120,7 +118,8 @@ func cutContainers(slim, pod *corev1.Pod) {
 	}
 }
 
-// cutWaiting keeps why a container waits; nil if it does not.
+// cutWaiting returns only the reason of a waiting state. It returns nil if the container is not
+// waiting.
 func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 	if w == nil {
 		return nil
@@ -128,10 +127,10 @@ func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 	return &corev1.ContainerStateWaiting{Reason: w.Reason}
 }
 
-// keepCauses keeps what is said of a pod that is not Ready: the scheduler's words, and
-// of each container that waits or ended before its image, what is missing and how it
-// ended last. Of a pod that the kubelet refused or ended, what it said. Of one that is being
-// deleted, its finalizers.
+// keepCauses keeps the fields that explain why a pod is not Ready. These are the scheduler's message
+// and the status message of the pod. For each container that is waiting or has terminated before, they
+// are its name, image, waiting message and last termination state. For a terminating pod, they include
+// its finalizers.
 func keepCauses(slim, pod *corev1.Pod) {
 	slim.Status.Message = pod.Status.Message
 	if pod.DeletionTimestamp != nil {
@@ -165,17 +164,17 @@ func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 		if s.State.Waiting == nil {
 			continue
 		}
-		if kept.Image = s.Image; strings.HasPrefix(s.State.Waiting.Reason, "CreateContainer") { // short, and always the same
+		if kept.Image = s.Image; strings.HasPrefix(s.State.Waiting.Reason, "CreateContainer") { // short and constant
 			kept.State.Waiting.Message = s.State.Waiting.Message
 		}
 	}
 }
 
-// MostConditions is how many conditions of an object stay, and have figures. No kind of ours
-// has more; who may write a status can write many.
+// MostConditions is the max number of conditions of an object that are kept and exported as metrics.
+// Our kinds have at most that many, but a user who can write the status can add more.
 const MostConditions = 16
 
-// Conditions keeps of an object's conditions what metrics tell: types, statuses and reasons.
+// Conditions keeps only the fields of conditions that metrics use: type, status and reason.
 func Conditions(all []metav1.Condition) []metav1.Condition {
 	kept := make([]metav1.Condition, 0, min(len(all), MostConditions))
 	for _, c := range all[:cap(kept)] {
@@ -184,7 +183,7 @@ func Conditions(all []metav1.Condition) []metav1.Condition {
 	return kept
 }
 
-// Node is a cache transform that keeps identity, machine, taints, cordons and the Ready condition.
+// Node is a cache transform that keeps identity, machine, taints, cordons and condition Ready.
 func Node(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {

@@ -100,8 +100,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// V6: with Causes a cached pod is explained as the pod itself is; without, nothing more
-// of it is kept.
+// V6: with Causes, the explanation of a cached pod equals that of the complete pod. Without Causes,
+// nothing more of the pod is kept.
 func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 	ended := func(code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "why", Message: "dropped", ContainerID: "dropped"}}
@@ -143,7 +143,7 @@ func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// waitingFor lists the reasons of the containers, "" for one that does not wait.
+// waitingFor returns the waiting reasons of the containers, "" for a container that is not waiting.
 func waitingFor(statuses []corev1.ContainerStatus) string {
 	reasons := make([]string, len(statuses))
 	for i, s := range statuses {
@@ -176,7 +176,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// What is no pod (a tombstone) passes as it is.
+// An object that is not a pod (a tombstone) is returned unchanged.
 func TestOthersPass(t *testing.T) {
 	if got, err := (Kept{}).Pod("tombstone"); got != "tombstone" || err != nil {
 		t.Errorf("Pod: %v, %v", got, err)

@@ -1,8 +1,7 @@
-// Package unread is about objects whose spec or status the operator does not have: the part does
-// not decode, or it is larger than the cache may hold.
+// Package unread handles objects whose spec or status the operator could not read: the part cannot be
+// decoded, or is too large for the cache.
 //
-// Of such an object the operator changes nothing but the conditions. Its children are left as they
-// are.
+// The operator changes only the conditions of such an object. It does not change its children.
 package unread
 
 import (
@@ -33,21 +32,21 @@ import (
 // reasonInvalidSpec is the reason of condition Degraded in all kinds.
 const reasonInvalidSpec = "InvalidSpec"
 
-// Parts are why the operator does not have the spec and the status of an object; "" of a part that
-// it has.
+// Parts contains the reasons why the spec and the status of an object were not read; "" for a part that
+// was read.
 type Parts struct{ Spec, Status string }
 
-// Runner is what writes.
+// Runner carries out actions.
 type Runner interface {
 	Run(context.Context, types.NamespacedName, action.Steps) []action.Outcome
 }
 
-// Any reports whether the operator does not have one of the parts.
+// Any reports whether the spec or the status was not read.
 func (p Parts) Any() bool { return p.Spec != "" || p.Status != "" }
 
-// Report writes into the conditions of an object why the operator does not have its spec. next is a
-// copy of the object, and conditions are those of next. Nothing is written if the operator does not
-// have the status: it holds what must not be lost.
+// Report writes to the object's conditions why its spec was not read. next is a copy of the object, and
+// conditions are those of next. Report writes nothing if the status was not read, because the status
+// contains data that must not be lost.
 func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Object, conditions *[]metav1.Condition) report.Outcome {
 	if p.Status != "" {
 		ctrl.LoggerFrom(ctx).Error(errors.New(p.Status), "The object is not served: its status is not read")
@@ -71,7 +70,7 @@ func message(problem string) string {
 		"Correct it with kubectl edit", problem)
 }
 
-// set sets Degraded, and Ready, Reconciling and Stalled with it.
+// set sets the conditions Degraded, Ready, Reconciling and Stalled.
 func set(conditions *[]metav1.Condition, message string, generation int64) {
 	blocker := engine.Notice{Reason: reasonInvalidSpec, Message: message}
 	meta.SetStatusCondition(conditions, metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue,
@@ -82,7 +81,7 @@ func set(conditions *[]metav1.Condition, message string, generation int64) {
 	}
 }
 
-// Validate refuses an object whose spec the operator does not have.
+// Validate returns an error for an object whose spec was not read.
 func Validate(problem string) field.ErrorList {
 	if problem == "" {
 		return nil
@@ -90,21 +89,21 @@ func Validate(problem string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+problem)}
 }
 
-// mostLabels is the max bytes of the labels of an object, keys and values together. It holds as many
-// labels as the policies of requesters allow, each as long as may be: 253 bytes of a domain, a slash, and 63 bytes
-// of a name and of a value. So no object that the policies take is left out.
+// mostLabels is the max number of bytes of an object's labels, keys and values together. It is derived
+// from the number of labels that the requester policies allow, each of max length: 253 bytes of domain,
+// a slash, and 63 bytes each of name and value. So every object that the policies allow is read.
 const mostLabels = requester.MaxLabels * (253 + 1 + 63 + 63)
 
-// Bound drops from an object of one of the operator's kinds what it does not use: managed fields,
-// and the copy that kubectl apply keeps. It returns why the rest is too large to be kept in memory;
-// "" if it is not. Then the labels and annotations are dropped, and the caller drops the spec. The
-// policies of requesters refuse such labels and annotations, and admission such a spec, so that only an
-// object is left out that was stored while these were missing.
+// Bound removes unused metadata from an object of one of the operator's kinds: managed fields, and the
+// copy that kubectl apply keeps. It returns why the rest is too large for the cache, or "". If it is
+// too large, Bound removes labels and annotations, and the caller removes the spec. Requester policies
+// reject such labels and annotations, and admission rejects such a spec. So this affects only objects
+// that were stored while the policies or the webhook were missing.
 func Bound(m *metav1.ObjectMeta, spec any) (problem string) {
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 	all, labels, annotations := m.Labels, size(m.Labels), size(m.Annotations)
 	slim.Bounded(m, slices.Collect(maps.Keys(m.Annotations))...)
-	m.Labels = all // its bound is that of other objects
+	m.Labels = all // restored, because labels of other objects have a lower limit
 	at := field.NewPath("metadata")
 	switch errs := bounds.Spec(spec, field.NewPath("spec")); {
 	case labels > mostLabels:

@@ -28,7 +28,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// N12: what the API server does not bound is not kept.
+// N12: metadata that the API server does not limit is not kept.
 func TestN12Bound(t *testing.T) {
 	words := func(bytes int) map[string]string { return map[string]string{"a": strings.Repeat("x", bytes-1)} }
 	for _, row := range []struct {
