@@ -1,9 +1,9 @@
-// Package leadership says whether this process may write, and in which time it
-// could look at the cluster.
+// Package leadership reports whether this process may write, and during which time it was able to
+// observe the cluster.
 //
-// client-go's leader election alone answers neither. A leader that was frozen
-// (SIGSTOP, a paused machine, a starved node) goes on with what it had decided
-// before, for as long as client-go takes to notice that another process leads.
+// The leader election of client-go is not sufficient for either. A leader that was frozen (SIGSTOP, a
+// paused machine, a starved node) continues with earlier decisions, until client-go detects that
+// another process leads.
 package leadership
 
 import (
@@ -19,45 +19,44 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// ErrNotLeading is in the error of a write that was refused because this process
-// may no longer be the leader.
+// ErrNotLeading is wrapped by the error of a write that was rejected because this process may no longer
+// be the leader.
 var ErrNotLeading = errors.New("this process may no longer be the leader")
 
-// Timing is that of leader election, as in client-go. LeaseDuration must be longer
-// than RenewDeadline, and that longer than 1.2 times RetryPeriod.
+// Timing contains the durations of leader election, as in client-go. LeaseDuration must be longer than
+// RenewDeadline, and RenewDeadline longer than 1.2 times RetryPeriod.
 type Timing struct {
-	// LeaseDuration is how long other processes wait after the last renewal that
-	// they saw before they take the lease.
+	// LeaseDuration is how long other processes wait after the last observed renewal before they take
+	// the lease.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long after its last renewal a leader may write. Between
-	// it and LeaseDuration is the time for requests that are on their way.
+	// RenewDeadline is how long a leader may write after its last renewal. The time from RenewDeadline
+	// to LeaseDuration is reserved for requests in flight.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the lease is renewed or asked for.
+	// RetryPeriod is the interval between attempts to acquire or renew the lease.
 	RetryPeriod time.Duration
 }
 
-// Lease is the lock of a leader election that remembers when it was renewed. A nil
-// Lease is for tests and for processes that need no lock: it allows every write.
+// Lease is a resource lock for leader election that records the time of its renewals. A nil Lease
+// allows every write; it is for tests and for processes that need no lock.
 type Lease struct {
 	resourcelock.Interface
 	timing Timing
 	now    func() time.Time
-	// ping asks the API server for a sign of life; nil where there is an election.
+	// ping checks that the API server responds. It is nil if there is a leader election.
 	ping func(context.Context) error
 
 	mu sync.Mutex
-	// holder is who held the lease when it was read or written last.
+	// holder is the holder of the lease as of the last read or write.
 	holder string
-	// renewed is when the last successful renewal was sent; zero while this process
-	// does not lead.
+	// renewed is when the last successful renewal was sent; zero while this process does not lead.
 	renewed time.Time
-	// over is true from the moment on in which this process gave its lease up, or
-	// found that it had not renewed it in time. It leads no more then, and ends.
+	// over is true after this process released its lease, or found that it had not renewed it in time.
+	// The process then never leads again, and exits.
 	over  bool
 	watch Watch
 }
 
-// New makes the Lease of that name. Identity must be that of this process alone.
+// New returns a Lease with the given name. The identity in lock must be unique to this process.
 func New(config *rest.Config, namespace, name string, lock resourcelock.ResourceLockConfig, timing Timing) (*Lease, error) {
 	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name, lock,
 		rest.AddUserAgent(config, "leader-election"), timing.RenewDeadline)
@@ -67,15 +66,15 @@ func New(config *rest.Config, namespace, name string, lock resourcelock.Resource
 	return &Lease{Interface: inner, timing: timing, now: time.Now}, nil
 }
 
-// Alone makes a Lease for a process without an election: it allows every write, and
-// its Watch knows when ping failed. It must be added to the manager.
+// Alone returns a Lease for a process without leader election. It allows every write, and its Watch
+// contains the times when ping failed. It must be added to the manager.
 func Alone(ping func(context.Context) error, timing Timing) *Lease {
 	l := &Lease{ping: ping, timing: timing, now: time.Now}
-	l.renew(l.now()) // as if it had looked; of the time before it knows nothing
+	l.renew(l.now()) // as if a ping had succeeded; the time before is unknown
 	return l
 }
 
-// Start pings until ctx ends. It is what a manager calls.
+// Start calls ping periodically until ctx ends. The manager calls Start.
 func (l *Lease) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, l.timing.RenewDeadline/2)
@@ -90,8 +89,8 @@ func (l *Lease) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get reads the lease, and notes who holds it. A leader that finds another holder, as
-// when somebody deleted the lease and another process made it anew, leads no more.
+// Get reads the lease and records its holder. If this process leads but finds another holder, it stops
+// leading. This happens if the lease was deleted and another process recreated it.
 func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
@@ -105,7 +104,7 @@ func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return record, raw, err
 }
 
-// Create makes the lease, with this process as its holder.
+// Create creates the lease, with this process as its holder.
 func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := l.now()
 	if err := l.Interface.Create(ctx, record); err != nil {
@@ -115,10 +114,9 @@ func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 	return nil
 }
 
-// Update takes, renews or releases the lease. It fails for a renewal that comes too
-// late, so that the process ends: another may have led meanwhile, and what was
-// decided before must not be written after. The release of a lease that another
-// process holds does nothing.
+// Update acquires, renews or releases the lease. A renewal that is too late fails, so that the process
+// exits: another process may have led meanwhile, and earlier decisions must not be written any more.
+// Update does not release a lease that another process holds.
 func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		return l.release(ctx, record)
@@ -134,10 +132,10 @@ func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return nil
 }
 
-// release gives the lease up. No write may leave this process from here on, since
-// another may lead as soon as the API server has the answer. client-go reads the
-// lease right before, and would overwrite the record of whoever holds it by then;
-// the record is bound to that read, so a later holder is safe from this write.
+// release releases the lease. This process must not write from now on, because another process can lead
+// as soon as the API server has processed the release. client-go reads the lease before it releases it,
+// and would overwrite the record of a new holder. The update is bound to the version that was read, so
+// it cannot affect a later holder.
 func (l *Lease) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	l.over = true
@@ -151,7 +149,7 @@ func (l *Lease) release(ctx context.Context, record resourcelock.LeaderElectionR
 	return l.Interface.Update(ctx, record)
 }
 
-// mayRenew refuses a renewal by a process whose last one is too long ago.
+// mayRenew returns an error if the last renewal of this process is too old.
 func (l *Lease) mayRenew(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +157,7 @@ func (l *Lease) mayRenew(now time.Time) error {
 		return fmt.Errorf("%w: its lease is over, and it ends", ErrNotLeading)
 	}
 	if l.renewed.IsZero() {
-		return nil // it does not lead yet
+		return nil // this process does not lead yet
 	}
 	if age := elapsed(l.renewed, now); age > l.timing.RenewDeadline {
 		l.over = true
@@ -168,7 +166,7 @@ func (l *Lease) mayRenew(now time.Time) error {
 	return nil
 }
 
-// renew notes a renewal that the API server took, and was sent at that time.
+// renew records a successful renewal that was sent at the given time.
 func (l *Lease) renew(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,13 +181,12 @@ func (l *Lease) renew(sent time.Time) {
 	l.renewed = sent
 }
 
-// tolerance is how long nothing may be heard of the API server before that time
-// counts as one in which this process could not look.
+// tolerance is the max time without a response from the API server that does not count as a gap.
 func (l *Lease) tolerance() time.Duration { return 3 * l.timing.RetryPeriod }
 
-// Check returns an error that wraps ErrNotLeading when this process must not write:
-// it does not hold the lease, gave it up, or renewed it longer than RenewDeadline
-// ago. Time counts while the process is frozen. It is asked right before each write.
+// Check returns an error that wraps ErrNotLeading if this process must not write: it does not hold the
+// lease, released it, or last renewed it more than RenewDeadline ago. Time during which the process was
+// frozen counts. Check is called immediately before each write.
 func (l *Lease) Check() error {
 	if l == nil || l.ping != nil {
 		return nil
@@ -205,9 +202,9 @@ func (l *Lease) Check() error {
 	return nil
 }
 
-// Watch says in which time this process could look. Whoever measures with it reads
-// the clock first, then this, then the cluster: then a freeze between two of these
-// makes a time look shorter, never longer.
+// Watch returns the times during which this process was able to observe the cluster. Callers must read
+// the clock first, then call Watch, then read the cluster. A freeze between these steps then only
+// shortens a measured time.
 func (l *Lease) Watch() Watch {
 	if l == nil {
 		return Watch{}
@@ -215,14 +212,14 @@ func (l *Lease) Watch() Watch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := l.now(); !l.renewed.IsZero() && elapsed(l.renewed, now) > l.tolerance() {
-		return l.watch.with(Gap{From: l.renewed, To: now}) // it goes on
+		return l.watch.with(Gap{From: l.renewed, To: now}) // the gap continues
 	}
 	return l.watch
 }
 
-// elapsed is the time between two readings of this process's clock. The monotonic
-// clock stands still while the machine is suspended, and the wall clock may be set
-// back: the longer of the two is the safe one.
+// elapsed returns the time between two readings of this process's clock. The monotonic clock stops
+// while the machine is suspended, and the wall clock may be set back. So elapsed returns the longer of
+// both durations, which is the safe one.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

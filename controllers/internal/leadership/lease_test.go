@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// stored is a lease in an API server: a record, and its version.
+// stored is a lease in a fake API server: a record and its version.
 type stored struct {
 	record  resourcelock.LeaderElectionRecord
 	version int
 }
 
-// lock is one process's view of it, as client-go's is.
+// lock is one process's view of the stored lease, as in client-go.
 type lock struct {
 	resourcelock.Interface
 	name string
@@ -64,7 +64,7 @@ func candidate(t *testing.T, name string, at *stored) *process {
 	return p
 }
 
-// take reads the lease and writes it, as client-go does to take or to renew it.
+// take reads and then writes the lease, as client-go does to acquire or renew it.
 func (p *process) take() error {
 	if _, _, err := p.Get(p.t.Context()); err != nil {
 		p.t.Fatal(err)
@@ -72,7 +72,7 @@ func (p *process) take() error {
 	return p.Update(p.t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: p.Identity()})
 }
 
-// giveUp does what client-go does when an election ends.
+// giveUp does the same as client-go at the end of an election.
 func (p *process) giveUp() {
 	p.t.Helper()
 	if _, _, err := p.Get(p.t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestV2ARenewalCountsFromWhenItWasSent(t *testing.T) {
 	a.mayWrite("11 s after the renewal was sent", false)
 }
 
-// slowly is a lock whose answers take their time.
+// slowly is a lock with delayed responses.
 type slowly struct {
 	*lock
 	wait func()
@@ -149,7 +149,7 @@ func (s slowly) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 }
 
 func TestV2ASuspendedMachineHasTimeToo(t *testing.T) {
-	// The monotonic clock stood still, and the wall clock was set afterwards.
+	// The monotonic clock was stopped, and the wall clock was set afterwards.
 	before := time.Now()
 	after := before.Round(0).Add(time.Hour)
 	if got := elapsed(before, after); got != time.Hour {
@@ -183,8 +183,7 @@ func TestV3AWokenLeaderLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 	}
 }
 
-// A release that is on its way is followed by no write, whatever its answer.
-// Somebody deletes the lease, and another process makes it before its leader renews it.
+// The lease was deleted, and another process recreates it before the leader renews it.
 func TestV2WhoReadsOfAnotherHolderLeadsNoMore(t *testing.T) {
 	at := &stored{}
 	a, b := candidate(t, "a", at), candidate(t, "b", at)
@@ -281,7 +280,7 @@ func TestV5WithoutAnElectionTheTimeBeforeTheFirstAnswerIsNoneInWhichItLooked(t *
 	}
 }
 
-// The monotonic clock of both ends of a gap says that it lasted no time.
+// By the monotonic clock, both ends of the gap are the same time.
 func TestV5AGapIsAsLongAsTheWallClockSays(t *testing.T) {
 	from := time.Now()
 	suspended := from.Round(0).Add(time.Hour)

@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// mostGaps bounds what is remembered. Of more, the oldest two become one, so that
-// the time between them counts as one in which nobody looked.
+// mostGaps is the max number of recorded gaps. Beyond it, the oldest two are merged, so that the time
+// between them counts as a gap too.
 const mostGaps = 64
 
-// Watch is the time in which this process could look at the cluster: it led, it
-// ran, and the API server answered. A deadline that blames a workload counts only
-// that time, or a version would be given up because the operator was away. The zero
-// value could always look.
+// Watch records the times during which this process was able to observe the cluster: it led, it was
+// running, and the API server responded. Deadlines of workloads count only this time. Otherwise an
+// outage of the operator could cause a rollback of a new version. The zero value has no gaps.
 type Watch struct {
-	// Since is when this process began to lead; zero for ever.
+	// Since is when this process became the leader; zero means always.
 	Since time.Time
-	// Gaps are the times after Since in which it could not look, the oldest first.
+	// Gaps are the times after Since during which it could not observe the cluster, oldest first.
 	Gaps []Gap
 }
 
-// Gap is a time in which nobody looked.
+// Gap is a time during which the cluster was not observed.
 type Gap struct{ From, To time.Time }
 
-// Elapsed is how much of the time between from and now this process could look; 0
-// if now is before from.
+// Elapsed returns the observed part of the time between from and now. It returns 0 if now is before
+// from.
 func (w Watch) Elapsed(from, now time.Time) time.Duration {
 	if from.Before(w.Since) {
 		from = w.Since
@@ -42,8 +41,7 @@ func (w Watch) Elapsed(from, now time.Time) time.Duration {
 	return max(looked, 0)
 }
 
-// Deadline is when Elapsed(from, ·) reaches d if there are no gaps but those that
-// are known.
+// Deadline returns when Elapsed(from, ·) reaches d, if no further gaps occur.
 func (w Watch) Deadline(from time.Time, d time.Duration) time.Time {
 	if from.Before(w.Since) {
 		from = w.Since
@@ -58,9 +56,10 @@ func (w Watch) Deadline(from time.Time, d time.Duration) time.Time {
 	return due
 }
 
-// with is the same Watch with one more Gap, which is the newest.
+// with returns a copy of the Watch with another, newest Gap.
 func (w Watch) with(g Gap) Watch {
-	// Without the monotonic clock, which stands still while the machine is suspended.
+	// Round(0) removes the monotonic clock reading, because that clock stops while the machine is
+	// suspended.
 	g = Gap{From: g.From.Round(0), To: g.To.Round(0)}
 	gaps := append(slices.Clone(w.Gaps), g)
 	if len(gaps) > mostGaps {

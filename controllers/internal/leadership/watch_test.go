@@ -16,7 +16,7 @@ func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
 		watch     Watch
 		from, now int
 		elapsed   int
-		// due is when 30 s are over.
+		// due is when 30 s have elapsed.
 		due int
 	}{
 		{"without gaps it is the time of the wall clock", Watch{}, 5, 25, 20, 35},
