@@ -1,4 +1,4 @@
-// Package enqueue wakes the keys that an event concerns.
+// Package enqueue maps events to the keys that must be reconciled.
 package enqueue
 
 import (
@@ -18,16 +18,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
-// Settle is how long the events of children are gathered before their key is
-// woken, so that a thousand pods becoming Ready are not a thousand passes.
+// Settle is how long events of children are batched before their key is queued. Without it, a thousand
+// pods that become Ready could cause a thousand passes.
 const Settle = 50 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Children returns a handler that finds the key of a child with find ("" for
-// none). What is gone, or begins to go, wakes the key at once; all else after
-// Settle, and behind keys that are woken for more. Of what is gone the function
-// gone is told first.
+// Children returns an event handler for children. find returns the name of the owner to reconcile, or
+// "". If a child was deleted or became terminating, its key is queued immediately. All other events
+// queue the key after Settle with lower priority. For a deleted child, gone is called first.
 func Children(find func(client.Object) string, gone func(types.NamespacedName, client.Object)) handler.EventHandler {
 	keyOf := func(obj client.Object) (reconcile.Request, bool) {
 		name := find(obj)
@@ -52,14 +51,14 @@ func Children(find func(client.Object) string, gone func(types.NamespacedName, c
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, Settle) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-				return // a resync brings nothing new
+				return // a resync contains no change
 			}
 			after := Settle
 			if e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil {
 				after = 0
 			}
 			add(q, e.ObjectNew, after)
-			if old, ok := keyOf(e.ObjectOld); ok && old.Name != find(e.ObjectNew) { // its owner reference was removed
+			if old, ok := keyOf(e.ObjectOld); ok && old.Name != find(e.ObjectNew) { // the owner changed
 				q.Add(old)
 			}
 		},
@@ -72,7 +71,7 @@ func Children(find func(client.Object) string, gone func(types.NamespacedName, c
 	}
 }
 
-// Controller finds the name of the controller owner of that kind.
+// Controller returns a function that returns the name of the controller owner of the given kind.
 func Controller(kind string) func(client.Object) string {
 	return func(obj client.Object) string {
 		if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == kind {
@@ -82,8 +81,8 @@ func Controller(kind string) func(client.Object) string {
 	}
 }
 
-// ControllerOrLabel finds the name of the controller owner of that kind, and for an object
-// without a controller that in a label.
+// ControllerOrLabel returns a function that returns the name of the controller owner of the given kind.
+// For objects without a controller, it returns the value of a label.
 func ControllerOrLabel(kind, key string) func(client.Object) string {
 	return func(obj client.Object) string {
 		if metav1.GetControllerOf(obj) == nil {
@@ -93,7 +92,7 @@ func ControllerOrLabel(kind, key string) func(client.Object) string {
 	}
 }
 
-// Label finds the name in a label.
+// Label returns a function that returns the value of a label.
 func Label(key string) func(client.Object) string {
 	return func(obj client.Object) string { return obj.GetLabels()[key] }
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// heard is a queue that notes what it is told.
+// heard is a fake queue that records calls.
 type heard struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	noted []string
@@ -39,7 +39,7 @@ func child(version string, going bool) *corev1.Pod {
 	return p
 }
 
-// unowned is the child with another owner, or none.
+// unowned returns the child with another owner or none.
 func unowned(version, owner string) *corev1.Pod {
 	p := child(version, false)
 	p.Labels["of"] = owner

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Workers are the options of a controller with so many workers, which namespaces share.
+// Workers returns controller options with the given number of workers, shared fairly between
+// namespaces.
 func Workers(most int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: most,
@@ -23,44 +24,44 @@ func Workers(most int) controller.Options {
 	}
 }
 
-// fair is a queue in which no namespace keeps others waiting, however many keys it has and
-// however long they take: it gets another worker only while more are free than it has, so
-// half of all. Its other keys wait beside the queue, first come, first served.
+// fair is a priority queue in which no namespace can block others, however many keys it has and however
+// long they take. A namespace gets another worker only while the number of free workers exceeds its own
+// number, so at most half of all. Its other keys wait outside of the queue, first in, first out.
 type fair struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	most int
 
 	mu      sync.Mutex
 	taken   int
-	of      map[string]int      // workers, by namespace
+	of      map[string]int      // number of workers by namespace
 	waiting map[string][]parked // by namespace
 	places  map[reconcile.Request]bool
 }
 
-// parked is a key that waits for a worker of its namespace.
+// parked is a key that waits for a worker.
 type parked struct {
 	key      reconcile.Request
 	priority int
 }
 
-// GetWithPriority waits for a key that may have a worker.
+// GetWithPriority waits for a key whose namespace may get a worker.
 func (f *fair) GetWithPriority() (reconcile.Request, int, bool) {
 	for {
 		key, priority, shutdown := f.PriorityQueue.GetWithPriority()
 		if shutdown || f.begin(key, priority) {
 			return key, priority, shutdown
 		}
-		f.PriorityQueue.Done(key) // it may be added again, which changes nothing
+		f.PriorityQueue.Done(key) // a concurrent Add of the key does no harm
 	}
 }
 
-// Get is the same.
+// Get is like GetWithPriority, without the priority.
 func (f *fair) Get() (reconcile.Request, bool) {
 	key, _, shutdown := f.GetWithPriority()
 	return key, shutdown
 }
 
-// begin gives a key a worker, or has it wait.
+// begin assigns a worker to a key and returns true, or parks the key and returns false.
 func (f *fair) begin(key reconcile.Request, priority int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,10 +83,10 @@ func (f *fair) begin(key reconcile.Request, priority int) bool {
 	return true
 }
 
-// room is how many more workers a namespace may have; the lock is held.
+// room returns how many more workers a namespace may get. The caller holds the lock.
 func (f *fair) room(namespace string) int { return f.most - f.taken - f.of[namespace] }
 
-// Done takes the worker from a key, and lets those go on that may have it.
+// Done releases the worker of a key, and queues the parked keys that may now get a worker.
 func (f *fair) Done(key reconcile.Request) {
 	f.PriorityQueue.Done(key)
 	for _, p := range f.end(key) {

@@ -14,7 +14,8 @@ func request(namespace string, i int) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(i)}}
 }
 
-// working has workers take keys until ctx ends; what they took comes out of the channel.
+// working starts workers that take keys until the queue shuts down. It returns the queue, and a channel
+// of the taken keys.
 func working(t *testing.T, workers int) (*fair, <-chan reconcile.Request) {
 	t.Helper()
 	f, took := Workers(workers).NewQueue("test", Workers(workers).RateLimiter).(*fair), make(chan reconcile.Request)
@@ -40,7 +41,7 @@ func TestANamespaceKeepsNoOtherWaiting(t *testing.T) {
 	for i := range 100 {
 		f.Add(request("many", i))
 	}
-	for range 4 { // the half
+	for range 4 { // half of the workers
 		var key reconcile.Request
 		g.Eventually(took).Should(Receive(&key))
 		busy[key] = true
@@ -55,7 +56,7 @@ func TestAllKeysOfANamespaceHaveTheirTurn(t *testing.T) {
 	f, took := working(t, 8)
 	for i := range 100 {
 		f.Add(request("many", i))
-		f.Add(request("many", i)) // it may be taken in between
+		f.Add(request("many", i)) // the key may have been taken in between
 	}
 	seen := map[reconcile.Request]bool{}
 	for len(seen) < 100 {

@@ -7,8 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// NodeTurned passes the Node events that can make a pod lost, or found, or its Node
-// cordoned.
+// NodeTurned accepts Node events that can change whether a pod is lost or its Node is cordoned.
 var NodeTurned = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, wasNode := e.ObjectOld.(*corev1.Node)

@@ -1,4 +1,4 @@
-// Package follow tells of each state of one object, by a watch of that object alone.
+// Package follow watches one object, and calls a function for each of its states.
 package follow
 
 import (
@@ -13,19 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Everywhere is what a manager runs on each replica, and not only on the one that holds the
-// lease.
+// Everywhere is a runnable that a manager runs on each replica, not only on the leader.
 type Everywhere func(context.Context) error
 
-// Start runs it.
+// Start runs the function.
 func (run Everywhere) Start(ctx context.Context) error { return run(ctx) }
 
-// NeedLeaderElection is what the manager asks.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (Everywhere) NeedLeaderElection() bool { return false }
 
-// Object calls do with each state of the object of that kind and name. It has a cache of its
-// own, which holds that object alone: the manager's may be bound to other namespaces. Nothing
-// waits for it, and where the object may not be read nothing is told.
+// Object calls do for each state of the object with that type and key. It creates its own cache for
+// this object, because the cache of the manager may be restricted to other namespaces. Nothing waits
+// for this cache to sync. If reading the object is forbidden, do is never called.
 func Object[T client.Object](mgr manager.Manager, object T, key types.NamespacedName, do func(context.Context, T)) error {
 	one := cache.ByObject{Namespaces: map[string]cache.Config{
 		key.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name)},

@@ -1,5 +1,5 @@
-// Package stranger sends what strangers may, for tests: objects to begin with, and
-// requests of admission, by the API server or by anybody who reaches the webhooks.
+// Package stranger sends untrusted input to webhooks in tests: objects of users, and admission requests
+// from the API server or any other client that can reach the webhooks.
 package stranger
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
-// Samples are the objects of that kind in a folder of YAML files, as JSON.
+// Samples returns the objects of the given kind from the YAML files in a folder, as JSON.
 func Samples(f *testing.F, folder, kind string) (objects [][]byte) {
 	f.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -51,7 +51,7 @@ func Samples(f *testing.F, folder, kind string) (objects [][]byte) {
 	return objects
 }
 
-// Review is a request of admission to create an object, or to change another into it.
+// Review returns an admission request that creates the object, or updates old to it.
 func Review(object, old []byte) []byte {
 	review := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "asked", Namespace: "ns", Operation: admissionv1.Create}}
 	review.APIVersion, review.Kind = admissionv1.SchemeGroupVersion.String(), "AdmissionReview"
@@ -61,14 +61,14 @@ func Review(object, old []byte) []byte {
 	}
 	body, err := json.Marshal(review)
 	if err != nil {
-		return nil // what is no JSON cannot be in a request
+		return nil // a request cannot contain invalid JSON
 	}
 	return body
 }
 
-// Webhook sends any body to the webhook of a kind, to begin with those that create the
-// samples, or change the first of them into each. It answers, and an object whose creation it
-// allows has no fault, as fault says in words.
+// Webhook fuzzes the webhook of a kind with arbitrary bodies. The seed corpus creates each sample, and
+// updates the first sample to each. The webhook must always respond. If it allows the creation of an
+// object, fault must return "" for the object, else a description of the fault.
 func Webhook[T runtime.Object](f *testing.F, add func(*runtime.Scheme) error, validator admission.Validator[T], samples [][]byte, fault func(T) string) {
 	f.Helper()
 	scheme := runtime.NewScheme()
@@ -107,8 +107,8 @@ func Webhook[T runtime.Object](f *testing.F, add func(*runtime.Scheme) error, va
 	})
 }
 
-// Ask sends a body to a webhook. There is always an answer, which is to this request and
-// is not that of a handler that panicked.
+// Ask sends a body to a webhook and returns the response. It fails the test if there is no valid
+// response, if the response is for another request, or if the handler panicked.
 func Ask(t *testing.T, hook http.Handler, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
@@ -128,8 +128,7 @@ func Ask(t *testing.T, hook http.Handler, body []byte) *admissionv1.AdmissionRes
 	return answer.Response
 }
 
-// Patched is what the API server makes of an object by an answer, with the library that
-// it uses.
+// Patched applies the patch in the response to the object, with the library that the API server uses.
 func Patched(t *testing.T, object []byte, answer *admissionv1.AdmissionResponse) []byte {
 	t.Helper()
 	if len(answer.Patch) == 0 {
