@@ -11,28 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A kubelet reads an immutable ConfigMap or Secret once, and keeps it for as long as a pod on
-// its node uses it (kubelet/util/manager). One that was deleted and created again under its name
-// is not read again before that: a pod that is restarted beside another one gets the old
-// contents.
+// A kubelet reads an immutable ConfigMap or Secret once, and caches it while a pod on its node uses it
+// (kubelet/util/manager). If the object is deleted and recreated with the same name, the kubelet does
+// not read it again before that. A pod that is restarted while another pod on the node uses the object
+// gets the old contents.
 
 // Pod is a pod of an object whose configuration is followed.
 type Pod struct {
 	UID        types.UID
 	Name, Node string
-	Hash       string // that of its configuration
+	Hash       string // hash of its configuration
 	Created    time.Time
 }
 
-// PodOf returns what of a pod says which contents it has. hash is the annotation that holds the
-// hash of its configuration.
+// PodOf returns the fields of a pod that determine which contents it has. hash is the key of the
+// annotation with the hash of its configuration.
 func PodOf(pod *corev1.Pod, hash string) Pod {
 	return Pod{UID: pod.UID, Name: pod.Name, Node: pod.Spec.NodeName, Hash: pod.Annotations[hash], Created: pod.CreationTimestamp.Time}
 }
 
-// WithCached returns the record with the pods that may have old contents of what was recreated:
-// those that were created on a node beside a pod of an earlier configuration, or beside another
-// such pod.
+// WithCached returns the record with the pods that may have old contents of recreated sources. When
+// such a pod was created, its node already ran a pod of an earlier configuration, or another pod with
+// old contents.
 func (r Record) WithCached(pods []Pod) Record {
 	if len(r.Recreated) == 0 {
 		r.Cached = nil
@@ -61,8 +61,8 @@ func (r Record) WithCached(pods []Pod) Record {
 	return r
 }
 
-// NoteCached adds to the record of a target the pods that may have old contents, and returns
-// what a condition says of them; "" if there are none.
+// NoteCached adds the pods that may have old contents to the record of a target. It returns the message
+// of a condition about them, or "" if there are none.
 func (t *Target) NoteCached(namespace string, pods []Pod) string {
 	r := ParseRecord(t.Record)
 	if r == nil || len(r.Recreated) == 0 {
@@ -73,11 +73,11 @@ func (t *Target) NoteCached(namespace string, pods []Pod) string {
 	return next.CachedMessage(namespace, pods)
 }
 
-// ReasonCached is a reason of conditions: pods may have old contents of a source.
+// ReasonCached is the reason of a condition: pods may have old contents of a source.
 const ReasonCached = "ConfigCached"
 
-// CachedMessage says which pods may have old contents, and how to replace them: all pods of a
-// node have to be gone at one time.
+// CachedMessage describes which pods may have old contents, and how to replace them. All such pods of a
+// node must be deleted together.
 func (r Record) CachedMessage(namespace string, pods []Pod) string {
 	byNode := map[string][]string{}
 	var nodes []string

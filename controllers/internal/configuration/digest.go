@@ -11,20 +11,20 @@ import (
 	"slices"
 )
 
-// encoding is the form of what is hashed. It goes into the name of the key, so
-// that another form is told from other contents.
+// encoding identifies the encoding of hashed data. It is part of the name of the key, so that a change
+// of the encoding is not mistaken for a change of the contents.
 const encoding = "stateful-operator/configuration/1"
 
-// content is what is in a ConfigMap or Secret; nil: there is none.
+// content is the content of a ConfigMap or Secret; nil if the object does not exist.
 type content struct {
 	data, binary map[string][]byte
 	immutable    bool
 }
 
-// isImmutable reports whether the API server refuses edits of the content.
+// isImmutable reports whether the object is immutable.
 func (c *content) isImmutable() bool { return c != nil && c.immutable }
 
-// bytes is how long it is.
+// bytes returns the size of the content.
 func (c *content) bytes() (n int) {
 	if c == nil {
 		return 0
@@ -37,11 +37,11 @@ func (c *content) bytes() (n int) {
 	return n
 }
 
-// hashKey is the operator's secret: without it, a hash would let whoever may read
-// a StatefulSet try out guesses at a Secret.
+// hashKey is the operator's secret key for hashes. Without a key, a user who can read a StatefulSet
+// could verify guesses of the contents of a Secret.
 type hashKey []byte
 
-// name tells keys, and forms of encoding, apart; it tells nothing about the key.
+// name identifies the key and the encoding, without revealing the key.
 func (k hashKey) name() string {
 	w := k.writer()
 	w.text(encoding)
@@ -50,8 +50,8 @@ func (k hashKey) name() string {
 
 func (k hashKey) writer() lengthWriter { return lengthWriter{hmac.New(sha256.New, k)} }
 
-// lengthWriter writes values so that no two lists of values give the same bytes: each
-// has its length in front of it.
+// lengthWriter hashes values, each with its length as a prefix. So different lists of values result in
+// different input of the hash.
 type lengthWriter struct{ to hash.Hash }
 
 func (w lengthWriter) number(n int) {
@@ -69,7 +69,7 @@ func (w lengthWriter) text(s string) { w.bytes([]byte(s)) }
 
 func (w lengthWriter) sum() []byte { return w.to.Sum(nil) }
 
-// entries writes a map in the order of its keys.
+// entries writes a map, sorted by key.
 func (w lengthWriter) entries(m map[string][]byte) {
 	w.number(len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -78,7 +78,7 @@ func (w lengthWriter) entries(m map[string][]byte) {
 	}
 }
 
-// entry writes one key of a content, and where it is.
+// entry writes one key of a content, its value, and the field that contains it.
 func (w lengthWriter) entry(c *content, key string) {
 	w.text(key)
 	if c != nil {
@@ -96,7 +96,7 @@ func (w lengthWriter) entry(c *content, key string) {
 	w.text("absent")
 }
 
-// digest hashes what a use takes of a content.
+// digest hashes the part of a content that a usage refers to.
 func (k hashKey) digest(u *usage, c *content) string {
 	w := k.writer()
 	w.text(encoding)
@@ -119,7 +119,7 @@ func (k hashKey) digest(u *usage, c *content) string {
 	return hex.EncodeToString(w.sum())
 }
 
-// lacks lists what a use needs and a content has not, as sentences for people.
+// lacks returns messages about required parts that are missing in a content.
 func (u *usage) lacks(c *content) (missing []string) {
 	if by, required := u.needs[""]; required && c == nil {
 		return []string{fmt.Sprintf("%s does not exist, and %s needs it", u.Origin, by)}
@@ -138,7 +138,7 @@ func (u *usage) lacks(c *content) (missing []string) {
 	return missing
 }
 
-// shape tells uses apart that take other parts of the same source.
+// shape identifies which parts of a source a usage refers to.
 func (u *usage) shape() string {
 	w := lengthWriter{sha256.New()}
 	w.number(len(u.keys))
@@ -151,8 +151,7 @@ func (u *usage) shape() string {
 	return string(w.sum())
 }
 
-// combined is the hash of a whole configuration, from the digests of its uses in
-// their order.
+// combined returns the hash of a complete configuration, from the digests of its usages in order.
 func (k hashKey) combined(digests []string) string {
 	w := k.writer()
 	w.text(encoding)
@@ -163,13 +162,13 @@ func (k hashKey) combined(digests []string) string {
 	return hex.EncodeToString(w.sum())
 }
 
-// edition is what the API server says of a source without its contents: objects of
-// the same version have the same contents. Zero: there is none.
+// edition identifies a version of a source, without its contents. The same edition has the same
+// contents. The zero value means that the source does not exist.
 type edition struct{ uid, resource string }
 
-// seenOf is a digest of the versions of all sources of a configuration. While it
-// stands, nothing was edited, and nothing need be read. Versions are no secret, so
-// it needs no key, and outlives one that is lost.
+// seenOf returns a digest of the versions of all sources of a configuration. While it is unchanged,
+// nothing was edited, and no contents need to be read. Versions are not secret, so the digest needs no
+// key, and remains valid if the key is lost.
 func seenOf(all []usage, versions map[Origin]edition) string {
 	w := lengthWriter{sha256.New()}
 	w.number(len(all))

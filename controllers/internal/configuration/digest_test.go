@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// secretFields finds the sources of volumes that name a Secret, and in which field.
+// secretFields returns the volume sources that refer to a Secret, with the field that does so.
 func secretFields() map[string]string {
 	found := map[string]string{}
 	volume := reflect.TypeFor[corev1.VolumeSource]()
@@ -30,7 +30,7 @@ func secretFields() map[string]string {
 
 var oneKey = hashKey("0123456789abcdef0123456789abcdef")
 
-// contents are all different, each from each.
+// contents are pairwise different.
 var contents = []struct {
 	sentence string
 	content  *content
@@ -96,8 +96,8 @@ func TestDigestsDifferByKeyKindAndName(t *testing.T) {
 	}
 }
 
-// The form is written into objects: a change of it must change the name of the
-// encoding too, so that it is told from an edit.
+// Hashes are stored in objects. A change of the encoding must therefore change its name too, so that it
+// is not mistaken for an edit.
 func TestTheEncodingStaysAsItIs(t *testing.T) {
 	u := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 	got := oneKey.name() + " " + oneKey.combined([]string{oneKey.digest(&u, contents[8].content)})

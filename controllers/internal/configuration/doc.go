@@ -1,11 +1,10 @@
-// Package configuration follows the ConfigMaps and Secrets that pod templates use, so that
-// pods can be restarted when what is in them changes.
+// Package configuration follows the ConfigMaps and Secrets that pod templates use, so that pods can be
+// restarted when the contents change.
 //
-// Which ones a template uses, and which keys of them, is found in the template. What they
-// hold becomes a hash with the operator's key, so that who may read a StatefulSet can try
-// out no guesses at a Secret. The hash stands in the pod template, where a change of it
-// restarts pods; a record beside it says what it stands for, so that contents are read only
-// when a version changed, and nothing restarts for metadata, for an edit that was taken
-// back, or because the operator began to look. A Limiter bounds how many objects restart
-// at one time.
+// The package determines from the template which objects and keys it uses. It hashes their contents
+// with the operator's key, so that a user who can read a StatefulSet cannot verify guesses of a Secret.
+// The hash is stored in the pod template, where a change restarts pods. A record in the StatefulSet
+// describes the hash. With it, contents are read only if a version changed. Pods are not restarted when
+// only metadata changed, when an edit was reverted, or when the operator starts to follow the
+// configuration. A Limiter limits how many objects restart pods concurrently.
 package configuration

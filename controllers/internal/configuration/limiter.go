@@ -13,26 +13,26 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// Times of the places of restarts.
+// Durations of restart slots.
 const (
-	// SlotLimit is how long a restart holds its place at most. One that hangs, on a pod
-	// that is never Ready, lets others go on after that; each StatefulSet stops at its
-	// first pod that is not Ready, so that a bad edit costs one pod of each.
+	// SlotLimit is the max time that a restart holds its slot. If a restart hangs because a pod is
+	// never Ready, others can continue after that. Each StatefulSet stops at its first pod that is not
+	// Ready, so a bad edit affects one pod of each.
 	SlotLimit = 10 * time.Minute
-	// SlotRetry is how often one that waits looks again, should nothing wake it.
+	// SlotRetry is the requeue delay of a waiting object.
 	SlotRetry = 15 * time.Second
-	// SlotForgotten is when one that waits and asked no more is taken off the queue.
+	// SlotForgotten is when a waiting object that no longer asks is removed from the queue.
 	SlotForgotten = 4 * SlotRetry
-	// SlotMemory is how long it is remembered that a namespace had its turn.
+	// SlotMemory is how long the last grant of a namespace is remembered.
 	SlotMemory = time.Hour
 )
 
-// Slot says whether an object may begin to restart pods for a change of
-// configuration, and how many are before it.
+// Slot is the response to a request to restart pods after a change of configuration. If the slot is not
+// granted, it contains the position in the queue.
 type Slot struct {
 	Granted    bool
 	busy, most int
-	mine       int // of the busy ones those of its namespace
+	mine       int // busy ones in the same namespace
 	ahead      int
 }
 
@@ -47,38 +47,38 @@ func (t Slot) String() string {
 	return fmt.Sprintf(": %d of at most %d restart now%s, and %d wait before it", t.busy, t.most, mine, t.ahead)
 }
 
-// Limiter bounds how many objects restart pods at one time. How many do so is seen in
-// their StatefulSets, also after a restart of the operator; what is kept here is who
-// waits, and who was let go before the cache shows it.
+// Limiter limits how many objects restart pods concurrently. The active restarts are derived from the
+// StatefulSets, also after a restart of the operator. The Limiter itself stores only which objects
+// wait, and which slots were granted but are not visible in the cache yet.
 //
-// Namespaces are let go in turn, and each object of a namespace by age. A namespace
-// gets another place only while more are free than it has, so 5 of 10: whatever never
-// gets well in it, there are places for others.
+// Namespaces take turns, and the objects of a namespace are ordered by waiting time. A namespace gets
+// another slot only while the number of free slots exceeds its own number, so at most 5 of 10. Restarts
+// that never complete in one namespace thus leave slots for others.
 type Limiter struct {
-	// Most is the bound; 0 or less is none.
+	// Most is the max number of concurrent restarts; 0 or less means no limit.
 	Most int
-	// Watch says in which time this process could look; nil: always.
+	// Watch returns when this process was able to observe the cluster; nil means always.
 	Watch func() leadership.Watch
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]wait
-	// let are those that may restart, and whose restart the cache does not show yet,
-	// with when they were let. On a busy machine the cache is late, and a write that is
-	// not seen may have been made all the same: so such a place is held as long as that
-	// of a restart, unless a pass of the object finds that it has nothing to restart.
+	// let contains the granted slots whose restarts are not visible in the cache yet, with the time of
+	// the grant. On a busy machine the cache can be late, and a write may have succeeded even if it is
+	// not visible. So such a slot is held for SlotLimit, unless a later pass of the object finds
+	// nothing to restart.
 	let map[types.NamespacedName]time.Time
-	// served is when a namespace was last let restart something.
+	// served is when a namespace last got a slot.
 	served map[string]time.Time
 }
 
 type wait struct {
-	since time.Time // when its change was seen
-	asked time.Time // when it asked last
+	since time.Time // when the change was detected
+	asked time.Time // time of the last request
 }
 
-// Ask asks for the turn of an object whose change was seen at since. restarting are
-// the objects whose restarts the cache shows, with when they began. Who restarts
-// already need not wait: the edit may be what cures it.
+// Ask requests a slot for an object whose change was detected at since. restarting contains the objects
+// whose restarts are visible in the cache, with their start times. An object that is already restarting
+// need not wait, because the edit may fix its problem.
 func (t *Limiter) Ask(key types.NamespacedName, since, now time.Time, restarting map[types.NamespacedName]time.Time) Slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,9 +93,9 @@ func (t *Limiter) Ask(key types.NamespacedName, since, now time.Time, restarting
 		t.waiting, t.let, t.served = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}, map[string]time.Time{}
 	}
 	if let {
-		// Its write was refused for as long as a restart holds its place. It has lost
-		// that, and waits behind the others: all that were refused must not begin
-		// together, and one that is refused for ever must not be first for ever.
+		// Its write was rejected until the slot expired, so it moves to the end of the queue. Otherwise
+		// all rejected objects could start together, and one that is always rejected would always be
+		// first.
 		delete(t.let, key)
 		since = now
 	}
@@ -113,8 +113,8 @@ func (t *Limiter) Ask(key types.NamespacedName, since, now time.Time, restarting
 	return Slot{Granted: true}
 }
 
-// inTime reports whether a place that was taken at a time is still held. While the API
-// server is away no restart goes on, so that time does not count.
+// inTime reports whether a slot that was taken at the given time is still held. The time during which
+// the API server is unreachable does not count, because restarts do not progress then.
 func (t *Limiter) inTime(at, now time.Time) bool {
 	var watch leadership.Watch
 	if t.Watch != nil {
@@ -123,9 +123,9 @@ func (t *Limiter) inTime(at, now time.Time) bool {
 	return watch.Elapsed(at, now) < SlotLimit
 }
 
-// busy counts who restarts, and who was just let: all, and by namespace. Of one namespace
-// no more than half count, as it is let have no more (pick): who may make StatefulSets there
-// can have them say that they restart.
+// busy counts the active restarts and the granted slots, in total and by namespace. At most half of all
+// slots are counted for one namespace, because pick grants no more. This matters because any user who
+// can create StatefulSets can make them look as if they were restarting.
 func (t *Limiter) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
 	held = map[string]int{}
 	for key, at := range t.let {
@@ -146,9 +146,9 @@ func (t *Limiter) busy(now time.Time, restarting map[types.NamespacedName]time.T
 	return n, held
 }
 
-// order lists who waits, and forgets those that ask no more. Namespaces take turns:
-// first comes the one that has the fewest places, and of several the one that was
-// served least lately. In each of them the one that waits longest comes first.
+// order returns the waiting objects in the order of their turns, and removes those that no longer ask.
+// First is the namespace with the fewest slots, then the one that was served least recently. Within a
+// namespace, the longest waiting object is first.
 func (t *Limiter) order(now time.Time, held map[string]int) []types.NamespacedName {
 	keys := make([]types.NamespacedName, 0, len(t.waiting))
 	for key, w := range t.waiting {
@@ -163,7 +163,7 @@ func (t *Limiter) order(now time.Time, held map[string]int) []types.NamespacedNa
 		return cmp.Or(t.waiting[a].since.Compare(t.waiting[b].since), cmp.Compare(a.String(), b.String()))
 	}
 	slices.SortFunc(keys, byAge)
-	// How many places its namespace would have before it.
+	// rank is the number of slots of the namespace when all earlier waiting objects of it have one.
 	has, rank := maps.Clone(held), make(map[types.NamespacedName]int, len(keys))
 	for _, key := range keys {
 		rank[key] = has[key.Namespace]
@@ -175,7 +175,7 @@ func (t *Limiter) order(now time.Time, held map[string]int) []types.NamespacedNa
 	return keys
 }
 
-// pick lists who may go now, of those that wait in that order.
+// pick returns the objects that can get a slot now, in the given order.
 func (t *Limiter) pick(order []types.NamespacedName, busy int, held map[string]int) (all []types.NamespacedName) {
 	held = maps.Clone(held)
 	for _, key := range order {
@@ -189,7 +189,7 @@ func (t *Limiter) pick(order []types.NamespacedName, busy int, held map[string]i
 	return all
 }
 
-// Next lists who may go now, to be woken.
+// Next returns the objects that can get a slot now, to requeue them.
 func (t *Limiter) Next(now time.Time, restarting map[types.NamespacedName]time.Time) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +200,7 @@ func (t *Limiter) Next(now time.Time, restarting map[types.NamespacedName]time.T
 	return t.pick(t.order(now, held), busy, held)
 }
 
-// Forget takes one off the queue that has nothing to restart, or is gone.
+// Forget removes an object that has nothing to restart or was deleted.
 func (t *Limiter) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func (t *Limiter) Forget(key types.NamespacedName) {
 	delete(t.let, key)
 }
 
-// None reports whether none waits.
+// None reports whether no object is waiting.
 func (t *Limiter) None() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -46,7 +46,7 @@ func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 	}
 }
 
-// ask is limiter.ask while those restart, since noon.
+// ask calls limiter.Ask with the given objects restarting since noon.
 func ask(limiter *Limiter, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
 	began := map[types.NamespacedName]time.Time{}
 	for _, k := range restarting {
@@ -113,8 +113,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// V10: a place that was given is held until it is known what came of it. On a busy
-// machine the cache is late by any time.
+// V10: a granted slot is held until the result is known. On a busy machine the cache can be arbitrarily
+// late.
 func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 	a, b := keyOf(1), keyOf(2)
 	t.Run("V10 the cache is late", func(t *testing.T) {
@@ -181,7 +181,7 @@ func inNamespace(namespace string, i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("set-%03d", i)}
 }
 
-// let lets all of a namespace ask, and counts who may go.
+// let requests slots for all sets of a namespace, and counts the granted ones.
 func let(limiter *Limiter, namespace string, sets int, now time.Time) (granted int) {
 	for i := range sets {
 		if limiter.Ask(inNamespace(namespace, i), noon, now, nil).Granted {
@@ -191,7 +191,8 @@ func let(limiter *Limiter, namespace string, sets int, now time.Time) (granted i
 	return granted
 }
 
-// No namespace holds all places: one gets another only while more are free than it has.
+// No namespace holds all slots: it gets another one only while the number of free slots exceeds its
+// own.
 func TestTurnsAmongNamespaces(t *testing.T) {
 	t.Run("one whose sets never get well leaves places to others", func(t *testing.T) {
 		limiter := &Limiter{Most: 10}
@@ -233,7 +234,7 @@ func TestTurnsAmongNamespaces(t *testing.T) {
 	})
 }
 
-// Nor has one all the turns.
+// Namespaces get slots in turn.
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Run("a change that was seen long before gives no namespace all the turns", func(t *testing.T) {
 		limiter, now := &Limiter{Most: 1}, noon
@@ -249,7 +250,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 					order = append(order, "new")
 				}
 			}
-			for key := range limiter.let { // it is over
+			for key := range limiter.let { // the restart is completed
 				limiter.Forget(key)
 			}
 			now = now.Add(time.Second)
@@ -299,7 +300,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	})
 }
 
-// Who may make StatefulSets in a namespace can have them say that they restart.
+// A user who can create StatefulSets in a namespace can make them look as if they were restarting.
 func TestOneNamespaceTakesHalfOfThePlacesAtMost(t *testing.T) {
 	limiter := &Limiter{Most: 10}
 	var forged []types.NamespacedName
@@ -311,7 +312,7 @@ func TestOneNamespaceTakesHalfOfThePlacesAtMost(t *testing.T) {
 	}
 }
 
-// V5: time in which the operator could not look does not count against a place.
+// V5: time during which the operator could not observe the cluster does not count for a slot.
 func TestV5APlaceIsHeldThroughTimeInWhichTheOperatorWasAway(t *testing.T) {
 	for name, mayAnother := range map[string]func(now time.Time, watch leadership.Watch) bool{
 		"the place of a restart that hangs": func(now time.Time, watch leadership.Watch) bool {

@@ -7,35 +7,34 @@ type address struct {
 	Origin
 }
 
-// known is what was made of the contents of one source, of that version. The
-// contents themselves are not kept.
+// known contains the results for one version of a source. The contents themselves are not kept.
 type known struct {
 	edition
 	key     string
-	results map[string]result // by the shape of a use
+	results map[string]result // by the shape of a usage
 }
 
 type result struct {
 	digest  string
 	missing []string
 	bytes   int
-	// immutable is true if the API server refuses edits of the source.
+	// immutable is true if the source is immutable.
 	immutable bool
 }
 
-// So much is remembered of what was read; beyond that it is forgotten, and read again.
+// Limits of readMemory. Beyond them, results are dropped and computed again.
 const (
 	mostRead   = 1 << 16 // sources
-	mostShapes = 64      // of one of them
+	mostShapes = 64      // per source
 )
 
-// readMemory remembers what was made of the contents of ConfigMaps and Secrets.
+// readMemory caches results that were computed from the contents of ConfigMaps and Secrets.
 type readMemory struct {
 	mu  sync.Mutex
 	all map[address]*known
 }
 
-// find is what was made of an edition of a source with a key; none if it is not known.
+// find returns the result for an edition of a source with a key. ok is false if there is none.
 func (m *readMemory) find(at address, e edition, key, shape string) (got result, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,5 +67,5 @@ func (m *readMemory) forget(at address) {
 	delete(m.all, at)
 }
 
-// isOf reports whether it is of an edition, and was made with a key.
+// isOf reports whether the results are for the edition and were made with the key.
 func (k *known) isOf(e edition, key string) bool { return k != nil && k.edition == e && k.key == key }

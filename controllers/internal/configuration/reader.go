@@ -11,38 +11,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Key hands out the operator's key for hashes.
+// Key provides the operator's key for hashes.
 type Key interface {
-	// Current is the key. With stored it asks the API server whether that is the one
-	// that is stored, and stores it again if there is none.
+	// Current returns the key. With stored, it first compares the key with the one in the API server,
+	// and stores the key again if it is missing there.
 	Current(ctx context.Context, stored bool) ([]byte, error)
 }
 
-// Reader reads what ConfigMaps and Secrets hold for pod templates.
+// Reader reads the contents of the ConfigMaps and Secrets that pod templates use.
 type Reader struct {
-	// Cache holds their metadata; Live has their contents.
+	// Cache contains their metadata; Live reads their contents.
 	Cache, Live client.Reader
 	Key         Key
-	// Account is the operator's, as namespace:name, for messages on how to give it a right; ""
-	// if it is not known.
+	// Account is the operator's service account as namespace:name, for messages about missing
+	// permissions; "" if it is unknown.
 	Account string
-	// MostBytes is how many bytes all that one template uses may have together; 0 is no
-	// bound. With more it is unreadable.
+	// MostBytes is the max total size of the sources of one template; 0 means no limit. Larger
+	// configurations are unreadable.
 	MostBytes int
 
 	read readMemory
 }
 
-// Metadata is the empty metadata of an object of that core kind.
+// Metadata returns an empty metadata object of a core kind.
 func Metadata(kind string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return m
 }
 
-// StateOf is what a pod template uses now. It reads as little as it can: nothing but
-// metadata when that says that nothing was edited since the record was made. It fails
-// when the cache does.
+// StateOf returns the current configuration of a pod template. It reads only metadata if that shows
+// that nothing was edited since the record was made. It returns an error only if the cache does.
 func (r *Reader) StateOf(ctx context.Context, namespace string, pod *corev1.PodSpec, rec *Record) (State, error) {
 	all := usages(pod)
 	editions := map[Origin]edition{}
@@ -78,8 +77,8 @@ func (r *Reader) StateOf(ctx context.Context, namespace string, pod *corev1.PodS
 	return s, nil
 }
 
-// LiveStateOf is the same, with all read from the API server now: a cache may show what
-// was edited again, or taken back.
+// LiveStateOf is like StateOf, but reads everything from the API server now. The cache may contain a
+// state that was edited again or reverted.
 func (r *Reader) LiveStateOf(ctx context.Context, namespace string, pod *corev1.PodSpec) State {
 	key, problem := r.currentKey(ctx, true)
 	if problem != "" {
@@ -92,7 +91,7 @@ func (r *Reader) LiveStateOf(ctx context.Context, namespace string, pod *corev1.
 	return r.hash(ctx, key, namespace, all, map[Origin]edition{}, true)
 }
 
-// currentKey is the key, or why there is none.
+// currentKey returns the key, or why there is none.
 func (r *Reader) currentKey(ctx context.Context, stored bool) (key hashKey, problem string) {
 	text, err := r.Key.Current(ctx, stored)
 	if err != nil {
@@ -101,8 +100,8 @@ func (r *Reader) currentKey(ctx context.Context, stored bool) (key hashKey, prob
 	return text, ""
 }
 
-// hash reads what is not known yet. With confirm it asks the API server about what
-// the cache says is absent.
+// hash reads the contents that are not cached, and hashes them. With confirm, it asks the API server
+// about sources that are missing in the cache.
 func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []usage, editions map[Origin]edition, confirm bool) State {
 	s := State{Key: key.name()}
 	digests, left := make([]string, 0, len(all)), r.MostBytes
@@ -124,8 +123,8 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 	return s
 }
 
-// unreadable returns why a source is not read, and how an administrator lets the operator read
-// it: that one, and in its namespace only.
+// unreadable returns why a source cannot be read, and how an administrator can grant the permission to
+// read this source only.
 func (r *Reader) unreadable(namespace string, o Origin, err error) string {
 	message := fmt.Sprintf("%s cannot be read: %v", o, err)
 	if !apierrors.IsForbidden(err) || r.Account == "" {
@@ -137,7 +136,8 @@ func (r *Reader) unreadable(namespace string, o Origin, err error) string {
 		namespace, name, resource, o.Name, namespace, name, name, r.Account)
 }
 
-// resultOf reads one source, unless what came of this version of it is known.
+// resultOf returns the result for one source. It reads the source if the result for this version is not
+// cached.
 func (r *Reader) resultOf(ctx context.Context, key hashKey, namespace string, u *usage, e edition, confirm bool) (result, edition, error) {
 	at, shape := address{namespace, u.Origin}, u.shape()
 	exists := e != (edition{})
@@ -161,12 +161,12 @@ func (r *Reader) resultOf(ctx context.Context, key hashKey, namespace string, u 
 	return got, e, nil
 }
 
-// result is what is kept of a content.
+// result computes the data that are kept of a content.
 func (k hashKey) result(u *usage, c *content) result {
 	return result{digest: k.digest(u, c), missing: u.lacks(c), bytes: c.bytes(), immutable: c.isImmutable()}
 }
 
-// contentOf reads what is in a source from the API server; nil: it is not there.
+// contentOf reads the contents of a source from the API server; nil if the source does not exist.
 func (r *Reader) contentOf(ctx context.Context, namespace string, o Origin) (*content, edition, error) {
 	at := types.NamespacedName{Namespace: namespace, Name: o.Name}
 	var m client.Object
@@ -193,7 +193,7 @@ func (r *Reader) contentOf(ctx context.Context, namespace string, o Origin) (*co
 	return &c, edition{string(m.GetUID()), m.GetResourceVersion()}, nil
 }
 
-// editionOf is what the cache knows of a source.
+// editionOf returns the edition of a source in the cache.
 func (r *Reader) editionOf(ctx context.Context, namespace string, o Origin) (edition, error) {
 	if !o.Possible() {
 		return edition{}, nil

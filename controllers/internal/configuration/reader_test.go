@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// twoKeys is a key in memory, and the one that is stored.
+// twoKeys has a key in memory and a stored key.
 type twoKeys struct{ mine, stored hashKey }
 
 func (k *twoKeys) Current(_ context.Context, stored bool) ([]byte, error) {
@@ -49,7 +49,7 @@ func TestNoStateIsOfAKeyThatIsStoredNowhere(t *testing.T) {
 	}
 }
 
-// The cache may show an edit that was taken back, and what is remembered of its version.
+// The cache may contain an edit that was reverted, and results that were cached for its version.
 func TestTheLiveStateIsNotThatOfTheCache(t *testing.T) {
 	cache, live := clusterOf(secret("p")), clusterOf(secret("p"))
 	r := &Reader{Cache: cache, Live: live, Key: &twoKeys{mine: oneKey, stored: oneKey}}
@@ -66,7 +66,7 @@ func TestTheLiveStateIsNotThatOfTheCache(t *testing.T) {
 	if !stateOf(t, r, &rec).Changed(&rec) {
 		t.Fatal("an edit is not seen")
 	}
-	edit(live, "p") // the cache does not show it yet
+	edit(live, "p") // the cache does not contain it yet
 	if !stateOf(t, r, &rec).Changed(&rec) {
 		t.Fatal("the cache is newer than it should be")
 	}

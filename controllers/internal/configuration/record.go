@@ -8,28 +8,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Record says what the hash in the pod template of a StatefulSet stands for. It is an
-// annotation of the StatefulSet, where a change restarts nothing.
+// Record describes the hash in the pod template of a StatefulSet. It is an annotation of the
+// StatefulSet, so a change of it restarts no pods.
 type Record struct {
-	// Key names the key that Hash was made with.
+	// Key is the name of the key with which Hash was made.
 	Key string `json:"key"`
-	// Seen is the digest of the versions of all that was hashed.
+	// Seen is the digest of the versions of all sources.
 	Seen string `json:"seen"`
-	// Hash is of the contents.
+	// Hash is the hash of the contents.
 	Hash string `json:"hash"`
-	// Incomplete is true when something required was missing then.
+	// Incomplete is true if a required part was missing at that time.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Immutable are the UIDs of the immutable sources, by their names.
+	// Immutable contains the UIDs of the immutable sources by name.
 	Immutable map[string]string `json:"immutable,omitempty"`
-	// Recreated are the immutable sources that were deleted and created again before this
-	// record was made, and Cached the pods that may have their old contents.
+	// Recreated contains the immutable sources that were deleted and recreated before this record was
+	// made. Cached contains the pods that may have their old contents.
 	Recreated []string    `json:"recreated,omitempty"`
 	Cached    []types.UID `json:"cached,omitempty"`
-	// Restarted is when the last restart for a change was begun.
+	// Restarted is when the last restart for a change began.
 	Restarted *metav1.Time `json:"restarted,omitempty"`
 }
 
-// ParseRecord reads a record; nil if there is none, or none that can be read.
+// ParseRecord parses a record. It returns nil if the record is missing or invalid.
 func ParseRecord(text string) *Record {
 	var r Record
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Key == "" {
@@ -39,26 +39,25 @@ func ParseRecord(text string) *Record {
 }
 
 func (r Record) String() string {
-	text, _ := json.Marshal(r) // strings, a bool and a time
+	text, _ := json.Marshal(r) // cannot fail: strings, a bool and a time
 	return string(text)
 }
 
-// State is what ConfigMaps and Secrets hold for one pod template now.
+// State is the current configuration of one pod template.
 type State struct {
-	// Key, Seen and Hash are as in Record. No hash: nothing was read, since nothing can
-	// have changed, or Unreadable says why it could not be.
+	// Key, Seen and Hash are as in Record. Hash is empty if no contents were read, because nothing can
+	// have changed, or for the reason in Unreadable.
 	Key, Seen, Hash string
-	// Missing says what is required and not there, and who requires it.
+	// Missing lists the required parts that are missing, and where they are required.
 	Missing []string
-	// Unreadable says what could not be read; then nothing is known of contents.
+	// Unreadable is the reason why a source could not be read. The contents are then unknown.
 	Unreadable string
 
-	// uids are those of all sources, and immutable those of the immutable ones, by their
-	// names.
+	// uids contains the UIDs of all sources by name, and immutable those of the immutable sources.
 	uids, immutable map[string]string
 }
 
-// note keeps the UID of a source.
+// note records the UID of a source.
 func (s *State) note(o Origin, e edition, immutable bool) {
 	if e.uid == "" {
 		return
@@ -72,13 +71,13 @@ func (s *State) note(o Origin, e edition, immutable bool) {
 	}
 }
 
-// Record is that of a StatefulSet made with this configuration.
+// Record returns the record of a StatefulSet with this configuration.
 func (s State) Record() Record {
 	return Record{Key: s.Key, Seen: s.Seen, Hash: s.Hash, Incomplete: len(s.Missing) > 0, Immutable: s.immutable}
 }
 
-// RecordAfter returns the record of a StatefulSet made with this configuration while there are
-// pods of other records.
+// RecordAfter returns the record of a StatefulSet with this configuration, while pods with earlier
+// records exist.
 func (s State) RecordAfter(earlier ...*Record) Record {
 	next := s.Record()
 	for _, r := range earlier {
@@ -89,8 +88,8 @@ func (s State) RecordAfter(earlier ...*Record) Record {
 	return next
 }
 
-// recreatedSince returns the immutable sources of a record that were deleted and created again
-// since, or before, if pods still have their old contents.
+// recreatedSince returns the immutable sources of a record that were deleted and recreated since. It
+// includes those that were recreated earlier, if pods still have their old contents.
 func (s State) recreatedSince(r *Record) (all []string) {
 	if r == nil {
 		return nil
@@ -108,22 +107,21 @@ func (s State) recreatedSince(r *Record) (all []string) {
 	return all
 }
 
-// atRest reports whether contents need not be read to know that none changed.
+// atRest reports whether the versions alone show that no contents changed.
 func (r *Record) atRest(key, seen string) bool {
 	return r != nil && r.Key == key && r.Seen == seen && !r.Incomplete
 }
 
-// Changed reports whether contents are others than those of the record, as far as is
-// known.
+// Changed reports whether the contents are known to differ from those of the record.
 func (s State) Changed(r *Record) bool {
 	if r == nil || s.Hash == "" {
 		return false
 	}
-	if r.Key != s.Key { // hashes of two keys cannot be compared; versions can
+	if r.Key != s.Key { // hashes of different keys cannot be compared; versions can
 		return r.Seen != s.Seen
 	}
 	return r.Hash != s.Hash
 }
 
-// Complete reports whether contents are known, and all that is required is there.
+// Complete reports whether all contents are known and all required parts exist.
 func (s State) Complete() bool { return len(s.Missing) == 0 && s.Unreadable == "" }

@@ -11,16 +11,16 @@ import (
 	names "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// MostSources is how many ConfigMaps and Secrets are followed for one object.
+// MostSources is the max number of ConfigMaps and Secrets that are followed for one object.
 const MostSources = 256
 
-// The kinds that a pod template takes configuration from.
+// The kinds of sources.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
 )
 
-// Origin names a ConfigMap or Secret in the namespace of its user.
+// Origin identifies a ConfigMap or Secret in the namespace of the object that uses it.
 type Origin struct{ Kind, Name string }
 
 func (s Origin) String() string { return s.Kind + " " + s.Name }
@@ -30,30 +30,29 @@ func CompareOrigins(a, b Origin) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
-// Possible reports whether there can be an object of that name at all. The API server
-// is not asked for others: it would answer that the question is wrong, for ever.
+// Possible reports whether an object of that name can exist. The API server rejects reads of other
+// names, so they must be skipped.
 func (s Origin) Possible() bool {
 	return s.Name != "" && len(names.IsPathSegmentName(s.Name)) == 0
 }
 
-// usage is what a pod template uses of one source.
+// usage is the part of one source that a pod template uses.
 //
-// What counts is what containers can see. Where every use names keys (env, items
-// of a volume), only those keys count: a ConfigMap shared by many, each with a key
-// of its own, would else restart all of them for the key of one.
+// Only values that containers can see count. If every reference specifies keys (env, items of a
+// volume), only these keys count. Otherwise a change of one key in a shared ConfigMap would restart the
+// users of all its keys.
 type usage struct {
 	Origin
-	// whole is true when one use takes the object with all its keys.
+	// whole is true if a reference uses all keys of the object.
 	whole bool
-	// keys that are used by name.
+	// keys are the keys that are used by name.
 	keys []string
-	// needs are those parts without which no pod starts: "" for the object itself,
-	// else a key; and who says so.
+	// needs contains the parts without which no pod starts: "" for the object itself, else a key. The
+	// values describe where they are required.
 	needs map[string]string
 }
 
-// usages lists what a pod template takes of ConfigMaps and Secrets, in order of kind
-// and name.
+// usages returns the usages of a pod template, sorted by kind and name.
 func usages(pod *corev1.PodSpec) []usage {
 	f := finder{}
 	for i := range pod.Volumes {
@@ -70,13 +69,13 @@ func usages(pod *corev1.PodSpec) []usage {
 		f.container("ephemeral container", &c)
 	}
 	for _, ref := range pod.ImagePullSecrets {
-		// The kubelet goes on without one that is missing.
+		// The kubelet ignores missing image pull secrets.
 		f.whole(KindSecret, ref.Name, true, "")
 	}
 	return f.sorted()
 }
 
-// finder gathers uses by source.
+// finder collects usages by source.
 type finder map[Origin]*found
 
 type found struct {
@@ -93,17 +92,17 @@ func (f finder) of(kind, name string) *found {
 	return f[s]
 }
 
-// require notes who needs the object ("") or a key; the first has the word.
+// require records where the object ("") or a key is required. The first caller wins.
 func (u *found) require(part, by string) {
 	if u.needs[part] == "" {
 		u.needs[part] = by
 	}
 }
 
-// whole notes a use of all keys.
+// whole records a usage of all keys.
 func (f finder) whole(kind, name string, optional bool, by string) {
 	if name == "" {
-		return // it names nothing
+		return // it refers to nothing
 	}
 	u := f.of(kind, name)
 	u.whole = true
@@ -112,7 +111,7 @@ func (f finder) whole(kind, name string, optional bool, by string) {
 	}
 }
 
-// key notes a use of one key.
+// key records a usage of one key.
 func (f finder) key(kind, name, key string, optional bool, by string) {
 	if name == "" {
 		return
@@ -125,7 +124,7 @@ func (f finder) key(kind, name, key string, optional bool, by string) {
 	}
 }
 
-// items notes a use by a volume: of the keys it lists, or of all.
+// items records a usage by a volume: of the listed keys, or of all keys.
 func (f finder) items(kind, name string, items []corev1.KeyToPath, optional *bool, by string) {
 	if len(items) == 0 {
 		f.whole(kind, name, isTrue(optional), by)
@@ -160,8 +159,8 @@ func (f finder) volume(v *corev1.Volume) {
 	}
 }
 
-// credentials names the Secrets that the driver of a volume is given. A Secret in
-// another namespace is none of ours to follow.
+// credentials returns the names of the Secrets that the driver of a volume uses. Secrets in other
+// namespaces are not followed.
 func credentials(v *corev1.Volume) []string {
 	var local []*corev1.LocalObjectReference
 	if s := v.CSI; s != nil {
@@ -231,10 +230,10 @@ func (f finder) sorted() []usage {
 		all = append(all, usage{Origin: s, whole: u.whole, keys: slices.Sorted(maps.Keys(u.keys)), needs: u.needs})
 	}
 	slices.SortFunc(all, func(a, b usage) int { return CompareOrigins(a.Origin, b.Origin) })
-	return all[:min(len(all), MostSources+1)] // one too many tells that there are too many
+	return all[:min(len(all), MostSources+1)] // one extra usage indicates that there are too many
 }
 
-// Origins are the sources that any of these templates uses, each once, in order.
+// Origins returns the distinct sources that any of the templates uses, in order.
 func Origins(templates ...*corev1.PodSpec) []Origin {
 	var all []Origin
 	for _, t := range templates {

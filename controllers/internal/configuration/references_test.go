@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podOf reads a pod template as a user writes it.
+// podOf parses the YAML of a pod template.
 func podOf(t testing.TB, text string) *corev1.PodSpec {
 	t.Helper()
 	var pod corev1.PodSpec
@@ -21,7 +21,7 @@ func podOf(t testing.TB, text string) *corev1.PodSpec {
 	return &pod
 }
 
-// describe writes uses as a line each: what, which keys, what must be there.
+// describe returns one line per usage: source, used keys, required parts.
 func describe(all []usage) string {
 	lines := make([]string, 0, len(all))
 	for _, u := range all {
@@ -84,7 +84,7 @@ volumes:
 	}
 }
 
-// A kind of volume that a later Kubernetes adds must not pass unseen.
+// The test fails if a new version of Kubernetes adds a kind of volume that refers to Secrets.
 func TestEverySecretOfAVolumeIsKnown(t *testing.T) {
 	want := map[string]string{"Secret": "SecretName", "AzureFile": "SecretName", "Projected": "Sources"}
 	for _, name := range []string{"CSI", "FlexVolume", "ISCSI", "RBD", "CephFS", "Cinder", "ScaleIO", "StorageOS"} {

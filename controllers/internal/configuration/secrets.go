@@ -19,19 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Secrets reads the metadata of Secrets. It watches the Secrets of a namespace from the first
-// read there until ReleaseUnused, so that the right to read Secrets can be given for each namespace.
-// Where the API server refuses to list them, it reads each by its name, and again
-// after Retry.
+// Secrets reads the metadata of Secrets. It watches the Secrets of a namespace from the first read
+// there until ReleaseUnused, so that permission to read Secrets can be granted per namespace. If the
+// API server forbids listing them, it reads each Secret by name, and again after Retry.
 //
-// It is a source of the controller whose objects use the Secrets.
+// Secrets is a source of the controller whose objects use the Secrets.
 type Secrets struct {
-	// Open returns a cache of the metadata of the Secrets of one namespace, not started. The
-	// cache reports errors of its watch to onError.
+	// Open returns a cache of the metadata of the Secrets of one namespace, not started. The cache
+	// reports watch errors to onError.
 	Open func(namespace string, onError toolscache.WatchErrorHandlerWithContext) (cache.Cache, error)
 	// Live reads from the API server.
 	Live client.Reader
-	// Users returns the objects to reconcile after a Secret changed.
+	// Users returns the objects to reconcile after a change of a Secret.
 	Users handler.MapFunc
 
 	mu      sync.Mutex
@@ -45,12 +44,12 @@ type watchedNamespace struct {
 	cache    cache.Cache
 	informer cache.Informer
 	stop     context.CancelFunc
-	// refused has the names that were asked for since the API server refused to list the
-	// Secrets; nil while it did not.
+	// refused contains the names that were read since the API server forbade listing the Secrets; nil
+	// while it does not forbid it.
 	refused map[string]bool
 }
 
-// Start keeps the queue of the controller, for changes that are seen later.
+// Start stores the queue of the controller for later changes.
 func (s *Secrets) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +57,8 @@ func (s *Secrets) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return nil
 }
 
-// ReleaseUnused ends the watch of the Secrets of a namespace where a cache has no object of a
-// kind. objects is an empty list of that kind.
+// ReleaseUnused ends the watch of the Secrets of a namespace if the cache contains no object of a kind
+// there. objects is an empty list of that kind.
 func (s *Secrets) ReleaseUnused(ctx context.Context, cached client.Reader, objects client.ObjectList, namespace string) {
 	if err := cached.List(ctx, objects, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil || meta.LenList(objects) > 0 {
 		return
@@ -72,7 +71,7 @@ func (s *Secrets) ReleaseUnused(ctx context.Context, cached client.Reader, objec
 	}
 }
 
-// Get reads the metadata of one Secret: from the cache if that is synced, else from the API
+// Get reads the metadata of one Secret. It reads from the cache if that is synced, else from the API
 // server.
 func (s *Secrets) Get(ctx context.Context, key types.NamespacedName, secret client.Object, options ...client.GetOption) error {
 	if synced, err := s.of(key.Namespace, key.Name); err != nil {
@@ -83,8 +82,8 @@ func (s *Secrets) Get(ctx context.Context, key types.NamespacedName, secret clie
 	return s.Live.Get(ctx, key, secret, options...)
 }
 
-// List lists the metadata of the Secrets of one namespace. Where the cache is not synced, it
-// lists all Secrets of the namespace, whatever field they were selected by.
+// List lists the metadata of the Secrets of one namespace. If the cache is not synced, it lists all
+// Secrets of the namespace and ignores field selectors.
 func (s *Secrets) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var wanted client.ListOptions
 	wanted.ApplyOptions(options)
@@ -96,8 +95,8 @@ func (s *Secrets) List(ctx context.Context, list client.ObjectList, options ...c
 	return s.Live.List(ctx, list, client.InNamespace(wanted.Namespace))
 }
 
-// of returns the cache of a namespace, and nil if that is not synced. It begins to watch where
-// nothing was asked for yet.
+// of returns the cache of a namespace, or nil if it is not synced. It starts the watch on the first
+// call.
 func (s *Secrets) of(namespace, name string) (client.Reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Secrets) of(namespace, name string) (client.Reader, error) {
 	return w.cache, nil
 }
 
-// watch begins to watch the Secrets of a namespace.
+// watch starts a watch of the Secrets of a namespace.
 func (s *Secrets) watch(namespace string) (*watchedNamespace, error) {
 	w := &watchedNamespace{}
 	var err error
@@ -158,8 +157,8 @@ func (s *Secrets) watch(namespace string) (*watchedNamespace, error) {
 	return w, nil
 }
 
-// refuse ends a watch that the API server refused, and wakes the users of the Secrets that were
-// asked for, after a while, to read them again and to try the watch again.
+// refuse ends a forbidden watch. After Retry, it requeues the users of the Secrets that were read, so
+// that these are read again and the watch is retried.
 func (s *Secrets) refuse(namespace string, w *watchedNamespace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +185,7 @@ func (s *Secrets) retry(namespace string, w *watchedNamespace) {
 	}
 }
 
-// changed wakes the users of a Secret.
+// changed requeues the users of a Secret.
 func (s *Secrets) changed(ctx context.Context, o any) {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -198,7 +197,8 @@ func (s *Secrets) changed(ctx context.Context, o any) {
 	}
 }
 
-// Beside returns a reader of a cache that reads the metadata of Secrets here.
+// Beside returns a reader that reads the metadata of Secrets here, and all other objects from the given
+// cache.
 func (s *Secrets) Beside(cached client.Reader) client.Reader { return besideSecrets{cached, s} }
 
 type besideSecrets struct {
@@ -220,8 +220,8 @@ func (b besideSecrets) List(ctx context.Context, list client.ObjectList, options
 	return b.Reader.List(ctx, list, options...)
 }
 
-// OpenSecrets returns how Secrets are watched with the client of a manager. transform is that of
-// the cache, and each of the indexes adds one to it.
+// OpenSecrets returns a function for Secrets.Open that uses the client of a manager. transform is the
+// transform of the cache, and each of the indexes adds an index to it.
 func OpenSecrets(mgr ctrl.Manager, transform toolscache.TransformFunc, indexes ...func(client.FieldIndexer) error) func(string, toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 	return func(namespace string, onError toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 		opened, err := cache.New(mgr.GetConfig(), cache.Options{

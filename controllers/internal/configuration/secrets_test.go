@@ -20,18 +20,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// unsyncedCache is a cache whose informers are not synced, so that reads go to the API server.
+// unsyncedCache is a cache whose informers are not synced, so that reads use the API server.
 type unsyncedCache struct{ informertest.FakeInformers }
 
 func (*unsyncedCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return controllertest.NewFakeInformer(), nil
 }
 
-// secretsOfTest are Secrets whose watches are played.
+// secretsOfTest is a Secrets with fake watches.
 type secretsOfTest struct {
 	*Secrets
 	t *testing.T
-	// opened has, for each watch in order, its namespace, and failed how it reports an error.
+	// opened contains the namespaces of all watches in order. failed contains functions that report an
+	// error of these watches.
 	opened []string
 	failed []func(error)
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -105,7 +106,7 @@ func TestE14ARefusedWatchIsTriedAgainAndCostsNoOtherNamespace(t *testing.T) {
 		s.get("a", "x")
 		s.get("b", "x")
 		s.failed[0](forbidden())
-		s.failed[0](forbidden()) // a reflector that ends may report the same once more
+		s.failed[0](forbidden()) // a stopping reflector may report the error again
 		s.get("a", "y")
 		s.get("b", "x")
 		s.watches("a", "b")
@@ -119,7 +120,7 @@ func TestE14ARefusedWatchIsTriedAgainAndCostsNoOtherNamespace(t *testing.T) {
 		}
 		s.get("a", "y")
 		s.watches("a", "b", "a")
-		s.failed[0](forbidden()) // that of the watch before
+		s.failed[0](forbidden()) // from the previous watch
 		s.get("a", "y")
 		timer(Retry)
 		if s.queue.Len() != 0 {
@@ -128,7 +129,7 @@ func TestE14ARefusedWatchIsTriedAgainAndCostsNoOtherNamespace(t *testing.T) {
 	})
 }
 
-// timer lets that much time pass, and what waits for it run.
+// timer advances the time, and waits until expired timers have run.
 func timer(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -7,8 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reasons of events, when a StatefulSet is to carry something else. The kinds have
-// them in their API.
+// Reasons of events for changes of a StatefulSet's stamp. The kinds define them in their API.
 const (
 	EventFollowed   = "ConfigFollowed"
 	EventRestart    = "ConfigRestart"
@@ -16,7 +15,7 @@ const (
 	EventKeyLost    = "ConfigKeyLost"
 )
 
-// Reasons of conditions. The kinds have them in their API.
+// Reasons of conditions. The kinds define them in their API.
 const (
 	ReasonMissing    = "ConfigMissing"
 	ReasonUnreadable = "ConfigUnreadable"
@@ -24,60 +23,58 @@ const (
 	ReasonTurn       = "ConfigRestartWaits"
 )
 
-// Times that those who follow configuration have in common.
+// Durations that are common to all kinds that follow configuration.
 const (
-	// Window is how long edits of configuration are gathered, so that many make one
-	// restart. It counts from the first that was seen.
+	// Window is how long edits are batched into one restart. It starts with the first detected edit.
 	Window = 2 * time.Second
-	// Retry is how long after a refused read the next one is tried: no event says that
-	// it would succeed.
+	// Retry is the delay after a failed read. No event announces that a read would succeed.
 	Retry = 15 * time.Second
 )
 
-// Stamp is what a StatefulSet carries: the hash in its pod template and the record, both
-// annotations; "" for none.
+// Stamp contains the annotations of a StatefulSet: the hash in its pod template, and the record. Both
+// are "" if missing.
 type Stamp struct{ Hash, Record string }
 
-// View is what is known about the configuration of one StatefulSet.
+// View is the input of the decision for one StatefulSet.
 type View struct {
 	State
-	// Carried is what the StatefulSet has now.
+	// Carried is the current stamp of the StatefulSet.
 	Carried Stamp
-	// Since is when the first change that is not restarted for was seen.
+	// Since is when the first change that still needs a restart was detected.
 	Since time.Time
-	// Held says why its pods must not be restarted now; "" if they may.
+	// Held is the reason why its pods must not be restarted now; "" if they may.
 	Held string
-	// Idle is true if it has no pod that could be restarted.
+	// Idle is true if it has no pods to restart.
 	Idle bool
 	Slot Slot
 }
 
-// Record is the record that is carried; nil if there is none.
+// Record returns the current record of the StatefulSet; nil if there is none.
 func (v *View) Record() *Record { return ParseRecord(v.Carried.Record) }
 
-// Pending reports whether there is a change that pods are yet to be restarted for.
+// Pending reports whether a change still needs a restart of pods.
 func (v *View) Pending() bool { return v.Changed(v.Record()) && v.Complete() }
 
-// Target is what a StatefulSet has to carry, and why.
+// Target is the wanted stamp of a StatefulSet, and the reason.
 type Target struct {
 	Stamp
-	// Event is the reason of the event when this differs from what it carries.
+	// Event is the reason of the event if the stamp changes.
 	Event string
-	// Wait is when to look again although no event will come; 0 is never.
+	// Wait is the requeue delay; 0 means no requeue.
 	Wait time.Duration
-	// Reason and Message are for the conditions; "" if all is well.
+	// Reason and Message are for the conditions; "" if there is no problem.
 	Reason, Message string
 }
 
-// Restarts reports whether the target restarts the pods of who carries that.
+// Restarts reports whether the target restarts the pods of a StatefulSet with the given stamp.
 func (t Target) Restarts(carried Stamp) bool { return t.Hash != carried.Hash }
 
-// Unfollowed is what a StatefulSet carries that is not restarted for changes. The hash
-// stays in the pod template: to take it away would restart the pods.
+// Unfollowed returns the target of a StatefulSet that is not restarted for changes. It keeps the hash
+// in the pod template, because removing it would restart the pods.
 func Unfollowed(carried Stamp) Target { return Target{Stamp: Stamp{Hash: carried.Hash}} }
 
-// Target says what a StatefulSet has to carry. It keeps what it has unless it is known
-// that contents changed and that pods may be restarted.
+// Target returns the wanted stamp of a StatefulSet. It keeps the current stamp unless the contents are
+// known to have changed and pods may be restarted.
 func (v *View) Target(now time.Time) Target {
 	r := v.Record()
 	keep := Target{Stamp: v.Carried}
@@ -91,7 +88,8 @@ func (v *View) Target(now time.Time) Target {
 	case v.Hash == "":
 		return keep
 	case r == nil:
-		// It is followed from now on; what its pods started with is not known.
+		// The configuration is followed from now on. The contents with which the pods started are
+		// unknown.
 		keep.Record, keep.Event = v.State.Record().String(), EventFollowed
 		if len(v.Missing) > 0 {
 			keep.Reason, keep.Message = ReasonMissing, strings.Join(v.Missing, "; ")
@@ -103,8 +101,8 @@ func (v *View) Target(now time.Time) Target {
 	return v.restart(keep, r, now)
 }
 
-// adopt renews a record whose key was lost, although contents are the same: the next
-// change is then told by its contents again.
+// adopt updates the record for unchanged contents if the key was lost, or if missing parts were added.
+// Later changes can then be detected by contents again.
 func (v *View) adopt(keep Target, r *Record) Target {
 	if r.Key == v.Key && (!r.Incomplete || len(v.Missing) > 0) {
 		return keep
@@ -118,7 +116,7 @@ func (v *View) adopt(keep Target, r *Record) Target {
 	return keep
 }
 
-// restart moves the hash, once the window is over and it is its turn.
+// restart changes the hash after the window has elapsed and a slot was granted.
 func (v *View) restart(keep Target, r *Record, now time.Time) Target {
 	keep.Reason = ReasonChanged
 	due := v.Since.Add(Window)

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// carried is what a StatefulSet has with that record, and pods of that hash.
+// carried returns the stamp of a StatefulSet with the given record and hash.
 func carried(r *Record, hash string) Stamp {
 	if r == nil {
 		return Stamp{Hash: hash}
@@ -67,7 +67,7 @@ func TestWhenPodsAreRestarted(t *testing.T) {
 			if w.Event != "" && w.Record == carries {
 				t.Error("an event, and nothing is written")
 			}
-			// What was wished is at rest once it is written.
+			// A written target must be stable.
 			after := row.view
 			after.Carried = w.Stamp
 			if again := after.Target(noon); w.Event != "" && (again.Stamp != w.Stamp || again.Event != "") {

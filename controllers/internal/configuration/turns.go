@@ -12,27 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// IndexRestarts is the field that the cache of a kind is indexed by: of StatefulSets that
-// restart pods for a change it is "true".
+// IndexRestarts is an index field in the cache of a kind. Its value is "true" for StatefulSets that
+// restart pods for a change of configuration.
 const IndexRestarts = "restarts"
 
-// Turns lets the objects of one kind restart pods, a number of them at one time. Who does
-// so is seen in their StatefulSets.
+// Turns limits how many objects of one kind restart pods concurrently. Active restarts are derived from
+// their StatefulSets.
 type Turns struct {
 	Limiter
-	// Cache has the StatefulSets, indexed by IndexRestarts.
+	// Cache contains the StatefulSets, indexed by IndexRestarts.
 	Cache client.Reader
-	// Kind is that of their owners.
+	// Kind is the kind of their owners.
 	Kind string
-	// Began is when the restart for a change began that is under way in a StatefulSet;
-	// zero if none is.
+	// Began returns when the active restart of a StatefulSet for a change began; zero if there is none.
 	Began func(*appsv1.StatefulSet) time.Time
-	// Wake makes the controller look at an object.
+	// Wake requeues an object.
 	Wake func(types.NamespacedName)
 }
 
-// WakeBy makes a controller look at an object by a channel that it watches. One that is
-// full wakes nobody: who waits looks again by itself after a while.
+// WakeBy returns a function that requeues an object through a channel that the controller watches. If
+// the channel is full, it does nothing: waiting objects are requeued after a delay anyway.
 func WakeBy(woken chan<- event.GenericEvent, object func(types.NamespacedName) client.Object) func(types.NamespacedName) {
 	return func(key types.NamespacedName) {
 		select {
@@ -42,7 +41,7 @@ func WakeBy(woken chan<- event.GenericEvent, object func(types.NamespacedName) c
 	}
 }
 
-// RestartIndex gives the values of IndexRestarts. began is as in Turns.
+// RestartIndex returns the index function of IndexRestarts. began is as in Turns.
 func RestartIndex(began func(*appsv1.StatefulSet) time.Time) client.IndexerFunc {
 	return func(o client.Object) []string {
 		if set, ok := o.(*appsv1.StatefulSet); ok && !began(set).IsZero() {
@@ -52,7 +51,7 @@ func RestartIndex(began func(*appsv1.StatefulSet) time.Time) client.IndexerFunc 
 	}
 }
 
-// Take asks for the turn of an object whose change was seen at since.
+// Take requests a slot for an object whose change was detected at since.
 func (t *Turns) Take(ctx context.Context, key types.NamespacedName, since, now time.Time) (Slot, error) {
 	restarting, err := t.restarting(ctx, now)
 	if err != nil {
@@ -61,7 +60,7 @@ func (t *Turns) Take(ctx context.Context, key types.NamespacedName, since, now t
 	return t.Ask(key, since, now, restarting), nil
 }
 
-// WakeNext wakes those whose turn it is now, but for the object that is looked at.
+// WakeNext requeues the objects that can get a slot now, except self.
 func (t *Turns) WakeNext(ctx context.Context, self types.NamespacedName, now time.Time) error {
 	if t.None() {
 		return nil
@@ -78,8 +77,8 @@ func (t *Turns) WakeNext(ctx context.Context, self types.NamespacedName, now tim
 	return nil
 }
 
-// restarting finds the objects that restart pods for a change, and since when. Of one
-// that restarts several StatefulSets the last began last.
+// restarting returns the objects that restart pods for a change, with their start times. If an object
+// restarts several StatefulSets, the latest start counts.
 func (t *Turns) restarting(ctx context.Context, now time.Time) (map[types.NamespacedName]time.Time, error) {
 	var all appsv1.StatefulSetList
 	if err := t.Cache.List(ctx, &all, client.MatchingFields{IndexRestarts: "true"}, client.UnsafeDisableDeepCopy); err != nil {
