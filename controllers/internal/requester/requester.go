@@ -1,11 +1,12 @@
-// Package requester has the API server ask what those may do themselves who create or
-// change an object, in the namespace of the object: an operator that makes pods for
-// everybody would otherwise lend its own rights.
+// Package requester makes the API server check the permissions of requesters that create or change an
+// object. They need the permissions that the operator uses on their behalf, in the namespace of the
+// object. Without this check, an operator that creates pods for all users would lend them its own
+// permissions.
 //
-// The check is a ValidatingAdmissionPolicy with an authorizer, so it holds whether the
-// operator runs or not, and what cannot be evaluated is refused. It looks at our kinds
-// only. What a change leaves as it was is not checked: who may scale need not be allowed
-// to make pods, and neither must controllers that write labels.
+// The check is a ValidatingAdmissionPolicy with an authorizer. So it is enforced even if the operator
+// is not running, and requests that cannot be evaluated are rejected. It covers only our kinds.
+// Unchanged fields are not checked: a user who scales an object need not be allowed to create pods, and
+// neither must controllers that set labels.
 package requester
 
 import (
@@ -25,48 +26,49 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
-// Kind is a kind whose requesters are asked about.
+// Kind is a kind whose requesters are checked.
 type Kind struct {
 	schema.GroupVersion
 	Name, Plural string
 	Rights       []Right
-	// Free are the fields of spec that ask for no right, and why.
+	// Free contains the fields of spec that require no right, with the reasons.
 	Free map[string]string
-	// Owned are the resources of which the operator takes those that have an object of the
-	// kind as their controller.
+	// Owned are the resources whose objects the operator adopts if an object of the kind is their
+	// controller.
 	Owned []admissionv1.Rule
 }
 
-// Definition returns the name of the CustomResourceDefinition of the kind.
+// Definition returns the name of the kind's CustomResourceDefinition.
 func (k Kind) Definition() string { return k.Plural + "." + k.Group }
 
-// policyName is the name of what checks that of a kind, for an operator of that namespace.
+// policyName returns the name of a policy of the kind, for an operator in the given namespace.
 func (k Kind) policyName(what, namespace string) string {
 	return strings.ToLower(k.Name) + "-" + what + "-" + namespace
 }
 
-// Right is one that a requester must have, because the operator uses its own for them.
+// Right is a permission that a requester must have, because the operator uses its own on behalf of the
+// requester.
 type Right struct {
 	Verb, Group, Resource, Subresource string
-	// Does completes "the operator … for it".
+	// Does completes the sentence "the operator … for it".
 	Does string
-	// Fields are what asks for it: paths below spec. Without any of them it is not asked.
+	// Fields are the paths below spec that require the right. Without them, the right is not required.
 	Fields []string
-	// If is a CEL expression over spec without which Fields ask for nothing; empty always
-	// holds.
+	// If is a CEL expression over spec. If it is false, the object does not require the right. Empty
+	// means true.
 	If string
-	// Annotations of the object ask for it as well: they are orders.
+	// Annotations are the keys of annotations that also require the right, because they are orders.
 	Annotations []string
-	// Copied is true when the labels and annotations of the object go into pods. A change of
-	// one asks for it, but of annotations whose keys begin with a prefix of NotCopied.
+	// Copied is true if the labels and annotations of the object are copied into pods. Any change of
+	// them then requires the right, except annotations with a prefix in NotCopied.
 	Copied    bool
 	NotCopied []string
-	// Created is true when each object asks for it when it is created, whatever its spec is.
+	// Created is true if the creation of an object requires the right for any spec.
 	Created bool
 }
 
-// question returns the arguments by which kubectl auth can-i asks about the right. It takes
-// pods/exec for a pod of that name.
+// question returns the arguments of kubectl auth can-i for the right. They use --subresource, because
+// can-i treats pods/exec as a pod with the name exec.
 func (r Right) question() string {
 	if r.Subresource == "" {
 		return r.name()
@@ -76,7 +78,7 @@ func (r Right) question() string {
 	return of.name() + " --subresource=" + r.Subresource
 }
 
-// name is the right in words: create pods/exec.
+// name returns the verb and resource, such as "create pods/exec".
 func (r Right) name() string {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -88,8 +90,8 @@ func (r Right) name() string {
 	return r.Verb + " " + resource
 }
 
-// asked is the CEL expression of what an object asks for: a list with an empty list for
-// each field that is not there.
+// asked returns the CEL expression for the values of an object that require the right. It is a list
+// with an empty list for each missing field.
 func (r Right) asked(object string) string {
 	var parts []string
 	for _, field := range r.Fields {
@@ -108,10 +110,10 @@ func (r Right) asked(object string) string {
 	return fmt.Sprintf("(%s) ? %s : []", ownSpec.ReplaceAllString(r.If, "${1}"+object+".spec."), all)
 }
 
-// ownSpec is the spec of the object, and not one within it.
+// ownSpec matches the spec of the object itself, not a nested spec.
 var ownSpec = regexp.MustCompile(`(^|[^.\w])spec\.`)
 
-// present is the CEL expression that a path below spec is there.
+// present returns the CEL expression that is true if a path below spec exists.
 func present(object, field string) string {
 	at := object + ".spec"
 	terms := []string{"has(" + at + ")"}
@@ -122,16 +124,16 @@ func present(object, field string) string {
 	return strings.Join(terms, " && ")
 }
 
-// keeps is the CEL expression that a change leaves alone what is copied into pods. Who
-// creates an object is asked by its spec.
+// keeps returns the CEL expression that is true if an update does not change the metadata that is
+// copied into pods. It is true for creates, for which the rights of the spec are checked.
 func (r Right) keeps() string {
 	var copied []string
 	for _, prefix := range r.NotCopied {
 		copied = append(copied, fmt.Sprintf("!k.startsWith(%q)", prefix))
 	}
 	of := func(object string) string { return wordsOf(object, "annotations") }
-	// A comparison of whole maps is cheap however many there are. Key by key it is not: the API
-	// server gives up on some ten thousand, and nobody could change the object any more.
+	// Comparing complete maps is cheap for any number of keys. Comparing them by key is not: at about
+	// ten thousand keys, the API server exceeds the cost limit and rejects every change of the object.
 	few := fmt.Sprintf("size(%[1]s) <= %[3]d && size(%[2]s) <= %[3]d", of("object"), of("oldObject"), maxAnnotations)
 	within := func(a, b string) string {
 		return fmt.Sprintf("%[1]s.all(k, !(%[3]s) || (k in %[2]s && %[2]s[k] == %[1]s[k]))", of(a), of(b), strings.Join(append(copied, "true"), " && "))
@@ -140,7 +142,7 @@ func (r Right) keeps() string {
 		of("object") + " == " + of("oldObject") + " || " + few + " && " + within("object", "oldObject") + " && " + within("oldObject", "object") + "))"
 }
 
-// what is what of an object asks for the right, in words.
+// what describes the parts of an object that require the right.
 func (r Right) what() string {
 	var words []string
 	for _, field := range r.Fields {
@@ -166,8 +168,8 @@ func (r Right) check() string {
 	return fmt.Sprintf("authorizer.group(%q).resource(%q)%s.namespace(request.namespace).check(%q).allowed()", r.Group, r.Resource, subresource, r.Verb)
 }
 
-// Policy is what the API server checks for a kind. An operator of that namespace wrote it,
-// for the namespaces that it acts in; none are all.
+// Policy returns the policy and binding with which the API server checks requesters of a kind.
+// namespace is that of the operator. watched are the namespaces in which it acts; empty means all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	made := kind.policy("requester", namespace, watched, admissionv1.Create, admissionv1.Update)
 	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace), small("labels", MaxLabels), small("annotations", maxAnnotations), short()}
@@ -176,8 +178,8 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 		made.Spec.Variables = append(made.Spec.Variables,
 			admissionv1.Variable{Name: now, Expression: right.asked("object")},
 			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.asked("oldObject")})
-		// A field that is removed has an effect as one that is set. What is no longer asked for
-		// because of another field, such as a retention policy that is not Delete any more, is free.
+		// Removing a field has an effect like setting it, so it also requires the right. Values that
+		// are ignored due to If do not, for example if a retention policy is no longer Delete.
 		nothing := fmt.Sprintf("!variables.%s.exists(f, size(f) > 0)", now)
 		if right.If == "" {
 			nothing = "oldObject == null && " + nothing
@@ -220,10 +222,10 @@ func (k Kind) policy(what, namespace string, watched []string, operations ...adm
 	}}
 }
 
-// Deletions returns the policy that refuses the deletion of an object whose
-// spec.deletionProtection is true. It is in force while the operator does not run. In a
-// namespace that is being deleted nothing is refused: the namespace controller deletes the
-// pods and claims in any case, and only the object would stay.
+// Deletions returns the policy that rejects the deletion of an object whose spec.deletionProtection is
+// true. It is enforced even if the operator is not running. In a terminating namespace it allows all
+// deletions: the namespace controller deletes the pods and claims in any case, and only the object
+// would remain.
 func Deletions(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	made := kind.policy("deletion", namespace, watched, admissionv1.Delete)
 	made.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "protected", Expression: "oldObject.?spec.deletionProtection.orValue(false) == true"}}
@@ -237,10 +239,10 @@ func Deletions(kind Kind, namespace string, watched []string) (*admissionv1.Vali
 	return made, policy.Deny(made)
 }
 
-// Owners is what the API server checks of objects that say that one of the kind is their
-// controller. The operator would take a pod for a member, and retire another for it. As
-// admission plugin OwnerReferencesPermissionEnforcement has it, who writes such an owner
-// must be allowed to update the finalizers of the kind, as the operator is.
+// Owners returns the policy for objects whose controller reference is an object of the kind. The
+// operator would adopt such a pod as a member, and remove another member for it. As with admission
+// plugin OwnerReferencesPermissionEnforcement, the requester must be allowed to update the finalizers
+// of the kind, as the operator is.
 func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	const owners = `%s.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false) && o.kind == %q && o.apiVersion.startsWith(%q))`
 	of := func(object string) string { return fmt.Sprintf(owners, object, kind.Name, kind.Group+"/") }
@@ -268,8 +270,8 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 	return made, policy.Deny(made)
 }
 
-// The max number of labels and of annotations of an object. The API server bounds neither, and both
-// are in the memory of the operator.
+// The max number of labels and of annotations of an object. The API server does not limit either, and
+// both use memory of the operator.
 const (
 	MaxLabels      = 64
 	maxAnnotations = 256
@@ -280,8 +282,8 @@ func wordsOf(object, kind string) string {
 	return fmt.Sprintf("%s.metadata.?%s.orValue({})", object, kind)
 }
 
-// small refuses an object with more labels or annotations than that. One that has them already may be
-// changed otherwise.
+// small returns a validation that rejects an object with more than most labels or annotations. An
+// existing object above the limit can still be updated, if the update adds none.
 func small(kind string, most int) admissionv1.Validation {
 	of := func(object string) string { return wordsOf(object, kind) }
 	return admissionv1.Validation{
@@ -291,13 +293,15 @@ func small(kind string, most int) admissionv1.Validation {
 	}
 }
 
-// MaxAnnotationBytes is the max bytes of the annotations of an object, keys and values together, without
-// the copy that kubectl apply keeps. With 64 labels they are what the cache keeps of an object: one that
-// passes here is served (package unread).
+// MaxAnnotationBytes is the max size of the annotations of an object in bytes, keys and values
+// together, without the copy that kubectl apply keeps. The cache keeps annotations up to this size,
+// together with 64 labels. So every object that passes this check is reconciled (package unread).
 const MaxAnnotationBytes = 64 << 10
 
-// short refuses an object with longer annotations than that. One that has them already may be changed
-// otherwise. Annotations that are too many are not added up: that would cost more than a policy may.
+// short returns a validation that rejects an object with more than MaxAnnotationBytes of annotations.
+// An existing object above the limit can still be updated, if they do not grow. The size is not
+// computed for objects with more than maxAnnotations annotations, because that would exceed the cost
+// limit of a policy.
 func short() admissionv1.Validation {
 	of := func(object string) string { return wordsOf(object, "annotations") }
 	bytes := func(object string) string {
@@ -311,8 +315,9 @@ func short() admissionv1.Validation {
 	}
 }
 
-// elsewhere keeps objects out of two namespaces: who may edit the operator's own has its
-// account, and what the cluster itself runs on is nobody's to hold up.
+// elsewhere returns a validation that rejects objects in two namespaces. A user who can edit objects in
+// the operator's namespace could use its account, and the system pods in kube-system must never be
+// blocked.
 func elsewhere(kind Kind, namespace string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("request.operation != \"CREATE\" || !(request.namespace in [%q, %q])", metav1.NamespaceSystem, namespace),
@@ -322,17 +327,17 @@ func elsewhere(kind Kind, namespace string) admissionv1.Validation {
 	}
 }
 
-// Guard keeps the policies of kinds. Only the leader does.
+// Guard creates and updates the policies of the kinds. It runs only on the leader.
 type Guard struct {
 	policy.Keeper
 	Kinds []Kind
-	// Namespace is the operator's own.
+	// Namespace is the operator's namespace.
 	Namespace string
-	// Watched are the namespaces that it acts in; none are all.
+	// Watched are the namespaces in which the operator acts; empty means all.
 	Watched []string
 }
 
-// Start keeps the policies until ctx ends.
+// Start keeps the policies up to date until ctx ends.
 func (g *Guard) Start(ctx context.Context) error {
 	policy.Look(ctx, "The policies that check requesters", policy.Interval, policy.Interval, func() string { return policy.Problem(g.keepAll(ctx)) })
 	return nil

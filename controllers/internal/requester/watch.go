@@ -20,25 +20,25 @@ var missingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(missingGauge) }
 
-// Watch looks whether the policies of kinds are there, for the log and a metric: without
-// them the operator lends its rights to everybody who may make an object. The installer,
-// which keeps them, may not run.
+// Watch checks that the policies of the kinds exist, for the log and a metric. Without them, the
+// operator lends its permissions to every user who can create an object. The installer maintains the
+// policies, but may not be running.
 type Watch struct {
 	Live  client.Reader
 	Kinds []Kind
-	// Namespace is the operator's own.
+	// Namespace is the operator's namespace.
 	Namespace string
-	// Accounts are the names of the policies on the operator's own accounts.
+	// Accounts are the names of the policies for the operator's own accounts.
 	Accounts []string
 }
 
-// Start looks until ctx ends.
+// Start checks the policies periodically until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	known := ""
 	policy.Look(ctx, "The policies that check requesters, as the controllers see them", policy.Interval, policy.Interval, func() string {
 		missing, err := w.look(ctx)
 		switch {
-		case err != nil: // it is not known, and is looked for again
+		case err != nil: // unknown; it is checked again
 		case len(missing) == 0:
 			known = ""
 		default:
@@ -49,7 +49,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// look finds the names of bindings that are not there.
+// look returns the names of missing bindings, and sets the metric.
 func (w *Watch) look(ctx context.Context) (missing []string, err error) {
 	lookFor := func(kind string, names []string) error {
 		lacks := 0
@@ -73,7 +73,7 @@ func (w *Watch) look(ctx context.Context) (missing []string, err error) {
 	return missing, lookFor("accounts", w.Accounts)
 }
 
-// policyNames are those of a kind, and of their bindings.
+// policyNames returns the names of a kind's policies, which are also those of their bindings.
 func policyNames(kind Kind, namespace string) []string {
 	names := []string{kind.policyName("requester", namespace), kind.policyName("deletion", namespace)}
 	if len(kind.Owned) > 0 {
