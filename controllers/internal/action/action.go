@@ -1,9 +1,7 @@
-// Package action holds writes as data, and the Runner, which is the only
-// writer of a controller's children.
+// Package action represents writes as data. Its Runner is the only writer of a controller's children.
 //
-// A controller decides on actions without touching the cluster; the Runner
-// carries them out. The String of an action is its log line and its line in a
-// golden file.
+// A controller decides on actions without side effects, and the Runner carries them out. The String of
+// an action is used in the log and in golden files.
 package action
 
 import (
@@ -18,80 +16,78 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// Verb says what an action does with its object.
+// Verb is the operation of an action.
 type Verb string
 
-// The verbs. Every Patch, Resize and Delete is bound to the UID of the object
-// that was read: the API server refuses it for an object of the same name.
+// The verbs. Every Patch, Resize and Delete is bound to the UID of the object that was read: the API
+// server rejects it for another object with the same name.
 const (
-	// Create creates Object. An object of that name with the same controller
-	// owner and the same labels is taken for the answer of an earlier, lost
-	// create.
+	// Create creates Object. An existing object with the same name, controller owner and labels is
+	// treated as the result of an earlier create whose response was lost.
 	Create Verb = "create"
-	// Try asks, by dry run, whether the API server would create Object; nothing is made,
-	// and no name is used. It fails only where the create would be refused once the
-	// object that has the name, and takes the room, is gone: that the name is taken, that
-	// a quota is full, and that a webhook of the cluster takes no dry run say nothing. A full
-	// quota fails it if the room of From, a pod that goes, is not enough.
+	// Try checks by dry run whether the API server would create Object. It creates nothing and uses no
+	// name. It fails only if the create would still fail after the object with that name was deleted.
+	// So it ignores errors about an existing name, an exceeded quota, and a webhook that does not
+	// support dry run. It does fail if the quota would be exceeded even after the deletion of From,
+	// which is a pod.
 	Try Verb = "try"
-	// Patch sends the difference from From to Object.
+	// Patch sends the difference between From and Object.
 	Patch Verb = "patch"
 	// Resize sends the difference to the resize subresource of a pod.
 	Resize Verb = "resize"
-	// PatchStatus sends the difference to the status subresource, bound to the
-	// resourceVersion that was read.
+	// PatchStatus sends the difference to the status subresource. It is bound to the resourceVersion
+	// that was read.
 	PatchStatus Verb = "patch status of"
-	// SetCondition sends the difference to the status subresource of a built-in
-	// kind as a strategic merge, which leaves the conditions of others alone.
+	// SetCondition sends the difference to the status subresource of a built-in kind. It uses a
+	// strategic merge patch, which keeps the conditions of others.
 	SetCondition Verb = "set a condition of"
-	// Delete deletes Object as it was read: it fails with a conflict if anybody touched
-	// it since. One that was sent before the process froze may arrive when the object
-	// is in use again.
+	// Delete deletes Object if it is unchanged since it was read, else it fails with a conflict. This
+	// covers a delete that was sent before the process froze and arrives when the object is in use
+	// again.
 	Delete Verb = "delete"
-	// Exec begins Command in Object, which is its pod. It waits for nothing: what
-	// came of the command is seen in a later world.
+	// Exec starts Command in the pod Object. It does not wait for the command: a later pass reads its
+	// result.
 	Exec Verb = "exec in"
 )
 
-// labels are those of verbs that are more than one word.
+// labels contains the labels of verbs with more than one word.
 var labels = map[Verb]string{PatchStatus: "patch_status", SetCondition: "set_condition", Exec: "exec"}
 
-// Label is the verb as the label of a metric.
+// Label returns the verb as a label value of a metric.
 func (v Verb) Label() string { return cmp.Or(labels[v], string(v)) }
 
 // Action is one write.
 type Action struct {
 	Verb Verb
-	// Object is what to create, what to patch to, or what to delete.
+	// Object is the object to create or delete, or the wanted state of a patch.
 	Object client.Object
-	// From is the object as it was read; patches have it. Of a Try it is the pod that is
-	// deleted before Object is created.
+	// From is the object that was read, for patches. For a Try, it is the pod that is deleted before
+	// Object is created.
 	From client.Object
-	// Named has a Create be sent as an apply: the right to it can be bound to the name.
-	// It is for an object that is known to be not there.
+	// Named sends a Create as server-side apply, so that the permission can be restricted to the name.
+	// It is only for objects that are known to be missing.
 	Named bool
-	// Command is what to run; only Exec has it.
+	// Command is the command of an Exec.
 	Command *podexec.Command
-	// Unchanged binds a Patch or a Resize to the resourceVersion that was read too: it
-	// fails with a conflict if anybody touched the object since. Lists of a Patch are then
-	// patched as a whole, as custom resources need it.
+	// Unchanged also binds a Patch or Resize to the resourceVersion that was read: it fails with a
+	// conflict if the object has changed since. A Patch then replaces lists as a whole, as required for
+	// custom resources.
 	Unchanged bool
-	// Rebase lets a PatchStatus be made again on the object as it is now, when
-	// somebody changed it meanwhile but not its status: the spec, labels, or
-	// annotations. It is for what was observed; what is decided must fit the object
-	// that it was decided on.
+	// Rebase lets a PatchStatus be retried on the current object after a conflict, if only its spec,
+	// labels or annotations were changed, but not its status. It is for observations. Decisions must
+	// fit the object on which they were based.
 	Rebase bool
-	// Verify returns what is wrong with the answer of the API server; the chain ends if
-	// there is something. An admission webhook or policy may change what is written, and
-	// what comes next in the chain may rely on it. Optional.
+	// Verify returns an error if the response of the API server is not as required; the chain then
+	// ends. An admission webhook or policy may change a write, and later actions of the chain may rely
+	// on it. Optional.
 	Verify func(answer metav1.Object) error
-	// Reason is one CamelCase word for the event and the metric.
+	// Reason is a CamelCase word for the event and the metric.
 	Reason string
-	// Detail completes the line for people. Optional.
+	// Detail is appended to the message. Optional.
 	Detail string
 }
 
-// String is one line: verb, kind, name, reason, detail.
+// String returns the action as one line: verb, kind, name, reason, detail.
 func (a Action) String() string {
 	s := fmt.Sprintf("%s: %s", a.what(), a.Reason)
 	if a.Detail != "" {
@@ -100,24 +96,24 @@ func (a Action) String() string {
 	return s
 }
 
-// what is done to what: verb, kind, name.
+// what returns the verb, kind and name.
 func (a Action) what() string {
 	return fmt.Sprintf("%s %s %s", a.Verb, a.Kind(), a.Object.GetName())
 }
 
-// Kind returns the kind of the object, in lower case.
+// Kind returns the kind of the object in lower case.
 func (a Action) Kind() string { return kindOf(a.Object) }
 
-// Chain is a list of actions run in order; the first that fails ends it.
+// Chain is a list of actions that run in order. It ends at the first error.
 type Chain []Action
 
-// Step is a set of chains without order among them.
+// Step is a set of independent chains.
 type Step []Chain
 
-// Steps are run one after another; a failed chain ends them after its step.
+// Steps run in order. If a chain fails, no later step runs.
 type Steps []Step
 
-// Strings lists the lines of all actions, a chain a line, in the order given.
+// Strings returns the actions in order, one line per chain.
 func (s Steps) Strings() []string {
 	var lines []string
 	for _, step := range s {
@@ -132,13 +128,13 @@ func (s Steps) Strings() []string {
 	return lines
 }
 
-// Outcome is an action and what the API server answered.
+// Outcome is an action with the response of the API server.
 type Outcome struct {
 	Action
-	// Answer is the object as the API server returned it; nil after an error, but for one of
+	// Answer is the object that the API server returned. It is nil after an error, except one of
 	// Verify.
 	Answer client.Object
-	// Err is nil when the action took effect.
+	// Err is nil if the action succeeded.
 	Err error
 }
 

@@ -23,46 +23,44 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// Parallel is how many chains of a step run at one time.
+// Parallel is the max number of concurrent chains of a step.
 const Parallel = 32
 
-// Recorder is told of every write that took effect; the consistency tracker
-// is one.
+// Recorder is notified of every successful write, for example the consistency tracker.
 type Recorder interface {
-	// Wrote is told the object as the API server answered it.
+	// Wrote is called with the object that the API server returned.
 	Wrote(key types.NamespacedName, obj client.Object)
-	// Deleted is told the object that was deleted.
+	// Deleted is called with the deleted object.
 	Deleted(key types.NamespacedName, obj client.Object)
 }
 
 // Runner carries out actions.
 type Runner struct {
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads from the API server.
 	Live client.Reader
-	// Recorder is told of writes by the key of the object that is reconciled;
-	// nil for controllers that decide on live reads only.
+	// Recorder is notified of writes, with the key of the reconciled object. It is nil for controllers
+	// that decide only on live reads.
 	Recorder Recorder
-	// Commands begins commands in pods; nil for controllers that send none.
+	// Commands starts commands in pods. It is nil for controllers that run none.
 	Commands Commands
-	// Lease is asked before each write and command whether this process still leads.
+	// Lease is checked before each write and command.
 	Lease *leadership.Lease
 }
 
-// Commands begins commands in the pods of an object; podexec.Board is one.
+// Commands starts commands in the pods of an object; podexec.Board implements it.
 type Commands interface {
-	// Send is false when it begins nothing: another command runs in that pod, or
-	// this process ends.
+	// Send starts a command. It returns false if another command runs in the pod, or if this process is
+	// shutting down.
 	Send(owner types.NamespacedName, c podexec.Command) bool
 }
 
 // ErrNotBegun is the error of a command that was not sent.
 var ErrNotBegun = errors.New("another command runs in the pod, or this process ends")
 
-// Run carries out the steps for the object of that key. It returns an outcome
-// for each action that was tried. After a failed chain the other chains of the
-// step still run, but no further chain with a Create is begun when a Create
-// failed: what refuses one (a quota, a webhook) would refuse them all.
+// Run carries out the steps for the object with the given key. It returns an outcome for each attempted
+// action. If a chain fails, the other chains of the step still run. After a failed Create, no further
+// chain with a Create is started, because a quota or webhook would probably reject all of them.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, steps Steps) []Outcome {
 	var all []Outcome
 	for _, step := range steps {
@@ -127,7 +125,7 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 		}
 		level := 0
 		if a.Verb == Exec {
-			level = 1 // they come by the minute, and those that change something have a record
+			level = 1 // frequent, and those with effects are recorded in the status
 		}
 		log.FromContext(ctx).V(level).Info("acted", "action", a.String())
 	}
@@ -147,7 +145,7 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	}
 	obj, unwritten, err := r.write(ctx, a)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
+		return nil, fmt.Errorf("%s: %w", a.what(), err) // without a.Reason, because users read this error
 	}
 	switch {
 	case unwritten: // there is no write to wait for
@@ -165,10 +163,10 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	return obj, nil
 }
 
-// write sends an action to the API server, and returns the object as that answered it.
-// unwritten is true of a create that found its object made, and of a trial.
+// write sends an action to the API server and returns the object in its response. unwritten is true for
+// a create that found its object, and for a dry run.
 func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwritten bool, err error) {
-	// The answer is decoded into the object: the plan keeps its own copy.
+	// The response is decoded into obj, so use a copy: the plan keeps the original.
 	obj = a.Object.DeepCopyObject().(client.Object)
 	switch a.Verb {
 	case Create:
@@ -194,7 +192,7 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwrit
 	case Delete:
 		uid, rv := obj.GetUID(), obj.GetResourceVersion()
 		pre := client.Preconditions{UID: &uid, ResourceVersion: &rv}
-		// The default would leave the pods of a Job behind.
+		// The default propagation would orphan the pods of a Job.
 		err = r.Client.Delete(ctx, obj, pre, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
 		err = fmt.Errorf("no such verb %q", a.Verb)
@@ -202,8 +200,8 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwrit
 	return obj, unwritten, err
 }
 
-// create creates an object, or adopts the one that an earlier create made whose answer
-// was lost.
+// create creates an object. It adopts an existing object from an earlier create whose response was
+// lost.
 func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopted bool, err error) {
 	if a.Named {
 		return false, r.apply(ctx, obj)
@@ -218,13 +216,12 @@ func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopt
 	return true, nil
 }
 
-// passed says of a refused trial that only the moment was against it. Admission asks the
-// quota last, and the name is looked at after that: who meets one of them was let through
-// by all else.
+// passed contains the errors of a dry run that do not depend on the object itself. The quota is the
+// last admission check, and the name is checked after it. So the object has passed all other checks.
 var passed = []func(error) bool{apierrors.IsAlreadyExists, rejection.IsFullQuota, rejection.IsUntried}
 
-// try asks whether an object would be created if nothing had its name, and it had the room of
-// the pod that goes.
+// try checks whether an object would be created if no other object had its name, and after the given
+// pod is deleted.
 func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 	err := r.Client.Create(ctx, obj, client.DryRunAll)
 	if pod, isPod := goes.(*corev1.Pod); isPod && rejection.IsFullWithout(err, pod) {
@@ -236,11 +233,11 @@ func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 	return err
 }
 
-// mostRebases is how often a status is written onto newer versions of its object:
-// enough for a person or a program that edits it all the time.
+// mostRebases is the max number of retries of a status patch on newer versions of the object. It is
+// sufficient even if the object is edited all the time.
 const mostRebases = 10
 
-// patchStatus returns the object as the API server answered it.
+// patchStatus patches the status and returns the object in the response of the API server.
 func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, error) {
 	from, to := a.From, a.Object
 	for try := 0; ; try++ {
@@ -262,9 +259,9 @@ func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, erro
 	}
 }
 
-// rebase reads the object of a PatchStatus anew, and gives it and the same with the
-// status that the action wants. Both are nil if its status is another by now, or if
-// another object has its name.
+// rebase reads the current object of a PatchStatus. It returns that object, and a copy of it with the
+// status that the action wants. Both are nil if its status has changed, or if another object has the
+// name.
 func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, err error) {
 	from = reflect.New(reflect.TypeOf(a.From).Elem()).Interface().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(a.From), from); err != nil {
@@ -294,10 +291,10 @@ func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, 
 	return from, to, runtime.DefaultUnstructuredConverter.FromUnstructured(is, to)
 }
 
-// fieldOwner is who applies.
+// fieldOwner is the field manager of server-side applies.
 const fieldOwner = client.FieldOwner("stateful-operator")
 
-// apply creates an object by its name.
+// apply creates an object by server-side apply.
 func (r *Runner) apply(ctx context.Context, obj client.Object) error {
 	kind, err := r.Client.GroupVersionKindFor(obj)
 	if err != nil {
@@ -311,8 +308,8 @@ func (r *Runner) apply(ctx context.Context, obj client.Object) error {
 	return r.Client.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, text), fieldOwner)
 }
 
-// adopt finds out whether the object that exists is the one that was to be
-// created, made by a create whose answer was lost.
+// adopt checks whether the existing object is the wanted one, from a create whose response was lost. If
+// not, it returns the error taken.
 func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) error {
 	have := want.DeepCopyObject().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
@@ -330,7 +327,7 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 	return nil
 }
 
-// controllerUID is the UID of the owner that controls an object; "" if none does.
+// controllerUID returns the UID of an object's controller owner; "" if there is none.
 func controllerUID(obj client.Object) types.UID {
 	if owner := metav1.GetControllerOf(obj); owner != nil {
 		return owner.UID
@@ -338,8 +335,8 @@ func controllerUID(obj client.Object) types.UID {
 	return ""
 }
 
-// boundPatch adds the UID to a patch. The API server answers a conflict when
-// the object of that name has another.
+// boundPatch adds the UID to a patch. The API server returns a conflict if the object with the name has
+// a different UID.
 type boundPatch struct {
 	client.Patch
 	uid types.UID

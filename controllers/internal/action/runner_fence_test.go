@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// lock is one that this process gets, and may give up.
+// lock is a lock that this process acquires and can release.
 type lock struct{ resourcelock.Interface }
 
 func (lock) Identity() string                                                { return "me" }
@@ -36,7 +36,7 @@ func TestV2AStatusIsNotWrittenAgainWithoutALease(t *testing.T) {
 	have := pod("a")
 	have.UID = "uid-a"
 	d := newDesk(meanwhile(1, func(ctx context.Context, c client.Client) error {
-		return errors.Join(lease.Update(ctx, resourcelock.LeaderElectionRecord{}), // it is given up while the write is on its way
+		return errors.Join(lease.Update(ctx, resourcelock.LeaderElectionRecord{}), // the lease is released while the write is in flight
 			c.Patch(ctx, pod("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
 	}), have)
 	d.Lease = lease

@@ -24,7 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// desk is a Runner, an API server to write to, and what both noted.
+// desk is a Runner with a fake API server. It records the calls of both.
 type desk struct {
 	Runner
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// refuses makes creates of that name fail.
+// refuses rejects creates of the given name.
 func refuses(name string) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		if obj.GetName() == name {
@@ -151,8 +151,7 @@ func TestACreateWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// Every patch and delete is for the object that was read, not for its namesake.
-// A right to create has no name; a right to apply has.
+// Permission to create cannot be restricted to a name; permission to apply can.
 func TestANamedCreateIsAnApply(t *testing.T) {
 	asked := ""
 	d := newDesk(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -238,7 +237,7 @@ func TestAnAnswerIsVerified(t *testing.T) {
 	to.Labels = map[string]string{"wanted": "yes"}
 	d := newDesk(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 		err := c.Patch(ctx, obj, patch, opts...)
-		obj.SetLabels(map[string]string{"wanted": "no"}) // as a policy changes it
+		obj.SetLabels(map[string]string{"wanted": "no"}) // as a policy may change it
 		return err
 	}}, x)
 	verified := Action{Verb: Patch, Object: to, From: x, Reason: "Kept", Verify: func(answer metav1.Object) error {
@@ -264,7 +263,7 @@ func TestThePlanIsNotChanged(t *testing.T) {
 	}
 }
 
-// sender is a Board that notes what is sent.
+// sender is a fake Board that records commands.
 type sender struct {
 	busy bool
 	sent []string
@@ -309,7 +308,7 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 	}
 }
 
-// meanwhile lets somebody else write right before a status patch, that many times.
+// meanwhile runs another write right before each of the first status patches.
 func meanwhile(times int, write func(context.Context, client.Client) error) interceptor.Funcs {
 	return interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 		if times--; times >= 0 {
@@ -358,7 +357,7 @@ func TestV7AStatusIsWrittenThoughTheSpecIsEdited(t *testing.T) {
 	}
 }
 
-// read is pod a as it is in the API server.
+// read returns pod a from the API server.
 func (d *desk) read(t *testing.T) *corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
@@ -386,7 +385,7 @@ func TestV7AStatusIsNotForAnObjectOfTheSameName(t *testing.T) {
 	}
 }
 
-// A trial makes nothing, and is refused for what would be refused of the create as well.
+// A dry run creates nothing. It fails for the same reasons as the create.
 func TestTry(t *testing.T) {
 	pods := corev1.Resource("pods")
 	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "a", errors.New(text)) }

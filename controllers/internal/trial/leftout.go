@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// mostLeftOut is how many fields are told of that an API server leaves out.
+// mostLeftOut is the max number of dropped fields that are reported.
 const mostLeftOut = 5
 
-// leftOut warns of what an API server leaves out of an object that it takes. It does so
-// without a word with a field that it is too old for, or that is turned off. at says where
-// a field of the object comes from.
+// leftOut returns warnings about fields that the API server dropped from an accepted object. It
+// silently drops fields that it does not support or that are disabled. The function at maps the path of
+// a field to its origin.
 func leftOut(sent, taken any, at func(path string) string) admission.Warnings {
 	var warnings admission.Warnings
 	paths := missing("", sent, taken)
@@ -25,9 +25,9 @@ func leftOut(sent, taken any, at func(path string) string) admission.Warnings {
 	return warnings
 }
 
-// missing are the paths of the fields that were sent and are not among those taken. Items of
-// a list that have a name are compared by it, as admission may put others between them. An
-// item that is gone altogether was taken out by somebody, and is no field.
+// missing returns the paths of fields that were sent but are missing in the accepted object. List items
+// with a name are compared by name, because admission may insert others. Items that are completely
+// missing were removed by another party and are not reported.
 func missing(path string, sent, taken any) (paths []string) {
 	switch sent := sent.(type) {
 	case map[string]any:
@@ -50,8 +50,8 @@ func missing(path string, sent, taken any) (paths []string) {
 	return paths
 }
 
-// counterpart is the item of a list that was made of another; one that is like it in all if
-// there is none.
+// counterpart returns the item of a list that corresponds to the given item. If there is none, it
+// returns the item itself.
 func counterpart(item any, at int, among []any) any {
 	fields, _ := item.(map[string]any)
 	if name, named := fields["name"]; named {
@@ -70,7 +70,7 @@ func counterpart(item any, at int, among []any) any {
 	return item
 }
 
-// isEmpty reports whether a value says nothing, so that it may as well be left out.
+// isEmpty reports whether a value is empty, so that it can be omitted.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -90,7 +90,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// specOf is the spec of an object as it is in JSON.
+// specOf returns the spec of an object as decoded JSON.
 func specOf(object any) any {
 	var fields struct {
 		Spec any `json:"spec"`
@@ -99,7 +99,7 @@ func specOf(object any) any {
 	if err == nil {
 		err = json.Unmarshal(text, &fields)
 	}
-	if err != nil { // what cannot be written cannot be compared
+	if err != nil { // cannot be compared
 		return nil
 	}
 	return map[string]any{"spec": fields.Spec}

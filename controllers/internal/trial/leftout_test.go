@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// An older API server takes a pod with a field that it does not know, and the pod is
-// without it.
+// An older API server accepts a pod with an unknown field, and drops the field.
 func TestWhatIsLeftOutIsTold(t *testing.T) {
 	pod := func() *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-a", Labels: map[string]string{"app": "db"}}, Spec: corev1.PodSpec{
@@ -73,7 +72,7 @@ func TestWhatIsLeftOutIsTold(t *testing.T) {
 	}
 }
 
-// What a stranger sends has any number of fields.
+// Untrusted input can have any number of fields.
 func TestFewFieldsAreToldOf(t *testing.T) {
 	sent := map[string]any{}
 	for _, name := range strings.Split("abcdefgh", "") {

@@ -1,11 +1,11 @@
-// Package trial asks the API server, by dry run, whether it would take what the
-// operator is going to make.
+// Package trial checks by dry run whether the API server would accept the objects that the operator is
+// going to create.
 //
-// The operator may make more than those who ask it to. A trial tells what is there
-// and what is forbidden in a namespace, so it is made only for who may create pods
-// there himself, of one namespace few at a time, and its answer is given in words of
-// our own. What an API server says of the fields of an object is said of the object
-// that was sent, and passed on (package rejection).
+// The operator may have more permissions than the requester. A dry run reveals existing objects and
+// restrictions of a namespace. So it is made only for requesters that can create pods there themselves,
+// the number of concurrent dry runs of a namespace is limited, and the result is reported in our own
+// words. Only the API server's errors about fields of the object are mapped to the requester's object
+// and passed on (package rejection).
 package trial
 
 import (
@@ -22,18 +22,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// The max of concurrent trials. Further ones are skipped, and do not wait: a request that waits delays
-// others of the same webhook.
+// The max number of concurrent dry runs. Further ones are skipped and do not wait, because a waiting
+// request would delay other requests of the same webhook.
 const (
 	maxOfNamespace = 4
 	maxInAll       = 12
 )
 
-// Court holds trials.
+// Court runs dry runs.
 type Court struct {
-	// client asks what people may do.
+	// client checks the permissions of requesters.
 	client client.Client
-	// dryRun creates objects with the API server's dry run.
+	// dryRun creates objects by dry run.
 	dryRun client.Client
 
 	mu      sync.Mutex
@@ -41,13 +41,13 @@ type Court struct {
 	inAll   int
 }
 
-// NewCourt makes a Court that asks by that client.
+// NewCourt returns a Court that uses the given client.
 func NewCourt(c client.Client) *Court {
 	return &Court{client: c, dryRun: client.NewDryRunClient(c), running: map[string]int{}}
 }
 
-// Open begins a trial in a namespace, for who sent the admission request of ctx. It
-// says why none can be; if it can, end has to be called.
+// Open starts a dry run in a namespace, for the requester of the admission request in ctx. If it is not
+// possible, Open returns the reason. Otherwise end must be called.
 func (c *Court) Open(ctx context.Context, namespace string) (end func(), why string) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil || namespace == "" || request.Namespace != namespace {
@@ -63,8 +63,8 @@ func (c *Court) Open(ctx context.Context, namespace string) (end func(), why str
 	return func() { c.leave(namespace) }, ""
 }
 
-// mayCreatePods reports whether a person may create pods in a namespace. It is false
-// where nobody says so.
+// mayCreatePods reports whether a user may create pods in a namespace. It returns false if the check
+// fails.
 func (c *Court) mayCreatePods(ctx context.Context, user *authenticationv1.UserInfo, namespace string) bool {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for k, v := range user.Extra {
@@ -76,8 +76,8 @@ func (c *Court) mayCreatePods(ctx context.Context, user *authenticationv1.UserIn
 	return c.client.Create(ctx, review) == nil && review.Status.Allowed
 }
 
-// Try asks whether the API server would take an object, and warns of what it would leave
-// out. at says where a field of the object comes from.
+// Try checks whether the API server would accept an object. It returns warnings about fields that would
+// be dropped. The function at maps the path of a field to its origin.
 func (c *Court) Try(ctx context.Context, object client.Object, at func(path string) string) (admission.Warnings, error) {
 	sent := specOf(object)
 	if err := c.dryRun.Create(ctx, object); err != nil {
@@ -86,7 +86,7 @@ func (c *Court) Try(ctx context.Context, object client.Object, at func(path stri
 	return leftOut(sent, specOf(object), at), nil
 }
 
-// enter takes a place, and reports whether there is one.
+// enter takes a slot, and reports whether one was free.
 func (c *Court) enter(namespace string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +107,8 @@ func (c *Court) leave(namespace string) {
 	}
 }
 
-// WhyNot says what kept an object from being taken that is not invalid, and what
-// helps. It has no word of the API server's: these may tell what else is there.
+// WhyNot describes why an object was rejected that is not invalid, and how to resolve it. It contains
+// no text of the API server, which could reveal other objects.
 func WhyNot(err error) string {
 	switch {
 	case rejection.IsFullQuota(err):

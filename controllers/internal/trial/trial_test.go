@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// asking is the context of an admission request.
+// asking returns the context of an admission request.
 func asking(who, namespace string) context.Context {
 	return admission.NewContextWithRequest(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: namespace, UserInfo: authenticationv1.UserInfo{Username: who, Groups: []string{"people"},
 			Extra: map[string]authenticationv1.ExtraValue{"scope": {"all"}}}}})
 }
 
-// court is one in which maker may create pods in namespace ns, and nobody else may.
+// court returns a Court in which only user maker may create pods, and only in namespace ns.
 func court(reviews *[]authorizationv1.SubjectAccessReviewSpec) *Court {
 	return NewCourt(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {

@@ -1,5 +1,5 @@
-// Package undone finds the fields of a write that the API server accepted and an admission
-// webhook or policy changed back, and keeps such a write from being repeated at once.
+// Package undone detects fields of a write that the API server accepted, but an admission webhook or
+// policy changed back. It delays the repetition of such writes.
 package undone
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// Field is a field that is not as it was written.
+// Field is a field that differs from its written value.
 type Field struct {
 	// Path is the path of the field, such as spec.maxUnavailable.
 	Path string
-	// Wanted and Present are values in JSON. They are empty where the field is not set.
+	// Wanted and Present are values in JSON. They are empty if the field is not set.
 	Wanted, Present string
 }
 
-// String returns the path, and what is wanted and present there. Values of environment
-// variables are left out, since they may be secret.
+// String returns the path with the wanted and present values. It omits the values of environment
+// variables, because they may be secret.
 func (f Field) String() string {
 	if strings.Contains(f.Path, ".env[") {
 		return f.Path
@@ -32,7 +32,7 @@ func (f Field) String() string {
 	return fmt.Sprintf("%s (wanted %s, present %s)", f.Path, shown(f.Wanted), shown(f.Present))
 }
 
-// maxValue is how many bytes of a value are shown.
+// maxValue is the max number of bytes of a value in messages.
 const maxValue = 80
 
 func shown(value string) string {
@@ -45,24 +45,24 @@ func shown(value string) string {
 	return value
 }
 
-// isImage reports whether a path is that of the image of a container.
+// isImage reports whether the path is that of a container image.
 func isImage(path string) bool { return strings.HasSuffix(path, "].image") }
 
-// Covers reports whether have has everything that is set in want. Fields that only have has,
-// such as defaults, do not count. Items of a list may have others between them.
+// Covers reports whether have contains everything that is set in want. Additional fields in have, such
+// as defaults, are ignored. Additional items of lists are ignored too.
 func Covers(have, want any) bool { return len(Missing(have, want)) == 0 }
 
-// Missing returns the fields of want that have does not have.
+// Missing returns the fields of want that differ or are missing in have.
 func Missing(have, want any) []Field {
 	d := differences{}
 	d.compare("", nil, jsonOf(want), jsonOf(have))
 	return d.found
 }
 
-// Of returns the fields that a patch from one object to another was to change, and that the
-// answer of the API server does not have. A field that the patch was to remove counts in the
-// metadata; elsewhere the API server may have set it to its default, and it counts only if
-// the patch changed nothing at all.
+// Of returns the fields that a patch from one object to another should have changed, but that the API
+// server's response does not have. Fields that the patch should have removed count if they are in the
+// metadata. Other fields may have been set to a default. They count only if the patch changed nothing
+// at all.
 func Of(from, to, answer client.Object) []Field {
 	version := answer.GetResourceVersion()
 	d := differences{removals: version != "" && version == from.GetResourceVersion()}
@@ -70,7 +70,7 @@ func Of(from, to, answer client.Object) []Field {
 	return d.found
 }
 
-// changed returns the fields that a patch is to change, with what they are now.
+// changed returns the fields that a patch changes, with their present values.
 func changed(from, to client.Object) []Field {
 	d := differences{removals: true}
 	d.compare("", written(from), written(to), written(from))
@@ -80,7 +80,7 @@ func changed(from, to client.Object) []Field {
 // written returns the fields of an object that a client writes.
 func written(object client.Object) any {
 	fields, _ := jsonOf(object).(map[string]any)
-	for _, key := range []string{"status", "kind", "apiVersion"} { // a cache fills the last two in
+	for _, key := range []string{"status", "kind", "apiVersion"} { // a cache sets the last two
 		delete(fields, key)
 	}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -91,27 +91,27 @@ func written(object client.Object) any {
 	return fields
 }
 
-// jsonOf returns a value as JSON has it.
+// jsonOf returns a value as decoded JSON.
 func jsonOf(value any) (fields any) {
 	text, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(text, &fields)
 	}
-	if err != nil { // what was read from JSON can be written as JSON
+	if err != nil { // cannot happen: the value was read from JSON
 		panic(fmt.Sprintf("the fields of %T: %v", value, err))
 	}
 	return fields
 }
 
-// differences collects the fields in which an answer differs from what was wanted.
+// differences collects the fields in which a response differs from the wanted object.
 type differences struct {
-	// removals is true where a field that was to be removed counts wherever it is.
+	// removals is true if all fields that should have been removed count, not only those of the
+	// metadata.
 	removals bool
 	found    []Field
 }
 
-// compare goes down to the fields in which to differs from from, and looks for them in the
-// answer.
+// compare finds the fields that differ between from and to, and compares them with the response.
 func (d *differences) compare(path string, from, to, answer any) {
 	if to == nil || reflect.DeepEqual(from, to) {
 		return
@@ -132,7 +132,7 @@ func (d *differences) compare(path string, from, to, answer any) {
 	}
 }
 
-// isZero reports whether a value may be left out.
+// isZero reports whether a value may be omitted in JSON.
 func isZero(value any) bool { return value == false || value == "" || value == float64(0) }
 
 func (d *differences) compareFields(path string, from, to, answer map[string]any) {
@@ -146,8 +146,8 @@ func (d *differences) compareFields(path string, from, to, answer map[string]any
 	}
 }
 
-// compareItems compares items that have a name by it, and else in their order. Items that
-// only the answer has do not count.
+// compareItems compares items with a name by that name, and other items in order. Additional items in
+// the response are ignored.
 func (d *differences) compareItems(path string, from, to, answer []any) {
 	if !named(to) {
 		if !hasInOrder(answer, to) {
@@ -171,7 +171,7 @@ func (d *differences) compareItems(path string, from, to, answer []any) {
 	}
 }
 
-// compareRemoved looks for a field that was to be removed.
+// compareRemoved checks a field that should have been removed.
 func (d *differences) compareRemoved(path string, from, answer any) {
 	counts := d.removals || strings.HasPrefix(path, "metadata.")
 	if counts && from != nil && reflect.DeepEqual(from, answer) {
@@ -201,11 +201,11 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// names are the fields by which the API server tells items of a list apart, the first that
-// an item has.
+// names are the fields that identify items of a list for the API server. The first one that an item has
+// is used.
 var names = []string{"name", "mountPath", "devicePath", "uid", "port", "containerPort", "topologyKey", "key"}
 
-// nameOf returns what tells an item apart from the others of its list; "" if nothing does.
+// nameOf returns the key by which an item is identified in its list; "" if there is none.
 func nameOf(item any) string {
 	fields, _ := item.(map[string]any)
 	for _, key := range names {
@@ -216,7 +216,7 @@ func nameOf(item any) string {
 	return ""
 }
 
-// named reports whether all items of a list have a name of their own.
+// named reports whether all items of a list have distinct names.
 func named(items []any) bool {
 	seen := map[string]bool{}
 	for _, item := range items {
@@ -246,8 +246,7 @@ func scalar(value any) bool {
 	return true
 }
 
-// hasInOrder reports whether a list has these items in their order, with or without others
-// between them.
+// hasInOrder reports whether a list contains the items in order, possibly with others in between.
 func hasInOrder(have, want []any) bool {
 	for _, item := range have {
 		if len(want) == 0 {

@@ -13,20 +13,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// A write that was undone is tried again after firstPause, and after twice as long each time
-// that it is undone again.
+// An undone write is retried after firstPause. The delay doubles each time that it is undone again.
 const (
 	firstPause = 10 * time.Second
 	maxPause   = 10 * time.Minute
 )
 
-// key is a field of a child.
+// key identifies a field of a child.
 type key struct {
 	child types.UID
 	path  string
 }
 
-// entry is what is known of a field that was changed back.
+// entry describes a field that was changed back.
 type entry struct {
 	kind, name string
 	field      Field
@@ -34,16 +33,17 @@ type entry struct {
 	until      time.Time
 }
 
-// Memory knows the writes of one object that were undone. The zero value is ready for use.
+// Memory records the undone writes of one object. The zero value is ready to use.
 type Memory struct {
 	generation int64
 	fields     map[key]entry
 }
 
-// Learn notes which of the writes were undone. It returns those of which nothing was known.
+// Learn records which of the writes were undone. It returns the writes that were undone for the first
+// time.
 func (m *Memory) Learn(outcomes []action.Outcome, now time.Time) (news []action.Outcome) {
 	for k, e := range m.fields {
-		if e.until.Add(maxPause).Before(now) { // nothing wants it any more
+		if e.until.Add(maxPause).Before(now) { // no longer wanted
 			delete(m.fields, k)
 		}
 	}
@@ -55,7 +55,7 @@ func (m *Memory) Learn(outcomes []action.Outcome, now time.Time) (news []action.
 	return news
 }
 
-// learn notes one write, and reports whether it is the first one that was undone.
+// learn records one write. It reports whether the write was undone for the first time.
 func (m *Memory) learn(o action.Outcome, now time.Time) (isNew bool) {
 	uid, undone := o.From.GetUID(), Of(o.From, o.Object, o.Answer)
 	if len(m.fields) > 0 {
@@ -80,7 +80,7 @@ func (m *Memory) learn(o action.Outcome, now time.Time) (isNew bool) {
 	return isNew
 }
 
-// pause returns how long a write waits that was undone that many times before.
+// pause returns the delay of a write that was undone the given number of times before.
 func pause(f Field, times int) time.Duration {
 	if isAddition(f) {
 		return maxPause
@@ -88,14 +88,14 @@ func pause(f Field, times int) time.Duration {
 	return min(firstPause<<min(times, 10), maxPause)
 }
 
-// isAddition reports whether a field is one that others add to what the operator writes, and
-// that it does not need to be gone.
+// isAddition reports whether a field was added by others, and the operator does not require its
+// removal.
 func isAddition(f Field) bool { return f.Wanted == "" && !strings.HasPrefix(f.Path, "metadata.") }
 
 // isPatch reports whether an action changes fields of a child.
 func isPatch(a action.Action) bool { return a.Verb == action.Patch || a.Verb == action.Resize }
 
-// Held returns which writes have to wait. What is known of an earlier spec is dropped.
+// Held returns the writes that must wait. It drops the records of earlier generations of the spec.
 func (m *Memory) Held(generation int64, now time.Time) Held {
 	if m.generation != generation {
 		*m = Memory{generation: generation}
@@ -103,15 +103,15 @@ func (m *Memory) Held(generation int64, now time.Time) Held {
 	return Held{fields: maps.Clone(m.fields), now: now}
 }
 
-// Held is the writes that wait, as one pass sees them.
+// Held is a snapshot of the waiting writes for one pass.
 type Held struct {
 	fields map[key]entry
 	now    time.Time
 }
 
-// Pause returns how long a chain has to wait because all patches in it were undone; 0 if it may
-// be run. A chain that does more than patch objects never waits: it is a step of something
-// larger, which decides itself whether to go on.
+// Pause returns how long a chain must wait because all of its patches were undone; 0 if it can run. A
+// chain with other actions than patches never waits: it is part of a larger task that has its own
+// rules.
 func (h Held) Pause(chain action.Chain) time.Duration {
 	if len(h.fields) == 0 || !slices.ContainsFunc(chain, isPatch) {
 		return 0
@@ -131,8 +131,8 @@ func (h Held) Pause(chain action.Chain) time.Duration {
 	return longest
 }
 
-// pauseOf returns how long a patch of these fields has to wait: until the last of them may be
-// tried again. It does not wait if one of them is new, or has another value by now.
+// pauseOf returns how long a patch of the given fields must wait: until the last of them may be
+// retried. It returns 0 if one of the fields is new or has a different value.
 func (h Held) pauseOf(child types.UID, fields []Field) time.Duration {
 	var longest time.Duration
 	for _, f := range fields {
@@ -145,8 +145,9 @@ func (h Held) pauseOf(child types.UID, fields []Field) time.Duration {
 	return longest
 }
 
-// purpose returns the fields for which a patch is made. The defaults that a new template
-// leaves out do not count beside what it sets, nor do annotations, which are notes about it.
+// purpose returns the fields for which a patch is made. If it sets fields, those that it only removes
+// are ignored, such as defaults that a new template omits. If it sets other fields too, annotations are
+// ignored, because they only describe the change.
 func purpose(fields []Field) []Field {
 	for _, counts := range []func(Field) bool{isContent, isSet} {
 		if some := slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return !counts(f) }); len(some) > 0 {
@@ -156,14 +157,13 @@ func purpose(fields []Field) []Field {
 	return fields
 }
 
-// isSet reports whether a field of the metadata changes, or another one gets a value.
+// isSet reports whether the field is set, or is in the metadata.
 func isSet(f Field) bool { return f.Wanted != "" || strings.HasPrefix(f.Path, "metadata.") }
 
 func isContent(f Field) bool { return isSet(f) && !strings.HasPrefix(f.Path, "metadata.annotations.") }
 
-// Message names the fields that are changed back, for people; "" if there are none. What
-// others only add is left out, and so are the images of containers: a policy that takes them
-// from a mirror is no fault.
+// Message describes the fields that are changed back; "" if there are none. It omits fields that others
+// only add. It also omits container images, because a policy that uses a mirror is not a fault.
 func (h Held) Message() string {
 	undone := h.told()
 	slices.SortFunc(undone, func(a, b entry) int {
@@ -176,12 +176,12 @@ func (h Held) Message() string {
 	return Explain(fields, retried)
 }
 
-// Touches reports whether fields of a child of that kind are changed back.
+// Touches reports whether fields of a child of the given kind are changed back.
 func (h Held) Touches(kind string) bool {
 	return slices.ContainsFunc(h.told(), func(e entry) bool { return e.kind == kind })
 }
 
-// told returns the fields that people are told of.
+// told returns the fields that are reported to users.
 func (h Held) told() (undone []entry) {
 	for _, e := range h.fields {
 		if e.until.After(h.now) && !isAddition(e.field) && !isImage(e.field.Path) {
@@ -191,14 +191,14 @@ func (h Held) told() (undone []entry) {
 	return undone
 }
 
-// maxFields is how many fields a message names.
+// maxFields is the max number of fields in a message.
 const maxFields = 3
 
-// retried is what becomes of a write that was undone.
+// retried is the end of the message for an undone write.
 const retried = "the write is tried again within 10 minutes"
 
-// Explain returns the message about fields that an admission webhook or policy changes back, and
-// what becomes of the write.
+// Explain returns the message about fields that an admission webhook or policy changes back. next
+// describes what happens to the write.
 func Explain(fields []string, next string) string {
 	if len(fields) == 0 {
 		return ""
@@ -211,7 +211,7 @@ func Explain(fields []string, next string) string {
 		"; exempt the object from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them), or change the spec to agree with it; " + next
 }
 
-// Unlike describes the fields of a child that are not as they were written, but for images.
+// Unlike describes the fields of a child that differ from the written ones, except images.
 func Unlike(child string, have, want any) (fields []string) {
 	for _, f := range Missing(have, want) {
 		if !isImage(f.Path) {
@@ -221,7 +221,7 @@ func Unlike(child string, have, want any) (fields []string) {
 	return fields
 }
 
-// About returns what an event says of a write that was undone.
+// About returns the event message for an undone write.
 func About(o action.Outcome) string {
 	var fields []string
 	for _, f := range Of(o.From, o.Object, o.Answer) {

@@ -114,7 +114,8 @@ func patch(from, to client.Object) action.Action {
 	return action.Action{Verb: action.Patch, From: from, Object: to}
 }
 
-// undoneTimes returns a memory of a write that was undone that often, each time it was due.
+// undoneTimes returns a memory of a write that was undone the given number of times, each time when it
+// was due.
 func undoneTimes(times int, a action.Action, answer client.Object) (*Memory, time.Time) {
 	m, now := &Memory{}, noon
 	m.Held(1, now)
