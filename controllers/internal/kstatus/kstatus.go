@@ -1,7 +1,6 @@
-// Package kstatus says in three conditions what tools ask of every object: Ready,
-// Reconciling and Stalled, as kstatus reads them (sigs.k8s.io/cli-utils, pkg/kstatus).
-// Flux, Helm and `kubectl wait --for=condition=Ready` know no other conditions, and take
-// an object without them for one that is well.
+// Package kstatus computes the three conditions that generic tools read: Ready, Reconciling and
+// Stalled, as defined by kstatus (sigs.k8s.io/cli-utils, pkg/kstatus). Flux, Helm and `kubectl wait
+// --for=condition=Ready` read only these conditions. They treat an object without them as ready.
 package kstatus
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// The types of the conditions, here and of the kinds: those that each kind has.
+// The types of the conditions: those of kstatus, and those that each kind has.
 const (
 	Ready       = "Ready"
 	Reconciling = "Reconciling"
@@ -24,7 +23,7 @@ const (
 	degraded    = "Degraded"
 )
 
-// Reasons of Reconciling and Stalled while they are False.
+// Reasons of Reconciling and Stalled with status False.
 const (
 	ReasonSettled   = "Settled"
 	ReasonStalled   = "Stalled"
@@ -33,21 +32,21 @@ const (
 	reasonUnknown = "Unknown"
 )
 
-// Effect is what something that is wrong means for who waits for the object.
+// Effect is the effect of a problem on clients that wait for the object.
 type Effect int
 
 const (
-	// Passes is the effect of what goes by itself, or when an object comes that others
-	// make. Until then the object is not ready. A reason that has no effect has this one.
+	// Passes is the effect of a problem that resolves itself, or is resolved when another object is
+	// created. Until then, the object is not ready. It is the default.
 	Passes Effect = iota
-	// NeedsPerson is the effect of what stays until a person does something.
+	// NeedsPerson is the effect of a problem that requires manual intervention.
 	NeedsPerson
-	// Beside is the effect of what a person should know, while the object is as its spec
-	// says all the same.
+	// Beside is the effect of a problem that a user should know of, although the object matches its
+	// spec.
 	Beside
 )
 
-// String is the effect as users are told of it.
+// String returns the name of the effect in the documentation.
 func (e Effect) String() string {
 	switch e {
 	case NeedsPerson:
@@ -58,24 +57,23 @@ func (e Effect) String() string {
 	return "passes"
 }
 
-// Effects are those of the reasons of condition Degraded.
+// Effects are the effects of the reasons of condition Degraded.
 type Effects map[string]Effect
 
-// NeedsPerson reports whether a reason always stays until a person does something.
+// NeedsPerson reports whether a reason always requires manual intervention.
 func (e Effects) NeedsPerson(reason string) bool { return e[reason] == NeedsPerson }
 
-// Verdict is what a kind says of an object, beside its conditions Available and
-// Progressing.
+// Verdict is a kind's assessment of an object, in addition to its conditions Available and Progressing.
 type Verdict struct {
-	// Idle is true where nothing serves on purpose: that is ready, as a Deployment with 0
-	// replicas is.
+	// Idle is true if the object intentionally serves nothing. It then counts as ready, as a Deployment
+	// with 0 replicas does.
 	Idle bool
-	// Blocker is what stays until a person does something, and Obstacle what keeps the
-	// object from being ready and passes. Both are empty where there is none.
+	// Blocker is a problem that requires manual intervention. Obstacle is a problem that makes the
+	// object not ready and resolves itself. Both are empty if there is none.
 	Blocker, Obstacle engine.Notice
 }
 
-// Of is the verdict on condition Degraded.
+// Of returns the verdict for condition Degraded.
 func (e Effects) Of(conditions []metav1.Condition) Verdict {
 	c := meta.FindStatusCondition(conditions, degraded)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -90,19 +88,19 @@ func (e Effects) Of(conditions []metav1.Condition) Verdict {
 	return Verdict{Obstacle: Notice(c)}
 }
 
-// With adds Ready, Reconciling and Stalled to the conditions of a kind of which Degraded says
-// all that is wrong.
+// With adds Ready, Reconciling and Stalled to the conditions of a kind whose problems are all in
+// condition Degraded.
 func (e Effects) With(conditions []metav1.Condition) []metav1.Condition {
 	return With(conditions, e.Of(conditions))
 }
 
-// Notice is the reason of a condition, and its message.
+// Notice returns the reason and message of a condition.
 func Notice(c *metav1.Condition) engine.Notice {
 	return engine.Notice{Reason: c.Reason, Message: c.Message}
 }
 
-// With adds Ready, Reconciling and Stalled to the conditions of a kind. Exactly one of the
-// three is True: it is as its spec says, or comes to be, or needs a person.
+// With adds Ready, Reconciling and Stalled to the conditions of a kind. Exactly one of the three is
+// True: the object matches its spec, is being reconciled, or requires manual intervention.
 func With(conditions []metav1.Condition, v Verdict) []metav1.Condition {
 	s := seen{Verdict: v, available: find(conditions, available), progressing: find(conditions, progressing)}
 	return slices.Concat(conditions, []metav1.Condition{s.ready(), s.reconciling(), s.stalled()})
@@ -115,13 +113,13 @@ func find(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: reasonUnknown}
 }
 
-// seen is what the three conditions follow from.
+// seen is the input from which the three conditions are computed.
 type seen struct {
 	Verdict
 	available, progressing metav1.Condition
 }
 
-// missing is why the object is not ready; empty if it is.
+// missing returns why the object is not ready; empty if it is ready.
 func (s seen) missing() engine.Notice {
 	serves := s.Idle || s.available.Status == metav1.ConditionTrue
 	switch {

@@ -13,7 +13,8 @@ import (
 
 const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 
-// conditions are the three of a kind, each with its first letter and status as reason.
+// conditions returns the three conditions of a kind. The reason of each is its first letter and its
+// status.
 func conditions(available, progressing, degraded metav1.ConditionStatus) []metav1.Condition {
 	var all []metav1.Condition
 	for i, kind := range []string{"Available", "Progressing", "Degraded"} {
@@ -23,7 +24,7 @@ func conditions(available, progressing, degraded metav1.ConditionStatus) []metav
 	return all
 }
 
-// said are the three conditions in a line.
+// said returns the three conditions as one line.
 func said(all []metav1.Condition) string {
 	var parts []string
 	for _, kind := range []string{Ready, Reconciling, Stalled} {
@@ -67,7 +68,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// Exactly one is True, whatever a kind says: kstatus takes the first that it finds.
+// TestExactlyOneIsTrue tests all combinations, because kstatus uses the first condition that is True.
 func TestExactlyOneIsTrue(t *testing.T) {
 	every := []metav1.ConditionStatus{yes, no, unknown}
 	for i := range 3 * 3 * 8 {
@@ -80,7 +81,7 @@ func TestExactlyOneIsTrue(t *testing.T) {
 		}
 		all := With(conditions(every[i/8%3], every[i/24], yes), v)
 		if n := strings.Count(said(all), "True/"); n != 1 {
-			// The reasons of the kind end in True as well, and have no slash behind it.
+			// The reasons of the kind also end in True, but have no slash after it.
 			t.Errorf("%+v: %d are True: %s", v, n, said(all))
 		}
 	}

@@ -1,5 +1,5 @@
-// Package memory keeps what no object says from one pass to the next. All of it may be
-// lost: whoever remembers something here finds it out again after a restart.
+// Package memory keeps state between passes that is not stored in any object. All of it can be lost: it
+// must be possible to determine it again after a restart.
 package memory
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
-// Of remembers a T for each object. One key is reconciled by one worker at a time, so
-// what Get returns belongs to that worker. The zero value is ready for use.
+// Of stores a T for each object. A key is reconciled by one worker at a time, so that worker can use
+// the result of Get without a lock. The zero value is ready to use.
 type Of[T any] struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]*entry[T]
@@ -24,9 +24,8 @@ type entry[T any] struct {
 	value T
 }
 
-// Get returns what is remembered of an object, and whether it was seen for the first
-// time. An object of the same name with another UID is another object: what was known
-// of the one before is dropped.
+// Get returns the value of an object. isNew is true if the object was not known before. If an object of
+// the same name has a different UID, the old value is dropped.
 func (m *Of[T]) Get(key types.NamespacedName, uid types.UID) (value *T, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,8 +40,7 @@ func (m *Of[T]) Get(key types.NamespacedName, uid types.UID) (value *T, isNew bo
 	return &fresh.value, true
 }
 
-// Forget drops what is known of an object that is gone, and reports whether anything
-// was.
+// Forget removes the value of a deleted object. It reports whether there was one.
 func (m *Of[T]) Forget(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,14 +49,14 @@ func (m *Of[T]) Forget(key types.NamespacedName) bool {
 	return known
 }
 
-// Refusal remembers what the API server refuses. The first refusal is not told: it may
-// be of an object that somebody deleted in this moment.
+// Refusal records writes that the API server rejects. The first rejection is not reported, because the
+// object may just have been deleted.
 type Refusal struct {
-	failed int // passes in a row
+	failed int // number of consecutive failed passes
 	text   string
 }
 
-// Learn takes how a pass ended, nil if nothing failed.
+// Learn records the error of a pass; nil if there was none.
 func (r *Refusal) Learn(failed error) {
 	if failed == nil {
 		*r = Refusal{}
@@ -70,12 +68,10 @@ func (r *Refusal) Learn(failed error) {
 	}
 }
 
-// Text is what the API server said when it refused a write twice in a row; "" if it did
-// not.
+// Text returns the API server's message if it rejected a write in two consecutive passes, else "".
 func (r *Refusal) Text() string { return r.text }
 
-// refused reports whether the API server understood a write and said no, or did not take it as
-// it was sent.
+// refused reports whether the API server rejected a write, or stored it with changes.
 func refused(err error) bool {
 	return errors.Is(err, rejection.ErrChanged) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsAlreadyExists(err)
