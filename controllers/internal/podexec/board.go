@@ -14,28 +14,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Board runs commands in the background, one at a time in each pod and not more than
-// mostRunning in this process, and keeps the newest result of each. All of it may be
-// lost: a restart knows nothing, and asks again.
+// Board runs commands in the background: one at a time in each pod, and at most mostRunning in this
+// process. It keeps the latest result of each command. All results can be lost: they are not kept
+// across a restart of the operator, and the commands are then run again.
 type Board struct {
-	// Run runs one command; Executor.Run does.
+	// Run runs one command, usually Executor.Run.
 	Run func(context.Context, Command) Result
-	// Woken is told the owner of a command that ended.
+	// Woken is called with the owner of a command that ended.
 	Woken func(owner types.NamespacedName)
 
 	mu      sync.Mutex
 	root    context.Context // ends with the manager
 	owners  map[types.NamespacedName]map[types.UID]*desk
 	running sync.WaitGroup
-	places  *places // nil: those of this process
+	places  *places // nil means the shared places of this process
 }
 
-// Attach makes a Board that runs commands with run a part of the manager. The
-// channel brings the owner of each command that ended, as the object that owner
-// makes of its key.
+// Attach adds a Board to the manager. Its commands are run by the function run. The channel receives
+// the owner of each command that ended, as the object that the function owner returns for the key.
 func Attach(mgr manager.Manager, run func(context.Context, Command) Result, owner func(types.NamespacedName) client.Object) (*Board, <-chan event.GenericEvent, error) {
 	woken := make(chan event.GenericEvent, 1024)
-	ends := make(chan struct{}) // with the manager: then nobody takes what is woken
+	ends := make(chan struct{}) // closed when the manager stops: nothing receives from woken then
 	board := &Board{Run: run, Woken: func(key types.NamespacedName) {
 		select {
 		case woken <- event.GenericEvent{Object: owner(key)}:
@@ -55,29 +54,29 @@ func Attach(mgr manager.Manager, run func(context.Context, Command) Result, owne
 	return board, woken, nil
 }
 
-// desk is one pod: what runs in it, and what came of the commands before.
+// desk is the state of one pod: its active command and the results of earlier ones.
 type desk struct {
 	running *Command
-	results map[string]Result // by the command's name
+	results map[string]Result // by the name of the command
 }
 
-// Start makes the Board a part of the manager: commands are sent until ctx
-// ends. It returns when the last one was let go.
+// Start implements manager.Runnable. Commands are accepted until ctx ends. Start returns when all
+// commands have returned.
 func (b *Board) Start(ctx context.Context) error {
 	b.mu.Lock()
 	b.root = ctx
 	b.mu.Unlock()
 	<-ctx.Done()
 	b.mu.Lock()
-	b.root = nil // nobody sends any more
+	b.root = nil // no commands are accepted any more
 	b.mu.Unlock()
 	b.running.Wait()
 	return nil
 }
 
-// Send begins a command for the object that owns the pod. It returns false, and
-// does nothing, while another command runs in that pod or this process ends. Where
-// too many run at one time it waits for its turn, as long as it may begin.
+// Send starts a command for the object that owns the pod. It returns false without effect if another
+// command runs in the pod, or if this process is shutting down. If too many commands run concurrently,
+// the command waits for its turn, as long as it may still begin.
 func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +91,7 @@ func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	d.running = &c
 	if !t.has() {
 		waits := c
-		waits.Asked = time.Time{} // nobody was asked yet
+		waits.Asked = time.Time{} // not sent yet
 		d.running = &waits
 	}
 	ctx := b.root
@@ -118,14 +117,15 @@ func (b *Board) run(ctx context.Context, owner types.NamespacedName, d *desk, c 
 		result.Why = fmt.Sprintf("it did not get its turn within %s: too many commands run at one time in this operator, or in this namespace", c.within())
 		result.Ended = time.Now()
 	}
-	result.Argv = nil // nobody asks for it again, and it may be long
+	result.Argv = nil // no longer needed, and can be large
 	b.mu.Lock()
 	d.running, d.results[c.Name] = nil, result
 	b.mu.Unlock()
 	b.Woken(owner)
 }
 
-// begin notes that a command has its place: it was asked later by what it waited.
+// begin records that a waiting command has its place. It moves Asked forward by the time that the
+// command waited.
 func (b *Board) begin(d *desk, c Command, waited time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,7 +135,7 @@ func (b *Board) begin(d *desk, c Command, waited time.Duration) {
 	}
 }
 
-// desk finds the desk of a pod; the lock is held.
+// desk returns the desk of a pod. The caller holds the lock.
 func (b *Board) desk(owner types.NamespacedName, pod types.UID) *desk {
 	if b.owners == nil {
 		b.owners = map[types.NamespacedName]map[types.UID]*desk{}
@@ -149,8 +149,8 @@ func (b *Board) desk(owner types.NamespacedName, pod types.UID) *desk {
 	return b.owners[owner][pod]
 }
 
-// Of tells what runs in a pod now, nil for nothing, and the newest result of
-// each command that ended in it, by its name in the order of the alphabet.
+// Of returns the active command of a pod, or nil, and the latest results of its completed commands,
+// sorted by the name of the command.
 func (b *Board) Of(owner types.NamespacedName, pod types.UID) (running *Command, results []Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +165,7 @@ func (b *Board) Of(owner types.NamespacedName, pod types.UID) (running *Command,
 	return d.running, results
 }
 
-// Keep forgets what is known of all pods of an owner but these.
+// Keep removes the results of all pods of an owner except the given ones.
 func (b *Board) Keep(owner types.NamespacedName, pods ...types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

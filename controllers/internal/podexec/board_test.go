@@ -9,7 +9,7 @@ import (
 
 var owner = types.NamespacedName{Namespace: "ns", Name: "set"}
 
-// board runs commands that end when they are told to.
+// board returns a Board whose commands end when an outcome is sent to end.
 func board(t *testing.T) (b *Board, end chan Outcome, woken chan types.NamespacedName) {
 	t.Helper()
 	end, woken = make(chan Outcome), make(chan types.NamespacedName)
@@ -27,7 +27,7 @@ func board(t *testing.T) (b *Board, end chan Outcome, woken chan types.Namespace
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { _ = b.Start(ctx); close(ended) }()
-	for !b.Send(types.NamespacedName{}, Command{UID: "warm-up"}) { // until it has started
+	for !b.Send(types.NamespacedName{}, Command{UID: "warm-up"}) { // wait until it has started
 	}
 	end <- Succeeded
 	<-woken

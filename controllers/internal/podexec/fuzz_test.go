@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzKept prints as the program of a user may, in two pieces: what is kept is how it
-// begins, no longer than may be, and it is known whether more came.
+// FuzzKept writes the output of a program in two pieces. The kept text must be the beginning of the
+// output, must not exceed the limit, and cut must be true if there was more.
 func FuzzKept(f *testing.F) {
 	f.Add([]byte("  42\n"), uint8(2), uint8(64))
 	f.Add([]byte("12345678901234567890123\n"), uint8(20), uint8(20))
@@ -34,8 +34,8 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-// FuzzConclude reads how a command ended, as a node says it: it succeeded only where the
-// node says so, and failed only by a code.
+// FuzzConclude parses the status with which a node ends a command. The outcome may be succeeded only if
+// the status reports it, and failed only with an exit code.
 func FuzzConclude(f *testing.F) {
 	f.Add([]byte(`{"status":"Success"}`))
 	f.Add([]byte(`{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"8"}]}}`))

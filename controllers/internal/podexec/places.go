@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mostRunning is how many commands run at one time in this process, for all objects
-// of all kinds. Each holds a connection with its buffers, of some 100 KiB.
+// mostRunning is the max number of concurrent commands of this process, for all objects of all kinds.
+// Each command holds a connection with buffers of about 100 KiB.
 const mostRunning = 512
 
 // shared are the places of this process.
 var shared = places{most: mostRunning}
 
-// places are what commands take while they run.
+// places limits the number of concurrent commands. Each command holds one place while it runs.
 //
-// Who has many may take no more than what is left for others: of a namespace fewer
-// run than places are free, and of an object fewer than are left of these. One object
-// whose commands all hang gets a third, one namespace the half, and the next one half
-// of what is left. The timeouts of commands give places back.
+// A namespace or object with many commands must leave places for others. A namespace may hold at most
+// as many places as are free, and an object at most as many as are free after subtracting those of its
+// namespace. If all commands of one object hang, it holds a third of the places. One such namespace
+// holds half of them, and the next one half of the rest. The timeouts of commands release their places.
 type places struct {
 	most int
 
@@ -29,16 +29,16 @@ type places struct {
 	taken       int
 	ofNamespace map[string]int
 	ofOwner     map[types.NamespacedName]int
-	queue       []*turn // in the order in which they came
+	queue       []*turn // first in, first out
 }
 
-// turn is one that takes a place, or waits for it.
+// turn is a command that holds a place or waits for one.
 type turn struct {
 	owner types.NamespacedName
-	came  chan struct{} // closed when it has its place
+	came  chan struct{} // closed when it gets its place
 }
 
-// has reports whether the place is taken.
+// has reports whether the command holds a place.
 func (t *turn) has() bool {
 	select {
 	case <-t.came:
@@ -48,18 +48,18 @@ func (t *turn) has() bool {
 	}
 }
 
-// lineUp takes a place, or gets into the queue.
+// lineUp takes a place, or queues the command.
 func (p *places) lineUp(owner types.NamespacedName) *turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := &turn{owner: owner, came: make(chan struct{})}
-	if !p.admit(t) { // those in the queue have not been let in by anything since
+	if !p.admit(t) { // no queued command can get a place now either
 		p.queue = append(p.queue, t)
 	}
 	return t
 }
 
-// admit gives a place to who may have one; the lock is held.
+// admit takes a place for a command if it may have one. The caller holds the lock.
 func (p *places) admit(t *turn) bool {
 	if p.ofOwner[t.owner] >= p.most-p.taken-p.ofNamespace[t.owner.Namespace] {
 		return false
@@ -74,7 +74,7 @@ func (p *places) admit(t *turn) bool {
 	return true
 }
 
-// wait waits for the place, not longer than that, and reports whether it is there.
+// wait waits for a place for at most the given time, and reports whether the command got one.
 func (p *places) wait(ctx context.Context, t *turn, atMost time.Duration) bool {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -87,10 +87,10 @@ func (p *places) wait(ctx context.Context, t *turn, atMost time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = slices.DeleteFunc(p.queue, func(q *turn) bool { return q == t })
-	return t.has() // it may have come at this very moment
+	return t.has() // it may have got a place just now
 }
 
-// leave gives a place back, to the first who may have it.
+// leave releases a place. The first queued command that may have one takes it.
 func (p *places) leave(t *turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *places) leave(t *turn) {
 	p.queue = slices.DeleteFunc(p.queue, p.admit)
 }
 
-// lower counts down, and forgets what is 0.
+// lower decrements a counter, and removes it at 0.
 func lower[K comparable](counts map[K]int, of K) {
 	if counts[of]--; counts[of] == 0 {
 		delete(counts, of)

@@ -15,7 +15,7 @@ func of(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// fill takes places for an object until it gets no more, and tells how many.
+// fill takes places for an object until it gets no more, and returns their number.
 func fill(p *places, owner types.NamespacedName) (n int, last *turn) {
 	for {
 		t := p.lineUp(owner)
@@ -43,7 +43,7 @@ func TestWhoHangsLeavesPlacesToOthers(t *testing.T) {
 			t.Errorf("%s runs %d commands, want %d: %s", row.owner, n, row.gets, row.why)
 		}
 	}
-	for i := range 1000 { // many tenants that hang
+	for i := range 1000 { // many tenants with hanging commands
 		if n, _ := fill(p, of(fmt.Sprint("ns", i%10), fmt.Sprint(i))); n == 0 && i < 5 {
 			t.Errorf("namespace %d has no place", i)
 		}
@@ -96,7 +96,7 @@ func TestACommandWithoutAPlaceWasNotSent(t *testing.T) {
 	}
 }
 
-// What a command prints does not stay, whatever it is for.
+// The discarded output of a command must not stay in memory.
 func TestWhatIsKeptOfAMiB(t *testing.T) {
 	e, _, _ := node(t, func(c *websocket.Conn) {
 		for range 32 {

@@ -1,8 +1,7 @@
 // Package podexec runs commands in the containers of pods.
 //
-// What came of a command is one of three: it succeeded, it failed, or nobody
-// knows. A stream that breaks, an answer that does not come, a pod that was
-// replaced meanwhile: unknown, which is neither of the others.
+// A command has one of three outcomes: succeeded, failed or unknown. The outcome is unknown if the
+// stream breaks, if there is no response, or if the pod was replaced meanwhile.
 package podexec
 
 import (
@@ -20,75 +19,74 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// Outcome is what is known of a command's end.
+// Outcome is the outcome of a command.
 type Outcome string
 
 // The outcomes.
 const (
-	// Succeeded is exit code 0, told by the node.
+	// Succeeded means that the node reported exit code 0.
 	Succeeded Outcome = "succeeded"
-	// Failed is any other exit code, told by the node.
+	// Failed means that the node reported another exit code.
 	Failed Outcome = "failed"
-	// Unknown is everything else.
+	// Unknown means that the exit code is unknown.
 	Unknown Outcome = "unknown"
 )
 
-// Hurry is how long after its decision a command may begin, and MostHurry how long
-// where the decider gives it longer because the API server is slow.
+// Hurry is how long after its decision a command may begin by default. MostHurry is the max for callers
+// that allow more time because the API server is slow.
 const Hurry, MostHurry = 5 * time.Second, 20 * time.Second
 
-// MostOutput is how many bytes of each of stdout and stderr are kept, whatever
-// Command.Keep says, and mostWhy how many of a reason.
+// MostOutput is the max number of bytes that are kept of stdout and of stderr, regardless of
+// Command.Keep. mostWhy is the max number of bytes of Result.Why.
 const MostOutput, mostWhy = 64 << 10, 1 << 10
 
-// Command is one argv for one running container.
+// Command is a command for one running container.
 type Command struct {
-	// Name says what the command is for; it is not sent.
+	// Name describes the command; it is not sent.
 	Name string
 	Pod  types.NamespacedName
-	// UID is that of the pod. A pod of the same name is another.
+	// UID is the UID of the pod. Another pod with the same name does not match.
 	UID types.UID
-	// Container is the name of the container, and ContainerID the one of its
-	// containers that is meant: after a restart it is another.
+	// Container is the name of the container. ContainerID is its ID, which changes when the container
+	// restarts.
 	Container, ContainerID string
-	// Decided, if set, is when it was decided on, by this process's clock; no
-	// other command has the same. It is not begun later than Within after that (0 is
-	// Hurry): a process that was held up may know an old world only.
+	// Decided, if set, is when the command was decided, by the clock of this process. It is unique. The
+	// command does not begin later than Within after it (0 means Hurry), because a process that was
+	// frozen may have decided on stale state.
 	Decided time.Time
 	Within  time.Duration
-	// Asked is the decider's own note of when it asked. It is not sent.
+	// Asked is when the caller requested the command. It is only for the caller and is not sent.
 	Asked time.Time
-	// Proven is the decider's own note that comes back with the result: what the
-	// command ends is safe elsewhere. It is not sent.
+	// Proven is set by the caller if another member is known to have all of the data. It is returned
+	// with the result and is not sent.
 	Proven bool
-	// Argv is run as it is, without a shell.
+	// Argv is run without a shell.
 	Argv []string
-	// Timeout is how long its end is waited for. The command itself goes on in
-	// the container: nothing in Kubernetes ends it.
+	// Timeout is how long Run waits for the end of the command. The command itself continues in the
+	// container: Kubernetes does not terminate it.
 	Timeout time.Duration
-	// Keep is how many bytes are kept of what it prints on each of stdout and stderr,
-	// after blanks; the rest is read and thrown away. Of 0 nothing is kept.
+	// Keep is how many bytes of stdout and of stderr are kept, without leading whitespace. The rest is
+	// read and discarded. 0 keeps nothing.
 	Keep int
 }
 
-// Result is what came of a command.
+// Result is the result of a command.
 type Result struct {
 	Command
 	Outcome Outcome
-	// Code is the exit code; it means nothing when the outcome is unknown.
+	// Code is the exit code. It is undefined if the outcome is unknown.
 	Code int
-	// Stdout and Stderr are what the command printed, as far as Command.Keep says.
+	// Stdout and Stderr are the output of the command, up to Command.Keep bytes.
 	Stdout, Stderr string
-	// Cut is true when it printed more on stdout than was kept, blanks at the end aside.
+	// Cut is true if stdout was longer than the kept text, not counting trailing whitespace.
 	Cut bool
-	// Why says why the outcome is unknown, in at most mostWhy bytes.
+	// Why is why the outcome is unknown, in at most mostWhy bytes.
 	Why string
-	// Sent is false when the command surely never began.
+	// Sent is false if it is certain that the command never began.
 	Sent bool
-	// Refused is true when the API server answered that it does not begin it: it
-	// forbids it, or does not reach the node.
+	// Refused is true if the API server rejected the command, or could not reach the node.
 	Refused bool
-	// Began and Ended are by this process's clock.
+	// Began and Ended are times of this process's clock.
 	Began, Ended time.Time
 }
 
@@ -103,9 +101,8 @@ type Executor struct {
 	lease  *leadership.Lease
 }
 
-// NewExecutor makes an Executor that reads pods with live, past any cache, and sends
-// nothing where the lease allows no write. It fails when the configuration makes no
-// client.
+// NewExecutor returns an Executor. It reads pods with live, which must not be a cache. It sends nothing
+// if the lease does not allow writes. It returns an error if no client can be created from config.
 func NewExecutor(config *rest.Config, live client.Reader, lease *leadership.Lease) (*Executor, error) {
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
@@ -114,7 +111,7 @@ func NewExecutor(config *rest.Config, live client.Reader, lease *leadership.Leas
 	return &Executor{config: config, core: core.RESTClient(), live: live, lease: lease}, nil
 }
 
-// Run runs one command and waits for its end, its timeout, or the end of ctx.
+// Run runs one command. It waits for its end, its timeout, or the end of ctx.
 func (e *Executor) Run(ctx context.Context, c Command) Result {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -131,7 +128,7 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 		e.stream(ctx, &result)
 	}
 	if result.Outcome != Unknown {
-		// The answer may be that of a container that took this one's place.
+		// The response may come from a container that has replaced this one.
 		if why := e.gone(ctx, c); why != "" {
 			result.Outcome, result.Why = Unknown, why
 		}
@@ -150,7 +147,7 @@ func (c Command) within() time.Duration {
 	return Hurry
 }
 
-// gone says why the container that is meant is not there; "" when it is.
+// gone returns why the container of the command does not exist any more; "" if it still runs.
 func (e *Executor) gone(ctx context.Context, c Command) string {
 	var pod corev1.Pod
 	if err := e.live.Get(ctx, c.Pod, &pod); err != nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// node stands in for an API server and the kubelet behind it: say is what it
-// does with a connection that asked for a command.
+// node returns an Executor for a fake API server and kubelet. say handles a connection for a command.
 func node(t *testing.T, say func(*websocket.Conn)) (*Executor, client.Client, *[]string) {
 	t.Helper()
 	var asked []string
@@ -170,7 +169,7 @@ func TestATimeoutLetsTheCommandGo(t *testing.T) {
 		if got.Outcome != Unknown {
 			t.Fatal(tell(got))
 		}
-		if !strings.HasPrefix(got.Why, "it did not end within") { // a slow machine may not get so far in that time
+		if !strings.HasPrefix(got.Why, "it did not end within") { // a slow machine may not get that far in time
 			continue
 		}
 		if want := fmt.Sprintf("unknown: it did not end within %s", c.Timeout); tell(got) != want {
@@ -199,7 +198,7 @@ func TestAnotherContainerIsNotAsked(t *testing.T) {
 	}
 }
 
-// V15: where the API server is slow, its decider gives a command longer.
+// V15: if the API server is slow, the caller can allow a command more time.
 func TestV15ACommandMayBeGivenLonger(t *testing.T) {
 	e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
 	c := command("/check")

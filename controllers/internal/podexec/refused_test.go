@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// served runs a command against an API server that answers like that.
+// served runs a command against an API server with the given handler.
 func served(t *testing.T, c Command, answer http.HandlerFunc) Result {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -24,8 +24,8 @@ func served(t *testing.T, c Command, answer http.HandlerFunc) Result {
 	return e.Run(context.Background(), c)
 }
 
-// An API server that has handed the command on and loses the node answers 500, and
-// a load balancer 502 or 504.
+// An API server that has forwarded the command and then lost the node returns 500. A load balancer
+// returns 502 or 504.
 func TestOnlyARefusalProvesThatACommandWasNotSent(t *testing.T) {
 	for _, row := range []struct {
 		code int
@@ -55,9 +55,9 @@ func TestOnlyARefusalProvesThatACommandWasNotSent(t *testing.T) {
 func TestACommandDoesNotBeginLate(t *testing.T) {
 	held := make(chan struct{})
 	c := command("/promote")
-	c.Decided = time.Now().Add(time.Second - Hurry) // as late as it may be sent
+	c.Decided = time.Now().Add(time.Second - Hurry) // the latest time to send it
 	began := time.Now()
-	got := served(t, c, func(_ http.ResponseWriter, r *http.Request) { // admission takes its time
+	got := served(t, c, func(_ http.ResponseWriter, r *http.Request) { // slow admission
 		<-r.Context().Done()
 		close(held)
 	})

@@ -25,12 +25,11 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// client-go's remotecommand takes a stream that was closed before the node told
-// the exit code for success: an error stream without a message is no error
-// (tools/remotecommand/v2.go). Here that would be a status of 0 that nobody
-// gave, so the frames are read by ourselves.
+// client-go's remotecommand reports success if a stream was closed before the node reported the exit
+// code: an error stream without a message is no error (tools/remotecommand/v2.go). That would be a
+// status of 0 that was never reported, so this file reads the frames itself.
 
-// The channels of exec over WebSocket; the first byte of each message
+// The channels of exec over WebSocket. The channel is the first byte of each message
 // (k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go).
 const (
 	channelStdout = 1
@@ -39,15 +38,14 @@ const (
 )
 
 const (
-	// mostRead ends the reading of a command that prints without end, and mostStatus
-	// is how long the word may be by which a node tells of its end.
+	// mostRead is the max number of bytes to read from a command. mostStatus is the max size of the
+	// node's status message.
 	mostRead, mostStatus = 16 << 20, 64 << 10
-	// silence is how long a connection may not answer a ping, and pings how often
-	// it is asked.
+	// silence is how long a connection may leave pings unanswered, and pings is the interval of pings.
 	silence, pings = 30 * time.Second, 10 * time.Second
 )
 
-// stream sends the command and reads what it says, into result.
+// stream sends the command and reads its output into result.
 func (e *Executor) stream(ctx context.Context, result *Result) {
 	conn, err := e.dial(ctx, result.Command)
 	if err != nil {
@@ -74,10 +72,9 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 	}
 }
 
-// refused reports whether the command was turned away before a node had it: by the
-// API server with a code of 4xx, or because that found no way to the node. Any
-// other code may be of one that handed the command on and lost the node, or a load
-// balancer's that lost the API server.
+// refused reports whether the command was rejected before it reached the node: the API server returned
+// a 4xx code or could not connect to the node. Other codes are ambiguous: the API server may have
+// forwarded the command and then lost the node, or a load balancer may have lost the API server.
 func refused(err error) bool {
 	var failure *httpstream.UpgradeFailureError
 	if !errors.As(err, &failure) {
@@ -89,19 +86,19 @@ func refused(err error) bool {
 	return refusal.MatchString(failure.Cause.Error())
 }
 
-// refusal is the same in words: client-go keeps no code of an answer that is not a
-// metav1.Status.
+// refusal matches the text of such an error. client-go does not keep the code of a response that is not
+// a metav1.Status.
 var refusal = regexp.MustCompile(`bad handshake \(4\d\d |error dialing backend: dial tcp `)
 
-// notReached reports whether there was never a connection. Where one was made and
-// no answer came, nobody knows what the other side did.
+// notReached reports whether no connection was established. If there was a connection but no response,
+// it is unknown whether the command began.
 func notReached(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// read takes messages until the node tells how the command ended, and gives what
-// it said of that. It holds no more of a message than it keeps.
+// read reads messages until the node reports how the command ended, and returns that status. It never
+// buffers more of a message than it keeps.
 func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
 	most := min(result.Keep, MostOutput)
 	stdout, stderr, said := kept{most: most}, kept{most: most}, kept{most: mostStatus}
@@ -138,14 +135,14 @@ func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
 	return nil, fmt.Errorf("it printed more than %d MiB", mostRead>>20)
 }
 
-// kept is the beginning of what was written to it, after blanks.
+// kept is a writer that keeps the beginning of the text, without leading whitespace.
 type kept struct {
 	most int
 	text []byte
-	cut  bool // more than blanks came after that
+	cut  bool // more than whitespace followed
 }
 
-// Write keeps what has room, and takes all.
+// Write keeps as much as fits, and never fails.
 func (k *kept) Write(more []byte) (int, error) {
 	text := more
 	if len(k.text) == 0 {
@@ -159,7 +156,7 @@ func (k *kept) Write(more []byte) (int, error) {
 
 const blanks = " \t\r\n"
 
-// conclude reads the metav1.Status that ends a stream.
+// conclude parses the metav1.Status that ends a stream.
 func (r *Result) conclude(text []byte) error {
 	var status metav1.Status
 	if err := json.Unmarshal(text, &status); err != nil {
@@ -185,16 +182,16 @@ func (r *Result) conclude(text []byte) error {
 	return errors.New(status.Message)
 }
 
-// A program that is not in the image, or cannot be executed, gets no exit code
-// from containerd: the node says it in words, which are runc's or crun's. It gets the
-// code that shells use. CRI-O tells an exit code itself. A node that is short of
-// processes or memory has other words, which say nothing of the program.
+// If a program is missing in the image or cannot be executed, containerd reports no exit code. The node
+// then reports the error message of runc or crun. Such a command gets the exit code that shells use.
+// CRI-O reports an exit code itself. A node that is short of processes or memory returns other
+// messages, which are not about the program.
 var notStarted = regexp.MustCompile(`unable to start container process: .*(no such file or directory|executable file not found in \$PATH|permission denied|exec format error|is a directory)` +
 	"|OCI runtime exec failed: executable file `.*` not found")
 
-// named reports whether a runtime's words are of this command's program. All commands in a
-// container share the file that containerd reads such words from: they may be those of an
-// earlier one, and this one may have run.
+// named reports whether a message of the runtime is about this command's program. All commands in a
+// container share the file from which containerd reads such messages. So the message may be from an
+// earlier command, and this one may have run.
 func (r *Result) named(words string) bool {
 	if len(r.Argv) == 0 {
 		return false
@@ -206,13 +203,13 @@ func (r *Result) named(words string) bool {
 
 const cannotStart = 127
 
-// MostDial is how much later than it may begin a command may reach its node at the
-// latest. Who decides may rely on it.
+// MostDial is the max delay between the latest time at which a command may begin and its arrival at the
+// node. Callers can rely on it.
 const MostDial = 7 * time.Second
 
-// dial opens the connection on which the command runs.
+// dial opens the connection for the command.
 func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
-	if !c.Decided.IsZero() { // admission may hold it back for half a minute
+	if !c.Decided.IsZero() { // admission can take half a minute
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(c.within()+MostDial))
 		defer cancel()
@@ -230,7 +227,7 @@ func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error)
 	return transport.Negotiate(tripper, holder, request, remotecommand.StreamProtocolV5Name, remotecommand.StreamProtocolV4Name)
 }
 
-// keepAsking pings the other side, and lets reads fail when it does not answer.
+// keepAsking sends pings, and makes reads fail if there is no response.
 func keepAsking(conn *websocket.Conn) (stop func()) {
 	alive := func(string) error { return conn.SetReadDeadline(time.Now().Add(silence)) }
 	conn.SetPongHandler(alive)
