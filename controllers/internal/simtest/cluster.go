@@ -1,7 +1,6 @@
-// Package simtest is a toy cluster for tests that tell stories: it holds
-// objects as an API server does, carries out actions, moves pods as scheduler
-// and kubelets do, and writes down what happens, a line each. Nothing in it
-// runs by itself, and its clock stands until it is moved.
+// Package simtest simulates a cluster for story tests. It stores objects as an API server does, carries
+// out actions, moves pods as the scheduler and kubelets do, and records each event as a line of the
+// story. Nothing happens in the background, and the clock is moved only by the test.
 package simtest
 
 import (
@@ -29,23 +28,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/patch"
 )
 
-// ErrKilled is returned by Interfere when the process that acts dies.
+// ErrKilled is returned by Interfere when the acting process is killed.
 var ErrKilled = errors.New("killed")
 
-// Cluster is the toy.
+// Cluster is a simulated cluster.
 type Cluster struct {
 	objects.Objects
 	Now   time.Time
 	Story []string
-	// Shuffle is the order of the chains of a step; nil is as given.
+	// Shuffle randomizes the order of the chains of a step; nil keeps the order.
 	Shuffle *rand.Rand
-	// Interfere is asked about the nth write, from 1. With an error before, it
-	// does not happen; with one after, it does, and its answer is lost.
+	// Interfere is called for each write with its number, starting at 1. If it returns before, the
+	// write does not happen. If it returns after, the write happens but its response is lost.
 	Interfere func(n int, a action.Action) (before, after error)
-	// Send takes the commands that are begun in pods; it is false when it does not.
+	// Send receives the commands for pods. It returns false if it does not start a command.
 	Send func(podexec.Command) bool
-	// Changed is told what became of an object; was is nil for a new one, is
-	// nil for one that is gone. act is nil when nobody's action did it.
+	// Changed is called after each change of an object. was is nil for a new object, and is is nil for
+	// a deleted one. act is nil if the change was not caused by an action.
 	Changed func(act *action.Action, was, is client.Object)
 
 	broken                 []string
@@ -53,7 +52,7 @@ type Cluster struct {
 	act                    *action.Action
 }
 
-// New is an empty cluster, at that time.
+// New returns an empty cluster with the given time.
 func New(now time.Time) *Cluster {
 	return &Cluster{Objects: objects.Objects{All: map[objects.Key]client.Object{}}, Now: now}
 }
@@ -63,7 +62,7 @@ func (c *Cluster) Say(format string, args ...any) {
 	c.Story = append(c.Story, fmt.Sprintf(format, args...))
 }
 
-// Put stores an object as it is, as its author would.
+// Put stores an object unchanged, as its author would.
 func (c *Cluster) Put(obj client.Object) {
 	obj = objects.Clone(obj)
 	was := c.All[objects.KeyOf(obj)]
@@ -79,8 +78,8 @@ func (c *Cluster) Put(obj client.Object) {
 	c.told(was, obj)
 }
 
-// Remove takes an object away; a claim that was deleted goes with the last pod
-// that mounts it.
+// Remove removes an object. It also removes terminating claims that the object was the last pod to
+// mount.
 func (c *Cluster) Remove(obj client.Object) {
 	obj = c.All[objects.KeyOf(obj)]
 	delete(c.All, objects.KeyOf(obj))
@@ -92,9 +91,8 @@ func (c *Cluster) Remove(obj client.Object) {
 	}
 }
 
-// Delete is what the API server does with a delete: a pod ends, a claim waits
-// for its pods, what has finalizers waits for whoever put them there, all else
-// is gone.
+// Delete deletes an object as the API server does: a pod terminates, a claim waits for its pods, an
+// object with finalizers waits for their removal, and all other objects are removed.
 func (c *Cluster) Delete(obj client.Object) {
 	grace := int64(0)
 	pod, isPod := c.All[objects.KeyOf(obj)].(*corev1.Pod)
@@ -104,8 +102,8 @@ func (c *Cluster) Delete(obj client.Object) {
 	c.end(obj, grace)
 }
 
-// DeleteNow is a delete without a grace period: the last one of a kubelet, and
-// what is called a forced one.
+// DeleteNow deletes an object without a grace period, as the last delete of a kubelet or a forced
+// delete does.
 func (c *Cluster) DeleteNow(obj client.Object) { c.end(obj, 0) }
 
 func (c *Cluster) end(obj client.Object, grace int64) {
@@ -130,7 +128,7 @@ func (c *Cluster) end(obj client.Object, grace int64) {
 	}
 }
 
-// mayGo reports whether nothing holds an object any more that was deleted.
+// mayGo reports whether a terminating object can be removed.
 func (c *Cluster) mayGo(obj client.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -139,7 +137,7 @@ func (c *Cluster) mayGo(obj client.Object) bool {
 	return ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0 && (!isClaim || !c.mounted(claim))
 }
 
-// Claims are those that a pod mounts and that exist.
+// Claims returns the existing claims that a pod mounts.
 func (c *Cluster) Claims(obj client.Object) (claims []*corev1.PersistentVolumeClaim) {
 	pod, isPod := obj.(*corev1.Pod)
 	for i := 0; isPod && i < len(pod.Spec.Volumes); i++ {
@@ -167,8 +165,8 @@ func (c *Cluster) told(was, is client.Object) {
 	}
 }
 
-// Apply carries out the steps as a Runner does, one action at a time. It is
-// false when the acting process was killed.
+// Apply carries out the steps as a Runner does, but one action at a time. alive is false if the acting
+// process was killed.
 func (c *Cluster) Apply(steps action.Steps) (outcomes []action.Outcome, alive bool) {
 	for _, step := range steps {
 		step = slices.Clone(step)
@@ -199,7 +197,7 @@ func (c *Cluster) Apply(steps action.Steps) (outcomes []action.Outcome, alive bo
 	return outcomes, true
 }
 
-// Writes is how many writes were tried.
+// Writes returns the number of attempted writes.
 func (c *Cluster) Writes() int { return c.writes }
 
 func (c *Cluster) try(a action.Action) (answer client.Object, err error) {
@@ -272,7 +270,7 @@ func (c *Cluster) do(a action.Action) (client.Object, error) {
 	return objects.Clone(c.All[objects.KeyOf(a.Object)]), nil
 }
 
-// adopts reports whether have is what an earlier create of want made.
+// adopts reports whether have is the result of an earlier create of want.
 func adopts(want, have client.Object) bool {
 	a, b := metav1.GetControllerOfNoCopy(want), metav1.GetControllerOfNoCopy(have)
 	switch {

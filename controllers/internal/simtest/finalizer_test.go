@@ -11,7 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// with is a patch of the pod a as it is now.
+// with returns an action that patches the current pod a.
 func (c *Cluster) with(t *testing.T, verb action.Verb, change func(*corev1.Pod)) action.Action {
 	t.Helper()
 	from := read(t, c, &corev1.Pod{}, "a")

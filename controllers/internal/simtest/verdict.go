@@ -10,18 +10,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// Test is what ends with a story that went wrong; *testing.T is one.
+// Test is the test that fails with a story, usually *testing.T.
 type Test interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Breaks notes that a law was broken. The story goes on until Check.
+// Breaks records a violated invariant. The story continues until Check.
 func (c *Cluster) Breaks(format string, args ...any) {
 	c.broken = append(c.broken, fmt.Sprintf(format, args...))
 }
 
-// Check ends the test if a law was broken.
+// Check fails the test if an invariant was violated.
 func (c *Cluster) Check(t Test) {
 	t.Helper()
 	if len(c.broken) > 0 {
@@ -29,21 +29,21 @@ func (c *Cluster) Check(t Test) {
 	}
 }
 
-// Fatal ends the test with the end of the story that led there.
+// Fatal fails the test, and prints the last lines of the story.
 func (c *Cluster) Fatal(t Test, why string) {
 	t.Helper()
 	const most = 150
 	t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(c.Story[max(0, len(c.Story)-most):], "\n"))
 }
 
-// Failure is a way in which one write goes wrong: before it happens, or after,
-// so that its answer is lost.
+// Failure is a failure of one write. With Before, the write does not happen. With After, it happens,
+// but its response is lost.
 type Failure struct {
 	Name          string
 	Before, After error
 }
 
-// Failures that befall any write.
+// Failures that can affect any write.
 var (
 	Fails      = Failure{Name: "fails", Before: apierrors.NewInternalError(errors.New("etcd"))}
 	NoAnswer   = Failure{Name: "has no answer", After: apierrors.NewTimeoutError("too slow", 1)}
@@ -51,8 +51,8 @@ var (
 	DiesAfter  = Failure{Name: "is done, and then the operator dies", After: ErrKilled}
 )
 
-// At lets the nth write go wrong so, and says it in the story. The result is for
-// Interfere.
+// At returns a function for Interfere that makes the nth write fail. It records the failure in the
+// story.
 func (f Failure) At(c *Cluster, nth int) func(n int, a action.Action) (before, after error) {
 	c.Say("# write %d %s", nth, f.Name)
 	return func(n int, _ action.Action) (before, after error) {

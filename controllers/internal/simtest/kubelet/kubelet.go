@@ -1,4 +1,4 @@
-// Package kubelet plays scheduler and kubelets in the toy cluster of simtest.
+// Package kubelet simulates the scheduler and kubelets in the cluster of simtest.
 package kubelet
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
 
-// BadImage never becomes Ready.
+// BadImage is an image whose pods never become Ready.
 const BadImage = "bad"
 
-// Disrupt deletes a pod with the reason that the API has for it, as an
-// eviction does, or the eviction from a tainted node.
+// Disrupt deletes a pod with the given reason in condition DisruptionTarget, as an eviction or a taint
+// does.
 func Disrupt(c *simtest.Cluster, pod *corev1.Pod, reason string) {
 	edit(c, pod, func(p *corev1.Pod) {
 		setCondition(c, p, corev1.DisruptionTarget, corev1.ConditionTrue, reason)
@@ -25,15 +25,15 @@ func Disrupt(c *simtest.Cluster, pod *corev1.Pod, reason string) {
 	c.Delete(pod)
 }
 
-// Turn makes a node Ready or not; a new node is made. While it is not, its
-// pods do not move.
+// Turn makes a node Ready or not ready, and creates it if it does not exist. The pods of a node that is
+// not ready do not change.
 func Turn(c *simtest.Cluster, name string, ready bool) {
 	status := corev1.ConditionTrue
 	if !ready {
 		status = corev1.ConditionUnknown
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_ = c.Get(context.Background(), client.ObjectKey{Name: name}, node) // else it is a new one
+	_ = c.Get(context.Background(), client.ObjectKey{Name: name}, node) // on an error, node is a new one
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(c.Now)}}
 	c.Put(node)
 	for _, p := range Pods(c) {
@@ -43,7 +43,7 @@ func Turn(c *simtest.Cluster, name string, ready bool) {
 	}
 }
 
-// Cordon says that a node gets no new pods, or that it does again.
+// Cordon cordons or uncordons a node.
 func Cordon(c *simtest.Cluster, name string, on bool) {
 	var node corev1.Node
 	if c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil {
@@ -52,7 +52,7 @@ func Cordon(c *simtest.Cluster, name string, on bool) {
 	}
 }
 
-// Moves are the steps that scheduler and kubelets would take now, any of them.
+// Moves returns all steps that the scheduler and kubelets could take now.
 func Moves(c *simtest.Cluster) (moves []func()) {
 	for _, p := range Pods(c) {
 		if move := next(c, p); move != nil {
@@ -81,7 +81,7 @@ func next(c *simtest.Cluster, p *corev1.Pod) func() {
 	case !podstate.Scheduled(p):
 		switch _, said := podstate.UnschedulableSince(p); {
 		case len(c.Claims(p)) < mounts(p):
-			return nil // as the scheduler does, wait for the claim
+			return nil // like the scheduler, wait for the claim
 		case freeNode(c) == "" && said:
 			return nil
 		case freeNode(c) == "":
@@ -89,7 +89,7 @@ func next(c *simtest.Cluster, p *corev1.Pod) func() {
 				setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
 			})
 		}
-		return func() { // others may have been bound meanwhile
+		return func() { // other pods may have been bound meanwhile
 			node := freeNode(c)
 			step("is bound to "+node, func(p *corev1.Pod) {
 				p.Spec.NodeName = node
@@ -106,8 +106,8 @@ func next(c *simtest.Cluster, p *corev1.Pod) func() {
 	return nil
 }
 
-// run starts the container with that image, anew if there was one. Ready stays
-// what it was over a swap, as in a real kubelet, but not with a bad image.
+// run starts or restarts the container with the given image. As in a real kubelet, Ready keeps its
+// status when the image changes, but not with a bad image.
 func run(c *simtest.Cluster, p *corev1.Pod, image string) {
 	status := corev1.ContainerStatus{Name: p.Spec.Containers[0].Name, Image: image}
 	if len(p.Status.ContainerStatuses) > 0 {
@@ -148,10 +148,10 @@ func edit(c *simtest.Cluster, p *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
-// Pods are all pods, by name.
+// Pods returns all pods, sorted by name.
 func Pods(c *simtest.Cluster) []*corev1.Pod {
 	var list corev1.PodList
-	_ = c.List(context.Background(), &list) // a toy does not fail
+	_ = c.List(context.Background(), &list) // the fake never fails
 	pods := make([]*corev1.Pod, len(list.Items))
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
@@ -173,14 +173,14 @@ func up(c *simtest.Cluster, name string) bool {
 	return c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil && node.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
-// freeNode is the Ready node with the fewest pods that is not cordoned.
+// freeNode returns the Ready node with the fewest pods that is not cordoned.
 func freeNode(c *simtest.Cluster) (best string) {
 	load := map[string]int{}
 	for _, p := range Pods(c) {
 		load[p.Spec.NodeName]++
 	}
 	var nodes corev1.NodeList
-	_ = c.List(context.Background(), &nodes) // a toy does not fail
+	_ = c.List(context.Background(), &nodes) // the fake never fails
 	for _, n := range nodes.Items {
 		free := up(c, n.Name) && !n.Spec.Unschedulable
 		if free && (best == "" || load[n.Name] < load[best]) {

@@ -1,5 +1,5 @@
-// Package objects holds the objects of the toy cluster of simtest, and reads
-// them as a client.Reader does.
+// Package objects stores the objects of the simulated cluster of simtest, and implements client.Reader
+// for them.
 package objects
 
 import (
@@ -18,23 +18,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Objects are those of one moment.
+// Objects are the objects at one point in time.
 type Objects struct {
-	// Indexes answer field selectors.
+	// Indexes evaluate field selectors.
 	Indexes map[string]func(client.Object) string
-	// All are never changed, only replaced.
+	// All contains the objects. They are never modified, only replaced.
 	All map[Key]client.Object
 
 	cuts map[client.Object]client.Object
 }
 
-// Key is what makes an object one.
+// Key identifies an object.
 type Key struct{ Kind, Namespace, Name string }
 
-// KeyOf is an object's key.
+// KeyOf returns the key of an object.
 func KeyOf(obj client.Object) Key { return Key{KindOf(obj), obj.GetNamespace(), obj.GetName()} }
 
-// KindOf is the kind of an object or of the items of a list.
+// KindOf returns the kind of an object, or of the items of a list.
 func KindOf(obj runtime.Object) string {
 	switch obj.(type) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -43,8 +43,8 @@ func KindOf(obj runtime.Object) string {
 	return strings.TrimSuffix(reflect.TypeOf(obj).Elem().Name(), "List")
 }
 
-// Snapshot is what a reader sees that stays behind from now on. cut is what
-// its cache makes of an object; nil for one that it does not hold.
+// Snapshot returns the current objects as a stale reader would see them from now on. cut is the
+// transform of its cache; it returns nil for an object that is not cached.
 func (v *Objects) Snapshot(cut func(client.Object) client.Object) *Objects {
 	old := &Objects{Indexes: v.Indexes, All: maps.Clone(v.All)}
 	for k, obj := range old.All {
@@ -73,7 +73,7 @@ func (v *Objects) Get(_ context.Context, name client.ObjectKey, into client.Obje
 	return nil
 }
 
-// List reads the objects of a kind, in the order of their names.
+// List reads the objects of a kind, sorted by name.
 func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	var found []runtime.Object
@@ -91,7 +91,7 @@ func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client
 		found = append(found, item)
 	}
 	if options.Limit > 0 && len(found) > int(options.Limit) {
-		found = found[:options.Limit] // and nobody here asks for the rest
+		found = found[:options.Limit] // the rest is never requested
 	}
 	return meta.SetList(into, found)
 }
@@ -116,5 +116,5 @@ func copyInto(into, have client.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(have).Elem())
 }
 
-// Clone is a deep copy.
+// Clone returns a deep copy.
 func Clone[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

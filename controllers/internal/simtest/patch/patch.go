@@ -1,4 +1,4 @@
-// Package patch is what an API server makes of a patch.
+// Package patch simulates how an API server applies a patch.
 package patch
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// Apply is have after that patch. Each verb may change its part of an object:
-// what is said of other parts is lost, as it is in an API server.
+// Apply returns the object have after a patch. As in an API server, each verb can change only its part
+// of an object; changes of other parts are ignored.
 func Apply(a action.Action, have client.Object) (client.Object, error) {
 	if a.Verb == action.PatchStatus {
 		return withStatus(objects.Clone(have), a.Object)
@@ -52,7 +52,7 @@ func Apply(a action.Action, have client.Object) (client.Object, error) {
 	return next, nil
 }
 
-// spec is what an object wants; nil for one that wants nothing.
+// spec returns the spec of an object; nil if it has none.
 func spec(obj client.Object) any {
 	if field := reflect.ValueOf(obj).Elem().FieldByName("Spec"); field.IsValid() {
 		return field.Interface()
@@ -60,7 +60,7 @@ func spec(obj client.Object) any {
 	return nil
 }
 
-// merge is strategic, or of JSON where the patch is bound to a version.
+// merge applies a strategic merge patch, or a JSON merge patch if the action is bound to a version.
 func merge(a action.Action, have client.Object) (client.Object, error) {
 	live, err := json.Marshal(have)
 	if err != nil {
@@ -88,7 +88,7 @@ func merge(a action.Action, have client.Object) (client.Object, error) {
 	return next, json.Unmarshal(merged, next)
 }
 
-// withStatus is the object with the status of another.
+// withStatus returns obj with the status of another object.
 func withStatus(obj, of client.Object) (client.Object, error) {
 	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
 	to, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -100,7 +100,7 @@ func withStatus(obj, of client.Object) (client.Object, error) {
 	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(to, next)
 }
 
-// patchPod refuses what may not change in a pod.
+// patchPod returns an error if the patch changes immutable fields of a pod.
 func patchPod(a action.Action, was, pod *corev1.Pod) error {
 	pod.Status = was.Status
 	allowed := was.Spec.DeepCopy()
