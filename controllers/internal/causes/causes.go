@@ -1,6 +1,6 @@
-// Package causes finds out why a pod is missing, does not run, or is not deleted. All kinds report
-// it in the same words, with the same command that helps. The table also has the Jobs of an upgrade,
-// which ExtendedStatefulSet reports itself.
+// Package causes determines why a pod is missing, does not run, or is not deleted. All kinds report a
+// cause with the same text and the same command to resolve it. The table also contains the Jobs of an
+// upgrade, which only ExtendedStatefulSet reports.
 package causes
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// mostDetail is how many bytes of what others said are passed on.
+// mostDetail is the max number of bytes of messages from other components.
 const mostDetail = 300
 
-// Cause is why a pod is not there, does not run, or does not go, in words that stay the same
-// while the cause does. It is empty where nothing is known, as of a pod that starts.
+// Cause is why a pod is missing, does not run, or is not deleted. Its text is stable while the cause
+// exists. It is empty if there is no known cause, for example while a pod starts.
 type Cause struct {
-	// Word is one of the table, mostly what kubectl get shows.
+	// Word identifies the cause in the table. It is usually the reason that kubectl get displays.
 	Word string
-	// Detail is what the kubelet, the scheduler or the API server adds to it.
+	// Detail is the message of the kubelet, the scheduler or the API server.
 	Detail string
 }
 
 // Known reports whether there is a cause.
 func (c Cause) Known() bool { return c.Word != "" }
 
-// String returns the word, and the detail.
+// String returns the word and the detail.
 func (c Cause) String() string {
 	switch {
 	case c.Word == running:
@@ -42,7 +42,7 @@ func (c Cause) String() string {
 	return c.Word + ": " + c.Detail
 }
 
-// Effect is what the cause means for those who wait for the pod.
+// Effect returns the effect of the cause on clients that wait for the pod.
 func (c Cause) Effect() kstatus.Effect {
 	if r := c.row(); r != nil {
 		return r.Effect
@@ -50,10 +50,10 @@ func (c Cause) Effect() kstatus.Effect {
 	return kstatus.Passes
 }
 
-// NeedsPerson reports whether the cause stays until a person does something.
+// NeedsPerson reports whether the cause requires manual intervention.
 func (c Cause) NeedsPerson() bool { return c.Effect() == kstatus.NeedsPerson }
 
-// Help returns what to do about a pod that has the cause, with the command.
+// Help returns how to resolve the cause for a pod, with a command.
 func (c Cause) Help(namespace, pod string) string {
 	r := c.row()
 	if r == nil {
@@ -62,8 +62,8 @@ func (c Cause) Help(namespace, pod string) string {
 	return r.Advice + ": " + strings.NewReplacer("{n}", namespace, "{p}", pod).Replace(r.Command)
 }
 
-// Tell returns a sentence about a pod that has the cause: what does not happen, why, and the
-// command that helps. what is what the pod is called, as "member db-1".
+// Tell returns a message about a pod with the cause: what fails, why, and a command to resolve it. what
+// describes the pod, such as "member db-1".
 func (c Cause) Tell(what, namespace, pod string) string {
 	r := c.row()
 	if r == nil {
@@ -76,7 +76,7 @@ func (c Cause) Tell(what, namespace, pod string) string {
 	return fmt.Sprintf("%s %s: %s; %s", what, r.Verb, excerpt.Of(why, mostDetail), c.Help(namespace, pod))
 }
 
-// Refused returns why a pod or claim is not created, from what the API server says.
+// Refused returns why a pod or claim cannot be created, from a message of the API server.
 func Refused(text string) Cause {
 	for i := range Rows {
 		if r := &Rows[i]; r.Seen == seenInEvents && r.says(text) {
@@ -86,15 +86,15 @@ func Refused(text string) Cause {
 	return Cause{Word: failedCreate, Detail: text}
 }
 
-// RunsUnready reports whether the containers of the pod run, and it is not Ready.
+// RunsUnready reports whether the containers of the pod run, but the pod is not Ready.
 func (c Cause) RunsUnready() bool { return c.Word == running }
 
-// hindrances are the reasons why a container waits that a person must act on,
-// those that last before the one that comes and goes.
+// hindrances are the waiting reasons of containers that require manual intervention. Permanent ones
+// come first, and CrashLoopBackOff, which alternates with running, is last.
 var hindrances = []string{imagePull, invalidImage, neverPull, configError, createError, CrashLoop}
 
-// inTurn are reasons that the kubelet reports in turn with one of hindrances,
-// which stands for them: what flips is written again and again.
+// inTurn maps reasons that alternate with one of the hindrances to that one. Otherwise conditions would
+// be rewritten each time that the reason changes.
 var inTurn = map[string]string{"ErrImagePull": imagePull, "RegistryUnavailable": imagePull,
 	"SignatureValidationFailed": imagePull, "RunContainerError": CrashLoop, "PostStartHookError": CrashLoop}
 
@@ -112,7 +112,7 @@ func Of(pod *corev1.Pod) Cause {
 	word, waits := waiting(pod)
 	switch {
 	case word == imagePull || word == invalidImage || word == neverPull:
-		return Cause{word, image(waits)} // the rest of what is said flips
+		return Cause{word, image(waits)} // the rest of the message alternates
 	case word != "" && word != CrashLoop:
 		return Cause{word, waits.State.Waiting.Message}
 	}
@@ -134,14 +134,14 @@ func unscheduled(pod *corev1.Pod) Cause {
 	case c.Reason == corev1.PodReasonSchedulingGated:
 		return Cause{Word: SchedulingGated}
 	case c.Reason != corev1.PodReasonUnschedulable:
-		return Cause{} // the scheduler itself failed, and tries again
+		return Cause{} // an error of the scheduler itself; it retries
 	}
-	// What follows is about claims of devices and preemption.
+	// The rest of the message is about resource claims and preemption.
 	text, _, _ := strings.Cut(c.Message, ". ")
 	return Cause{Unschedulable, strings.TrimSuffix(text, ".")}
 }
 
-// waiting returns the gravest reason for which a container waits, and the container.
+// waiting returns the most severe reason for which a container waits, and that container.
 func waiting(pod *corev1.Pod) (string, *corev1.ContainerStatus) {
 	gravest, which := len(hindrances), (*corev1.ContainerStatus)(nil)
 	containers := containersOf(pod)
@@ -164,7 +164,7 @@ func containersOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// image names the image of a container, and the container.
+// image describes the image of a container and the container.
 func image(s *corev1.ContainerStatus) string {
 	if s.Image == "" {
 		return "container " + s.Name
@@ -172,8 +172,8 @@ func image(s *corev1.ContainerStatus) string {
 	return fmt.Sprintf("image %s (container %s)", s.Image, s.Name)
 }
 
-// OfCrash returns that a container of a pod ended and was started again, also of a pod that
-// is Ready: one without a readiness probe is, for as long as its program runs.
+// OfCrash returns a cause if a container of a pod has terminated and was restarted. This includes pods
+// that are Ready, because a pod without a readiness probe is Ready while its containers run.
 func OfCrash(pod *corev1.Pod) Cause {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.LastTerminationState.Terminated != nil {
@@ -187,7 +187,7 @@ func crash(container string, ended *corev1.ContainerStateTerminated) Cause {
 	return Cause{CrashLoop, fmt.Sprintf("%s ended with code %d%s", container, ended.ExitCode, besides(ended.Reason))}
 }
 
-// besides is a reason that says more than the code.
+// besides returns a termination reason that adds information to the exit code; "" if it adds none.
 func besides(reason string) string {
 	if reason == "" || reason == "Error" || reason == "Completed" {
 		return ""
@@ -195,9 +195,8 @@ func besides(reason string) string {
 	return " (" + reason + ")"
 }
 
-// crashed returns how a container ended last that is started again. In a pod that is not
-// Ready that is said also while it runs for a moment. An init container that ended well is
-// through.
+// crashed returns the last termination of a container that is restarted. In a pod that is not Ready,
+// this includes a container that currently runs. It ignores init containers that succeeded.
 func crashed(pod *corev1.Pod) Cause {
 	inits := len(pod.Status.InitContainerStatuses)
 	for i, s := range containersOf(pod) {
@@ -216,14 +215,14 @@ func crashed(pod *corev1.Pod) Cause {
 	return Cause{}
 }
 
-// unready returns what a pod lacks whose containers run.
+// unready returns why a pod with running containers is not Ready.
 func unready(pod *corev1.Pod) Cause {
 	c := podstate.Condition(pod, corev1.PodReady)
 	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil }
 	switch {
 	case c == nil || len(pod.Status.ContainerStatuses) == 0:
 		return Cause{}
-	case c.Reason == "ReadinessGatesNotReady": // the API package has no constant
+	case c.Reason == "ReadinessGatesNotReady": // the API package has no constant for it
 		return Cause{running, "a readiness gate is not True"}
 	case c.Reason == "ContainersNotReady" && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !runs(s) }):
 		return Cause{running, "it runs, and its readiness probe does not succeed"}
@@ -231,7 +230,7 @@ func unready(pod *corev1.Pod) Cause {
 	return Cause{}
 }
 
-// ofEnded returns why the kubelet refused a pod, or ended it.
+// ofEnded returns why a pod failed, or why the kubelet rejected it.
 func ofEnded(pod *corev1.Pod) Cause {
 	if pod.Status.Reason != "" {
 		c := Cause{pod.Status.Reason, strings.TrimPrefix(pod.Status.Message, "Pod was rejected: ")}
@@ -248,7 +247,7 @@ func ofEnded(pod *corev1.Pod) Cause {
 	return Cause{Word: ended, Detail: fmt.Sprintf("it ended, and its phase is %s", pod.Status.Phase)}
 }
 
-// Situation is that of the row of the table that the cause belongs to; "" if it has none.
+// Situation returns the situation of the cause in the table; "" if it is not in the table.
 func (c Cause) Situation() string {
 	if r := c.row(); r != nil {
 		return r.Situation

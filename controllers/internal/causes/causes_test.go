@@ -12,8 +12,8 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
-// V6: eleven pods that are not Ready, and why in words of their own, also in the
-// moments in which the kubelet says something else for the same cause.
+// V6: eleven pods that are not Ready, each with its own message. The message is stable while the
+// kubelet alternates between reasons for the same cause.
 func TestV6Explain(t *testing.T) {
 	notReady := func(reason string) corev1.PodCondition {
 		return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: at(0)}

@@ -14,30 +14,30 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// eventsAtMost is how many events of an object are read, and eventsAtOnce how many at one
-// time: anyone may write some, each of a megabyte.
+// eventsAtMost is the max number of events that are read for an object, and eventsAtOnce the page size.
+// Any user may be able to create events, of 1 MiB each.
 const (
 	eventsAtMost = 500
 	eventsAtOnce = 20
 )
 
-// When events are read: eventsFirst after pods are found to be missing, since mostly they
-// come at once, and again after eventsAgain, each time after twice as long up to
-// eventsSeldom. Nothing that is watched says that a pod was refused.
+// Delays for reading events. eventsFirst is the delay after pods are found to be missing, because they
+// usually appear quickly. Later reads follow after eventsAgain, which doubles each time up to
+// eventsSeldom. No watched object reports that the creation of a pod was rejected.
 const (
 	eventsFirst  = time.Second
 	eventsAgain  = 5 * time.Second
 	eventsSeldom = time.Minute
 )
 
-// Events are the reasons of events of those who create pods for others.
+// Reasons of events from controllers that create pods.
 const (
 	EventFailedCreate = failedCreate
 	EventCreated      = "SuccessfulCreate"
 )
 
-// ReadEvents reads the events of an object, few at one time, and keeps of each what causes
-// are found in.
+// ReadEvents reads the events of an object in small pages. It keeps only the fields from which causes
+// are determined.
 func ReadEvents(ctx context.Context, live client.Reader, namespace, kind string, uid types.UID) ([]corev1.Event, error) {
 	of := client.MatchingFields{"involvedObject.kind": kind, "involvedObject.uid": string(uid)}
 	var kept []corev1.Event
@@ -59,9 +59,9 @@ func ReadEvents(ctx context.Context, live client.Reader, namespace, kind string,
 	return kept, nil
 }
 
-// RefusalsIn finds in the events of an object why those of its pods cannot be created that
-// are not there: the last that was said of each, unless it was created since. The controller
-// that creates them has no other place for it.
+// RefusalsIn returns why missing pods cannot be created, from the events of their owner. For each pod
+// it uses the latest event, unless the pod was created since. The controller that creates the pods
+// reports the errors only in events.
 func RefusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]string {
 	found, at := map[string]string{}, map[string]time.Time{}
 	for i := range events {
@@ -79,8 +79,8 @@ func RefusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]
 	return found
 }
 
-// RefusalIn returns why the last pod of a ReplicaSet or StatefulSet cannot be created, from
-// the events of its owner; "" if it was created, or no event has the cause.
+// RefusalIn returns why the last pod of a ReplicaSet or StatefulSet cannot be created, from the owner's
+// events. It returns "" if the pod was created, or if no event contains the cause.
 func RefusalIn(events []corev1.Event) string {
 	var last *corev1.Event
 	for i := range events {
@@ -100,14 +100,15 @@ func RefusalIn(events []corev1.Event) string {
 	return RefusalText(last.Message)
 }
 
-// forbidden is the beginning of a refusal by the API server. The name of the pod differs each time.
+// forbidden matches the beginning of a rejection by the API server. The name of the pod differs each
+// time.
 var forbidden = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
 
-// RefusalText returns a refusal by the API server without the name of the pod.
+// RefusalText returns a rejection by the API server without the name of the pod.
 func RefusalText(text string) string { return forbidden.ReplaceAllString(text, "") }
 
-// podOfEvent is the pod that was created or refused by what an event says, as
-// "Create Pod web-v2-0 in StatefulSet web-v2 failed error: …"; older ones say create.
+// podOfEvent returns the pod in an event about its creation, such as "Create Pod web-v2-0 in
+// StatefulSet web-v2 failed error: …". Older versions of Kubernetes write "create".
 func podOfEvent(e *corev1.Event) (pod string, ok bool) {
 	if !isOfPods(e) {
 		return "", false
@@ -122,13 +123,13 @@ func isOfPods(e *corev1.Event) bool {
 	return e.Reason == EventFailedCreate || e.Reason == EventCreated
 }
 
-// isOutdated reports whether an event is older than one of that time. Times have whole seconds:
-// a pod may have been created after it was refused.
+// isOutdated reports whether an event is older than the given time. Times have a resolution of one
+// second, so a pod may have been created in the same second after it was rejected.
 func isOutdated(e *corev1.Event, last time.Time) bool {
 	return toldAt(e).Before(last) || (e.Reason == EventFailedCreate && toldAt(e).Equal(last))
 }
 
-// toldAt is when an event was told last.
+// toldAt returns the last time of an event.
 func toldAt(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
@@ -139,15 +140,14 @@ func toldAt(e *corev1.Event) time.Time {
 	return e.EventTime.Truncate(time.Second)
 }
 
-// inEvents are the reasons of events about a pod whose containers are not created, and say
-// why.
+// inEvents are the reasons of events that contain the cause if containers of a pod cannot be created.
 var inEvents = []string{"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 
-// longID is what a runtime calls a sandbox that it tries to make: another each time.
+// longID matches the ID of a sandbox that a runtime tries to create. It differs each time.
 var longID = regexp.MustCompile(`[0-9a-f]{32,}`)
 
-// InEvents returns why the containers of a pod are not created, from events about it: what
-// was said last. The status of the pod has no place for it.
+// InEvents returns why the containers of a pod cannot be created, from the latest event about the pod.
+// The pod status does not contain it.
 func InEvents(events []corev1.Event) Cause {
 	var last *corev1.Event
 	for i := range events {
@@ -162,21 +162,21 @@ func InEvents(events []corev1.Event) Cause {
 	return Cause{last.Reason, longID.ReplaceAllString(last.Message, "…")}
 }
 
-// Turns are when events are read, and what they said last.
+// Turns schedules the reading of events, and keeps the last result.
 type Turns[T any] struct {
-	Due  time.Time // zero while nothing is asked about
+	Due  time.Time // zero if no read is scheduled
 	Said T
 	next time.Duration
 }
 
-// Begin notes that there is something to ask about.
+// Begin schedules the first read, unless one is scheduled.
 func (t *Turns[T]) Begin(now time.Time) {
 	if t.Due.IsZero() {
 		t.Due, t.next = now.Add(eventsFirst), eventsAgain
 	}
 }
 
-// Learn takes what the events said.
+// Learn records the result of a read, and schedules the next one.
 func (t *Turns[T]) Learn(said T, now time.Time) {
 	t.Said, t.Due, t.next = said, now.Add(t.next), min(2*t.next, eventsSeldom)
 }

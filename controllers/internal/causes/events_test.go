@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// V6: what the StatefulSet controller says in events of the pods that are not there.
+// V6: missing pods are explained by events of the StatefulSet controller.
 func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
 	tells := func(reason, message string, at time.Duration) corev1.Event {
 		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(at))}
@@ -45,8 +45,8 @@ func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
 	}
 }
 
-// FuzzRefusals reads events, which who may create events can write: what keeps a pod from
-// being created is said only of pods that are not there.
+// FuzzRefusals parses arbitrary events, because users may be able to create events. Results must be
+// only about missing pods.
 func FuzzRefusals(f *testing.F) {
 	f.Add(`Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: quota`, EventFailedCreate)
 	f.Add("create Pod ", EventFailedCreate)
@@ -62,7 +62,7 @@ func FuzzRefusals(f *testing.F) {
 	})
 }
 
-// What is said again and again is read less often each time.
+// The interval of reads doubles each time.
 func TestTurns(t *testing.T) {
 	var turns Turns[string]
 	turns.Begin(noon)
@@ -80,7 +80,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// W7: the last pod of an owner counts, and its name does not.
+// W7: the last pod of an owner counts, and its name is removed.
 func TestW7WhyAnOwnerCannotCreateItsPod(t *testing.T) {
 	event := func(after time.Duration, reason, text string) corev1.Event {
 		return corev1.Event{Reason: reason, Message: text, LastTimestamp: at(after)}

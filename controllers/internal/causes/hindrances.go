@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// mostHanging is how many pods without containers are asked about at one time: the others
-	// mostly have the same cause.
+	// mostHanging is the max number of pods without containers whose events are read in one pass. The
+	// other pods usually have the same cause.
 	mostHanging = 3
-	// mostAlso is how many other pods are named beside the first.
+	// mostAlso is the max number of other pods that are listed after the first.
 	mostAlso = 3
 )
 
-// Hindered is a pod that does not start, or is not deleted, and the cause.
+// Hindered is a pod that does not start or is not deleted, and the cause.
 type Hindered struct {
 	Name string
 	Found
 }
 
-// Hindrances are what keeps the pods of an object from running.
+// Hindrances are the causes that prevent the pods of an object from running.
 type Hindrances struct {
 	All []Hindered
-	// Unread is true while the events that may have the cause were not read yet.
+	// Unread is true if the events that may contain a cause have not been read yet.
 	Unread bool
-	// Again is after which time to look again; 0 if that is not needed.
+	// Again is the requeue delay; 0 means no requeue.
 	Again time.Duration
 }
 
-// Add adds the cause that was found for a pod.
+// Add adds the cause of a pod.
 func (h *Hindrances) Add(name string, found Found) {
 	if found.Known() {
 		h.All = append(h.All, Hindered{name, found})
@@ -47,19 +47,20 @@ func (h *Hindrances) Add(name string, found Found) {
 	h.LookAgain(found.Again)
 }
 
-// LookAgain sets when to look again, unless it is sooner already.
+// LookAgain shortens the requeue delay to the given time. A time of 0 has no effect.
 func (h *Hindrances) LookAgain(after time.Duration) {
 	if after > 0 && (h.Again == 0 || after < h.Again) {
 		h.Again = after
 	}
 }
 
-// Stopped returns the pods that do not run, or are not deleted.
+// Stopped returns the pods that do not run or are not deleted.
 func (h *Hindrances) Stopped() []Hindered {
 	return slices.DeleteFunc(slices.Clone(h.All), func(one Hindered) bool { return one.RunsUnready() })
 }
 
-// Lasting returns the pods that are hindered for long, first those that need a person.
+// Lasting returns the pods whose causes have lasted for long. Those that require manual intervention
+// come first.
 func Lasting(all []Hindered) []Hindered {
 	found := slices.DeleteFunc(slices.Clone(all), func(h Hindered) bool { return !h.Lasts })
 	slices.SortStableFunc(found, func(a, b Hindered) int { return a.rank() - b.rank() })
@@ -73,8 +74,8 @@ func (h Hindered) rank() int {
 	return 1
 }
 
-// TellOf returns a sentence about the first pod, and the names of others. what is what such a
-// pod is called, as "member".
+// TellOf returns a message about the first pod, and the names of others. what describes a pod, such as
+// "member".
 func TellOf(what, namespace string, found []Hindered) string {
 	first := found[0]
 	text := first.Tell(what+" "+first.Name, namespace, first.Name)
@@ -92,9 +93,9 @@ func TellOf(what, namespace string, found []Hindered) string {
 	return text
 }
 
-// Notice returns a notice with that reason about the pods that are hindered, once one of them has
-// been for long. The one that a condition has already stays until it is known that its cause is
-// gone. It is empty otherwise.
+// Notice returns a notice about the hindered pods once the cause of one of them has lasted for long. It
+// keeps the current notice of the condition until the cause is known to be resolved. Otherwise it
+// returns an empty notice.
 func (h *Hindrances) Notice(hindered []Hindered, reason, what, namespace string, said *metav1.Condition) engine.Notice {
 	found := Lasting(hindered)
 	stands := said != nil && said.Status == metav1.ConditionTrue && said.Reason == reason
@@ -107,22 +108,22 @@ func (h *Hindrances) Notice(hindered []Hindered, reason, what, namespace string,
 	return engine.Notice{}
 }
 
-// Known is what a process remembers of what keeps the pods of one object from running.
+// Known is the in-memory state about the hindered pods of one object.
 type Known struct {
 	trail  Trail
 	events Turns[map[types.UID]Cause]
 }
 
-// Named is a pod, or the name of one that comes. In is the name of the pod whose place it
-// takes; "" if it takes none. Refused is the cause if one that comes is not created.
+// Named is a pod, or the name of a pod that will be created. In is the name of the pod that it
+// replaces, or "". Refused is the cause if it cannot be created.
 type Named struct {
 	Name, In string
 	Pod      *corev1.Pod
 	Refused  Cause
 }
 
-// Read returns what keeps pods from running. ours are the finalizers that the operator removes
-// itself. Events that cannot be read are logged, since nothing is decided by them.
+// Read returns the causes that prevent pods from running. ours are the finalizers that the operator
+// itself removes. Errors of reading events are only logged, because no decision depends on events.
 func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pods []Named, ours ...string) Hindrances {
 	var h Hindrances
 	if k.trail == nil {
@@ -171,8 +172,8 @@ func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Tim
 	return k.events.Said
 }
 
-// Hanging returns the first pods that have had no containers for so long that their events are
-// worth reading, and sets when to look again at the others.
+// Hanging returns the first pods that have had no containers for so long that their events should be
+// read. It sets the requeue delay for the others.
 func (h *Hindrances) Hanging(pods []*corev1.Pod, now time.Time) (hanging []*corev1.Pod) {
 	for _, pod := range pods {
 		hangs, wait := Hangs(pod, now)
@@ -184,7 +185,7 @@ func (h *Hindrances) Hanging(pods []*corev1.Pod, now time.Time) (hanging []*core
 	return hanging
 }
 
-// ReadPodEvents returns the causes in the events of pods. Errors are logged.
+// ReadPodEvents returns the causes in the events of pods. It logs errors.
 func ReadPodEvents(ctx context.Context, live client.Reader, pods []*corev1.Pod) map[types.UID]Cause {
 	found := map[types.UID]Cause{}
 	for _, pod := range pods {
@@ -195,7 +196,7 @@ func ReadPodEvents(ctx context.Context, live client.Reader, pods []*corev1.Pod) 
 	return found
 }
 
-// LogUnread logs that events were not read. Nothing is decided by them, so nothing waits for them.
+// LogUnread logs an error of reading events. No decision depends on events, so there is no retry.
 func LogUnread(ctx context.Context, err error) {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("reading the events that may have the cause of a pod that does not start", "error", err.Error())

@@ -19,7 +19,7 @@ Condition Degraded shows one when it has lasted for a minute: of a ReplicatedSta
 |---|---|---|---|---|---|
 `
 
-// W7: docs/causes.md has each row of the table.
+// W7: docs/causes.md contains each row of the table.
 func TestW7PageHasEachSituation(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(pageBegin)

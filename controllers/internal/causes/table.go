@@ -6,8 +6,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// Words of causes that are asked about by name. Most are the kubelet's, the scheduler's or
-// the API server's own; the API packages have constants for few of them.
+// Words of causes. Most are reasons of the kubelet, the scheduler or the API server. The API packages
+// have constants for only a few of them.
 const (
 	CrashLoop       = "CrashLoopBackOff"
 	Unschedulable   = "Unschedulable"
@@ -19,19 +19,18 @@ const (
 	neverPull    = "ErrImageNeverPull"
 	configError  = "CreateContainerConfigError"
 	createError  = "CreateContainerError"
-	running      = "Running" // as kubectl get shows a pod that is not Ready
-	outOf        = "OutOf"   // followed by the resource
+	running      = "Running" // as in kubectl get for a pod that is not Ready
+	outOf        = "OutOf"   // prefix; the resource follows
 	failedCreate = "FailedCreate"
 	jobSuspended = "JobSuspended"
 	jobFailed    = "JobFailed"
 
-	// StartFails is the word for a member of a ReplicatedStatefulSet whose program is not
-	// started by its commands.
+	// StartFails is the word for a member of a ReplicatedStatefulSet that its commands fail to start.
 	StartFails = "StartFails"
 	ended      = "Failed"
 )
 
-// What does not happen, as the verb of a message.
+// Verbs of messages.
 const (
 	notCreated   = "cannot be created"
 	notScheduled = "cannot be scheduled"
@@ -42,24 +41,23 @@ const (
 	notDone      = "is not done"
 )
 
-// Row is a situation in which a pod or a Job is not there, does not run, or does not go.
+// Row is a situation in which a pod or Job is missing, does not run, or is not deleted.
 type Row struct {
 	Situation string
-	// Word is what the cause is called, and Says are texts one of which its detail has; none
-	// for any.
+	// Word is Cause.Word. Cause.Detail must contain one of the texts in Says, unless Says is empty.
 	Word string
 	Says []string
-	// Seen is where the API shows it.
+	// Seen is where the API reports the situation.
 	Seen string
-	// Verb is what does not happen.
+	// Verb describes what fails.
 	Verb   string
 	Effect kstatus.Effect
-	// Advice is what to do, and Command what shows more or does it. {n} stands for the
-	// namespace, {p} for the pod.
+	// Advice is how to resolve the situation. Command is a command that does so, or returns more
+	// information. {n} is replaced by the namespace, {p} by the pod.
 	Advice, Command string
 }
 
-// Where the API shows causes.
+// Where the API reports causes.
 const (
 	seenInEvents    = "events of the owner of the pod (FailedCreate)"
 	seenInScheduled = "condition PodScheduled of the pod"
@@ -82,7 +80,7 @@ const (
 	lastLogs    = "kubectl -n {n} logs {p} --all-containers --previous"
 )
 
-// Rows are all situations that are told apart. Of two that fit the first counts.
+// Rows contains all situations. If several rows match, the first one is used.
 var Rows = []Row{
 	{"a claim of the pod is being deleted", "ClaimBeingDeleted", []string{"is being deleted"}, seenInEvents, notCreated, passes, "wait until the claim is gone, or see what uses it", describePVC},
 	{"the namespace is being deleted", "NamespaceTerminating", []string{"because it is being terminated"}, seenInEvents, notCreated, passes, "use another namespace", "kubectl get namespace {n}"},
@@ -154,7 +152,7 @@ var Rows = []Row{
 	{"a Job failed", jobFailed, nil, seenInJob, notDone, needsPerson, "see what its pods printed", "kubectl -n {n} logs job/{p}"},
 }
 
-// row is the row of the table that a cause belongs to; nil of a cause that has none.
+// row returns the row of the cause in the table; nil if there is none.
 func (c Cause) row() *Row {
 	for i := range Rows {
 		if r := &Rows[i]; r.covers(c) {

@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// causeOf is what is known of a sample that has lasted for 70 s.
+// causeOf returns the cause of a sample that has lasted for 70 s.
 func causeOf(s *causestest.Sample) causes.Found {
 	switch {
 	case s.Refused != "":
@@ -36,7 +36,7 @@ func causeOf(s *causestest.Sample) causes.Found {
 	return causes.Trail{}.Follow("db-0", pod, told, now)
 }
 
-// W7: each row of the table has a sample that is seen as what it is, and a command that helps.
+// W7: each row of the table has a sample that is recognized, and a command to resolve it.
 func TestW7EachSituationIsSeen(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range causestest.All {
@@ -64,7 +64,7 @@ func TestW7EachSituationIsSeen(t *testing.T) {
 	}
 }
 
-// A pod that starts has no cause, nor one that was Ready before it is deleted.
+// A starting pod has no cause, and neither has a pod that was Ready before its deletion.
 func TestNothingIsSaidOfAPodThatStarts(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.CreationTimestamp, pod.Spec.NodeName = metav1.NewTime(now), "n1"
@@ -79,8 +79,8 @@ func TestNothingIsSaidOfAPodThatStarts(t *testing.T) {
 	}
 }
 
-// A cause counts after a minute, goes when the pod is Ready, and stays while one pod after
-// another is refused.
+// A cause counts after a minute. It ends when the pod is Ready, and continues while one pod after
+// another is rejected.
 func TestTrail(t *testing.T) {
 	sample := func(situation string) *causestest.Sample {
 		for i := range causestest.All {
@@ -115,7 +115,7 @@ func TestTrail(t *testing.T) {
 		t.Errorf("the pod was replaced by one that starts: %+v", f)
 	}
 
-	trail = causes.Trail{} // the kubelet refuses one pod after another, each after a second
+	trail = causes.Trail{} // the kubelet rejects one pod per second
 	var last causes.Found
 	for i := range 40 {
 		created := time.Duration(i) * 2 * time.Second

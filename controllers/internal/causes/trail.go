@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// Patience is how long a pod has to be kept from Ready before its object says so: what
-	// passes by itself mostly does before. kstatus waits for 15 s for a pod without a Node.
+	// Patience is how long a pod must be not Ready before its object reports the cause. Temporary
+	// causes usually end earlier. kstatus waits for 15 s for a pod without a Node.
 	Patience = time.Minute
-	// linger is how long a cause counts of a pod that another of its name replaced: what the
-	// kubelet refuses is created again at once, and has no cause for a moment.
+	// linger is how long the cause of a pod counts after the pod was replaced by another one of the
+	// same name. A pod that the kubelet rejects is recreated immediately, and the new pod has no cause
+	// for a moment.
 	linger = 15 * time.Second
-	// CrashesInVain is how often a container was restarted before it counts as one that does
-	// not start, about half a minute.
+	// CrashesInVain is the number of restarts after which a container counts as failing to start. They
+	// take about half a minute.
 	CrashesInVain = 3
 	// sandboxIn is how long a pod may be without containers before its events are read.
 	sandboxIn = 20 * time.Second
 )
 
-// Trail remembers, by name, what keeps the pods of an object from being Ready: also where one
-// is replaced by another again and again, or is not created.
+// Trail records, by pod name, why the pods of an object are not Ready. It covers pods that are replaced
+// again and again, and pods that cannot be created.
 type Trail map[string]trace
 
 type trace struct {
@@ -32,16 +33,16 @@ type trace struct {
 	since, last time.Time
 }
 
-// Found is what keeps a pod from being Ready, and whether that lasts.
+// Found is why a pod is not Ready, and whether this has lasted for long.
 type Found struct {
 	Cause
 	Lasts bool
-	// Again is when to look again, should nothing happen; zero: it need not be.
+	// Again is the requeue delay; 0 means no requeue.
 	Again time.Duration
 }
 
-// Follow returns what keeps the pod of a name from being Ready. pod is nil where there is none.
-// told is what else is known, as from events; it counts where the pod does not say.
+// Follow returns why the pod with the given name is not Ready. pod is nil if it does not exist. told is
+// a cause from other sources, such as events. It is used if the pod itself contains no cause.
 func (t Trail) Follow(name string, pod *corev1.Pod, told Cause, now time.Time) Found {
 	found, before := told, t[name]
 	known := before.cause.Known()
@@ -63,8 +64,8 @@ func (t Trail) Follow(name string, pod *corev1.Pod, told Cause, now time.Time) F
 	return next.judge(pod, now, 0)
 }
 
-// Find returns what keeps the pod of a name from being Ready, as Follow does, or from being gone.
-// ours are finalizers that the operator takes off itself.
+// Find returns why the pod with the given name is not Ready, as Follow does, or why it is not deleted.
+// ours are finalizers that the operator itself removes.
 func (t Trail) Find(name string, pod *corev1.Pod, told Cause, now time.Time, ours ...string) Found {
 	if pod != nil {
 		if c := Stuck(pod, now, ours...); c.Known() {
@@ -78,7 +79,7 @@ func (t Trail) Find(name string, pod *corev1.Pod, told Cause, now time.Time, our
 	return found
 }
 
-// Forget drops the pods that are not among these.
+// Forget removes the records of all pods for which keep returns false.
 func (t Trail) Forget(keep func(name string) bool) {
 	for name := range t {
 		if !keep(name) {
@@ -96,7 +97,8 @@ func (known trace) judge(pod *corev1.Pod, now time.Time, again time.Duration) Fo
 	return Found{Cause: known.cause, Lasts: lasts, Again: again}
 }
 
-// ofAny returns why a pod is not Ready, or only between crashes, or does not go.
+// ofAny returns why a pod is not Ready, or is Ready only between crashes. It returns no cause for a
+// terminating pod.
 func ofAny(pod *corev1.Pod, told Cause, now time.Time) Cause {
 	if podstate.Terminating(pod) {
 		return Cause{}
@@ -119,11 +121,10 @@ func ofAny(pod *corev1.Pod, told Cause, now time.Time) Cause {
 	return Cause{}
 }
 
-// notLookedAt is the cause of a pod that no scheduler looks at.
+// notLookedAt is the cause of a pod that no scheduler has processed.
 const notLookedAt = "NotScheduled"
 
-// neverLookedAt reports whether no scheduler has said anything about a pod since it was
-// created.
+// neverLookedAt reports whether no scheduler has processed a pod within sandboxIn after its creation.
 func neverLookedAt(pod *corev1.Pod, now time.Time) bool {
 	if podstate.Scheduled(pod) || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
@@ -131,8 +132,8 @@ func neverLookedAt(pod *corev1.Pod, now time.Time) bool {
 	return !now.Before(pod.CreationTimestamp.Add(sandboxIn))
 }
 
-// HasNoContainers reports whether a pod has a Node, and none of its containers was created
-// yet, nor says why.
+// HasNoContainers reports whether a pod is scheduled, but no container has been created and no reason
+// is reported.
 func HasNoContainers(pod *corev1.Pod) bool {
 	if !podstate.Scheduled(pod) || started(pod) {
 		return false
@@ -146,14 +147,13 @@ func HasNoContainers(pod *corev1.Pod) bool {
 	return true
 }
 
-// started reports whether a pod is past its start. The cache has no containers of one that is
-// Ready.
+// started reports whether a pod has started. The cache contains no containers of a pod that is Ready.
 func started(pod *corev1.Pod) bool {
 	return podstate.Ready(pod) || podstate.Ended(pod) || podstate.Terminating(pod)
 }
 
-// Hangs reports whether a pod has had no containers for so long that its events are worth
-// reading, and else how long it still may.
+// Hangs reports whether a pod has had no containers for so long that its events should be read. If not,
+// wait is the remaining time.
 func Hangs(pod *corev1.Pod, now time.Time) (yes bool, wait time.Duration) {
 	if !HasNoContainers(pod) {
 		return false, 0
@@ -163,8 +163,8 @@ func Hangs(pod *corev1.Pod, now time.Time) (yes bool, wait time.Duration) {
 	return wait <= 0, wait
 }
 
-// Stuck returns why a pod that was deleted is still there, long after it should have ended;
-// ours are finalizers that the operator takes off itself.
+// Stuck returns why a deleted pod still exists long after it should have ended. ours are finalizers
+// that the operator itself removes.
 func Stuck(pod *corev1.Pod, now time.Time, ours ...string) Cause {
 	if !podstate.Terminating(pod) || now.Before(pod.DeletionTimestamp.Add(Patience)) {
 		return Cause{}
@@ -180,13 +180,13 @@ func Stuck(pod *corev1.Pod, now time.Time, ours ...string) Cause {
 	return Cause{}
 }
 
-// isWell reports whether a pod is Ready, or has been there for so long that what another of
-// its name suffered from does not count.
+// isWell reports whether a pod is Ready, or has existed for so long that the cause of an earlier pod of
+// the same name does not count.
 func isWell(pod *corev1.Pod, last time.Time) bool {
 	return pod != nil && (podstate.Ready(pod) || pod.CreationTimestamp.Time.Before(last.Add(-linger)))
 }
 
-// sinceWhen is since when a pod has not been Ready.
+// sinceWhen returns since when a pod has not been Ready.
 func sinceWhen(pod *corev1.Pod, now time.Time) time.Time {
 	if pod == nil {
 		return now
@@ -198,7 +198,7 @@ func sinceWhen(pod *corev1.Pod, now time.Time) time.Time {
 	return since
 }
 
-// waitFor is when to look again at a pod that no scheduler has looked at.
+// waitFor returns the requeue delay for a pod that no scheduler has processed; 0 for other pods.
 func waitFor(pod *corev1.Pod, now time.Time) time.Duration {
 	if pod == nil || podstate.Scheduled(pod) || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return 0
@@ -206,7 +206,7 @@ func waitFor(pod *corev1.Pod, now time.Time) time.Duration {
 	return max(0, pod.CreationTimestamp.Add(sandboxIn).Sub(now))
 }
 
-// restarts is how often the container of a pod was started again that was most often.
+// restarts returns the max restart count of the containers of a pod.
 func restarts(pod *corev1.Pod) (most int32) {
 	for _, s := range containersOf(pod) {
 		most = max(most, s.RestartCount)
@@ -214,7 +214,7 @@ func restarts(pod *corev1.Pod) (most int32) {
 	return most
 }
 
-// justStarted reports whether a container of a pod that crashed runs for no longer than
+// justStarted reports whether a container that has crashed before has been running for less than
 // Patience.
 func justStarted(pod *corev1.Pod, now time.Time) bool {
 	for _, s := range pod.Status.ContainerStatuses {

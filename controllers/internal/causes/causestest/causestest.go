@@ -1,5 +1,5 @@
-// Package causestest has an example of each situation of the table of causes, as real clusters
-// show it, for tests of all kinds.
+// Package causestest contains samples of the situations in the table of causes, as real clusters report
+// them, for the tests of all kinds.
 package causestest
 
 import (
@@ -9,21 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Sample is a situation. Of Refused, Told and Pod one is set.
+// Sample is an example of a situation. Exactly one of Refused, Told, Fails and Pod is set.
 type Sample struct {
-	// Situation is that of the row of the table.
+	// Situation is the situation of the row in the table.
 	Situation string
-	// Refused is what the API server says of the pod that it does not create.
+	// Refused is the error of the API server when the pod is created.
 	Refused string
 	// Told is an event about the pod.
 	Told corev1.Event
-	// Fails is true of a member whose start fails.
+	// Fails is true for a member that fails to start.
 	Fails bool
-	// Pod gives a pod its status, as of that time. It has been so since then, and has been
-	// deleted for long where Deleted is true.
+	// Pod sets the status of a pod. The status has existed since the given time. If Deleted is true,
+	// the pod was deleted long ago.
 	Pod     func(pod *corev1.Pod, since time.Time)
 	Deleted bool
-	// Shows is what the message has to have.
+	// Shows is a text that the message must contain.
 	Shows string
 }
 
@@ -33,7 +33,7 @@ const (
 	Image     = "registry/x:1"
 )
 
-// All are the samples, one of each row of the table at least but for those of Jobs.
+// All contains at least one sample of each row of the table, except the rows of Jobs.
 var All = []Sample{
 	refused("a claim of the pod is being deleted", "failed to create PVC data-db-0: pvc data-db-0 is being deleted", "data-db-0"),
 	refused("the namespace is being deleted", `unable to create new content in namespace shop because it is being terminated`, "being terminated"),
@@ -129,7 +129,7 @@ func unschedulable(situation, message, shows string) Sample {
 	return unscheduled(situation, corev1.PodReasonUnschedulable, message, shows)
 }
 
-// notReady gives a pod a status without containers.
+// notReady sets a status without containers.
 func notReady(pod *corev1.Pod, since time.Time, reason string) {
 	pod.CreationTimestamp = metav1.NewTime(since)
 	if pod.Spec.NodeName == "" {

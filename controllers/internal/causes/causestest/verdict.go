@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// Row returns the row of the table that the sample is of.
+// Row returns the row of the sample in the table.
 func (s *Sample) Row(t *testing.T) *causes.Row {
 	t.Helper()
 	for i := range causes.Rows {
@@ -31,14 +31,14 @@ func (s *Sample) Row(t *testing.T) *causes.Row {
 	return nil
 }
 
-// RunsUnready reports whether the containers of the sample run, and only Ready is missing: that
-// may pass within a moment, and a kind need not report it in condition Degraded.
+// RunsUnready reports whether the containers of the sample run, but the pod is not Ready. This may be
+// temporary, so a kind need not report it in condition Degraded.
 func (s *Sample) RunsUnready(t *testing.T) bool {
 	return causes.Cause{Word: s.Row(t).Word}.RunsUnready()
 }
 
-// Read returns what is found of pods at noon, when the events of the sample have been read: in
-// the second pass at the latest.
+// Read returns the hindrances of pods at noon. It runs two passes, so that the events of the sample
+// have been read.
 func (s *Sample) Read(noon time.Time, pods []causes.Named) (h causes.Hindrances) {
 	known := causes.Known{}
 	for _, before := range []time.Duration{2 * time.Second, 0} {
@@ -47,9 +47,10 @@ func (s *Sample) Read(noon time.Time, pods []causes.Named) (h causes.Hindrances)
 	return h
 }
 
-// Check checks the conditions of an object while a sample lasts. The one of the type is True and
-// has the cause and a command. Ready is False, and Stalled is True if and only if a person is
-// needed. The status that kstatus computes is Failed then, and InProgress otherwise.
+// Check checks the conditions of an object while the situation of a sample lasts. The condition of type
+// in must be True, with the cause and a command. Ready must be False. Stalled must be True if and only
+// if manual intervention is required. kstatus must compute Failed in this case, and InProgress
+// otherwise.
 func (s *Sample) Check(t *testing.T, in string, object client.Object, all []metav1.Condition) {
 	t.Helper()
 	find := func(kind string) metav1.Condition {
@@ -84,7 +85,7 @@ func (s *Sample) Check(t *testing.T, in string, object client.Object, all []meta
 	}
 }
 
-// verdictOf returns the status that kstatus computes of an object.
+// verdictOf returns the status that kstatus computes for an object.
 func verdictOf(t *testing.T, object client.Object) status.Status {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -101,7 +102,7 @@ func verdictOf(t *testing.T, object client.Object) status.Status {
 	return result.Status
 }
 
-// Events returns a client that lists these events.
+// Events returns a client that lists the given events.
 func Events(all ...corev1.Event) client.Reader {
 	return interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 		list.(*corev1.EventList).Items = all
