@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// These tests run the gate as process 1 of a container made here: its own
-// processes and mounts, and where they say so a scratch image, a root that is
-// read-only and a user that no image knows.
+// These tests run the gate as process 1 of a container that the test creates. The container has its own
+// processes and mounts. Some tests also use a scratch image, a read-only root, and a user that is
+// unknown in the image.
 
 const (
-	rootEnv   = "GATE_TEST_ROOT"   // a folder to become the root
-	userEnv   = "GATE_TEST_USER"   // with this user
-	uptimeEnv = "GATE_TEST_UPTIME" // a file to be /proc/uptime
+	rootEnv   = "GATE_TEST_ROOT"   // a folder that becomes the root
+	userEnv   = "GATE_TEST_USER"   // the user ID
+	uptimeEnv = "GATE_TEST_UPTIME" // a file that replaces /proc/uptime
 )
 
-// container makes cmd process 1 of one, which first is this test binary.
+// container makes cmd process 1 of a new container. This test binary runs first in the container.
 func container(t *testing.T, cmd *exec.Cmd, roles string, env ...string) *exec.Cmd {
 	t.Helper()
 	needRoot(t)
@@ -34,7 +34,7 @@ func container(t *testing.T, cmd *exec.Cmd, roles string, env ...string) *exec.C
 	return probe(t, cmd, strings.TrimSuffix("container,"+roles, ","))
 }
 
-// enterContainer is the rest of it, from inside.
+// enterContainer sets up the container from inside.
 func enterContainer() {
 	must(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
 	root, user, uptime := os.Getenv(rootEnv), os.Getenv(userEnv), os.Getenv(uptimeEnv)
@@ -86,8 +86,8 @@ func TestTheProgramIsProcessOne(t *testing.T) {
 	})
 }
 
-// Process 1 of a container gets every orphan of it. The program's zombies are
-// its own affair, as they are without us.
+// Process 1 of a container becomes the parent of every orphan. The program must handle its zombies with
+// the gate as it does without.
 func TestAProgramThatLeavesZombiesDoesSoAsBefore(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		without := run(t, container(t, exec.Command(self(t)), "zombies"))
@@ -97,8 +97,8 @@ func TestAProgramThatLeavesZombiesDoesSoAsBefore(t *testing.T) {
 	})
 }
 
-// What a probe or `kubectl exec` leaves behind while the gate waits would stay
-// a zombie for as long, and then be a child that the program does not know.
+// Processes of probes or `kubectl exec` can be orphaned while the gate waits. Without reaping, they
+// would remain zombies, and later be unknown children of the program.
 func TestOrphansDoNotPileUpDuringTheWait(t *testing.T) {
 	program(t, "nsenter")
 	everyWay(t, func(t *testing.T, w way) {
@@ -132,7 +132,7 @@ func namesOfChildren(parent int) string {
 	var names []string
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		stat, _ := os.ReadFile(path) // nothing when it is gone
+		stat, _ := os.ReadFile(path) // empty if the process has exited
 		head, state, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(state); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			names = append(names, head[strings.Index(head, "(")+1:])
@@ -141,7 +141,7 @@ func namesOfChildren(parent int) string {
 	return strings.Join(names, " ")
 }
 
-// scratch is an image with nothing in it but the gate and a program.
+// scratch creates an image that contains only the gate and a program.
 func scratch(t *testing.T) string {
 	t.Helper()
 	needRoot(t)
@@ -180,7 +180,7 @@ func TestAScratchImageThatIsReadOnlyUnderARandomUser(t *testing.T) {
 	r.signal(syscall.SIGTERM)
 	wantEqual(t, "the end", r.end().status, "exit 143")
 
-	// The program is `/gate install`, and the next one is what it installed.
+	// The program is `/gate install`. The next command runs the installed copy.
 	p.grant(granted)
 	cmd := held("/gate", "run", "--", "/gate", "install", "/opt/wrapper")
 	wantEqual(t, "installing", run(t, container(t, cmd, "", inside...)).status, "exit 0")
@@ -191,7 +191,7 @@ func TestAScratchImageThatIsReadOnlyUnderARandomUser(t *testing.T) {
 	}
 }
 
-// The script asks /proc/uptime how long it has waited.
+// The script reads /proc/uptime to measure how long it has waited.
 func TestTheScriptSaysEachMinuteThatItWaits(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
@@ -200,7 +200,7 @@ func TestTheScriptSaysEachMinuteThatItWaits(t *testing.T) {
 		p, clock := newPod(t, ""), filepath.Join(t.TempDir(), "uptime")
 		set := func(text string) {
 			t.Helper()
-			p.check(os.WriteFile(clock, []byte(text), 0o644)) // the mount holds on to the file, so it is written in place
+			p.check(os.WriteFile(clock, []byte(text), 0o644)) // write in place, because the file is bind-mounted
 		}
 		set("1000.08 4000.00\n")
 		r := start(t, container(t, w.command(p, "echo", "started"), "", uptimeEnv+"="+clock))

@@ -7,33 +7,29 @@ import (
 	"syscall"
 )
 
-// The gate does not stay as the program's parent: it becomes the program. Then
-// signals, exit status, stdin, the terminal's job control, orphans and zombies
-// are the program's own business, as without a gate, and nothing is left of the
-// gate that could differ, die or cost memory.
+// The gate does not remain as a parent process: it replaces itself with the program by exec. So
+// signals, exit status, stdin, job control of the terminal, orphans and zombies work as without a gate.
+// No part of the gate remains that could behave differently, crash or use memory.
 //
-// What the program inherits is what the gate was given:
+// The program inherits the same state as the gate:
 //
-//   - Arguments, and the environment, byte for byte.
-//   - Open files: Go opens its own with O_CLOEXEC, and so does the gate.
-//   - Limits: Go's runtime raises RLIMIT_NOFILE for itself, and syscall.Exec
-//     sets it back.
-//   - Signals: handlers become the default again at exec, and release gave back
-//     SIGHUP and SIGINT, which Go leaves ignored when they were. Other ignored
-//     or blocked signals a Go program cannot see, let alone restore. No
-//     container starts with one: crun sets all of them to their default and
-//     unblocks them, and runc is itself a Go program that execs, so what would
-//     be lost here was lost there.
+//   - Arguments and environment are identical.
+//   - Open files: Go opens its own files with O_CLOEXEC, and so does the gate.
+//   - Limits: Go's runtime raises RLIMIT_NOFILE for itself, and syscall.Exec resets it.
+//   - Signals: exec resets handlers to the default. release resets SIGHUP and SIGINT, which Go keeps
+//     ignored if they were. A Go program cannot detect or restore other ignored or blocked signals, but
+//     no container starts with any. crun resets and unblocks all signals. runc is itself a Go program
+//     that uses exec, so it loses the same state.
 //
-// exec_test.go compares a program that a Go program starts with one that it
-// starts through the gate.
+// exec_test.go compares a program that a Go program starts directly with one that it starts through the
+// gate.
 
-// defaultPath is where container runtimes look when there is no PATH.
+// defaultPath is the path that container runtimes use if PATH is not set.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 const accessExecute = 1 // X_OK of access(2)
 
-// refusal says why a program cannot be started.
+// refusal describes why a program cannot be started.
 type refusal struct {
 	code int
 	why  string
@@ -44,8 +40,8 @@ func (r *refusal) report() int {
 	return r.code
 }
 
-// become returns only if the program cannot be started. It looks for it again:
-// the wait may have been long.
+// become replaces this process with the program. It returns only if the program cannot be started. It
+// looks up the program again, because the wait may have been long.
 func become(argv, env []string, c caught) int {
 	path, refused := find(argv[0], env)
 	if refused != nil {
@@ -73,8 +69,8 @@ func kernelRefuses(path string, err error) *refusal {
 	return &refusal{exitCannotExecute, "the kernel refuses to run " + quote(path) + ": " + err.Error() + hint}
 }
 
-// find is what the container runtime does with the first argument: a name with
-// a slash is a path, any other is looked up in PATH.
+// find looks up the program as a container runtime does: a name with a slash is a path, any other name
+// is searched in PATH.
 func find(name string, env []string) (string, *refusal) {
 	if strings.Contains(name, "/") {
 		return name, executable(name)
@@ -128,8 +124,8 @@ func isDirectory(path string) bool {
 	return syscall.Stat(path, &info) == nil && info.Mode&syscall.S_IFMT == syscall.S_IFDIR
 }
 
-// environment is what the kernel was given: package os leaves out empty entries
-// and the second of two entries with one name.
+// environment returns the original environment of the process. Package os would omit empty entries and
+// duplicate names.
 func environment() []string {
 	raw, err := os.ReadFile("/proc/self/environ")
 	switch {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// probe lets cmd be, or start, this test binary in the named roles.
+// probe makes cmd run this test binary in the given roles.
 func probe(t *testing.T, cmd *exec.Cmd, roles string) *exec.Cmd {
 	t.Helper()
 	if cmd.Env == nil {
@@ -86,7 +86,7 @@ func TestTheExitStatusIsTheProgramsOwn(t *testing.T) {
 	})
 }
 
-// What the program reads was sent before it was started.
+// The program must also read input that was sent before it was started.
 func TestStdinIsTheProgramsOwn(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		p := newPod(t, "")
@@ -111,8 +111,8 @@ func TestStdinIsTheProgramsOwn(t *testing.T) {
 	})
 }
 
-// rawOutput starts a program with an environment that package os/exec would
-// tidy, and returns what it prints.
+// rawOutput starts a program with an unmodified environment and returns its output. Package os/exec
+// would clean up the environment.
 func rawOutput(t *testing.T, argv, env []string) string {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -153,7 +153,7 @@ func TestTheEnvironmentIsTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// A shell adds PWD and the like on its own; the script adds and changes nothing.
+// A shell adds variables such as PWD. The script must not add or change others.
 func TestTheScriptLeavesTheEnvironmentAlone(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
@@ -177,16 +177,16 @@ func TestTheWorkingDirectoryStays(t *testing.T) {
 	})
 }
 
-// changing is what differs between any two processes.
+// changing matches status lines that differ between any two processes.
 var changing = regexp.MustCompile(`(?m)^(Pid|Tgid|NStgid|NSpid|NSpgid|NSsid|PPid|SigQ|Vm\w+|Rss\w+|Hugetlb\w+|\w*voluntary\w*|FDSize|Kthread|x86_\w+):.*\n`)
 
-// numbers differ between any two pipes and processes.
+// numbers matches numbers that differ between any two pipes and processes.
 var numbers = regexp.MustCompile(`(pipe:|/proc/)\[?\d+\]?`)
 
-// inherited is what a program prints that is started in the named roles.
+// inherited returns the output of a program that is started in the given roles.
 func inherited(t *testing.T, p pod, roles string, argv []string) string {
 	t.Helper()
-	for range strings.Count(roles, ",") { // each but the first is this binary again
+	for range strings.Count(roles, ",") { // each role except the first is this binary again
 		argv = append([]string{self(t)}, argv...)
 	}
 	cmd := exec.Command(self(t), argv...)
@@ -196,9 +196,9 @@ func inherited(t *testing.T, p pod, roles string, argv []string) string {
 	return numbers.ReplaceAllString(changing.ReplaceAllString(got.stdout, ""), "$1")
 }
 
-// A program in a container is started by runc, a Go program that execs: so is
-// this one, once as it is and once held. What runc was started with is either
-// nothing special or as bad as it can be.
+// In a container, a program is started by runc, which is a Go program that uses exec. So this test
+// binary starts the program once directly and once through the gate. The inherited state is once normal
+// and once as unusual as possible.
 func TestTheProgramInheritsWhatItWouldWithoutTheGate(t *testing.T) {
 	p, status := newPod(t, granted), []string{"/bin/cat", "/proc/self/status"}
 	if inherited(t, p, "launcher", status) == inherited(t, p, "hostile,launcher", status) {
@@ -223,9 +223,9 @@ func TestTheProgramInheritsWhatItWouldWithoutTheGate(t *testing.T) {
 	})
 }
 
-// A parent death signal belongs to the thread that execs.
+// The parent death signal belongs to the thread that calls exec.
 func TestTheParentDeathSignalStays(t *testing.T) {
-	runtime.LockOSThread() // it is sent when this thread ends
+	runtime.LockOSThread() // the signal is sent when this thread ends
 	defer runtime.UnlockOSThread()
 	everyWay(t, func(t *testing.T, w way) {
 		runtime.LockOSThread()
@@ -303,7 +303,7 @@ func TestProgramsAreFoundAsTheRuntimeFindsThem(t *testing.T) {
 	}
 }
 
-// The old pod is still running then, and nothing is lost.
+// The old pod still runs at that time, so there is no downtime.
 func TestAMissingProgramFailsBeforeTheWait(t *testing.T) {
 	got := run(t, gate(newPod(t, ""), "run", "--", "/no/where"))
 	want := result{stderr: "StatefulSingleton: there is no program \"/no/where\"\n", status: "exit 127"}

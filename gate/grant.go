@@ -7,24 +7,24 @@ import (
 	"syscall"
 )
 
-// A grant is the text "<pod UID> <epoch>" and nothing else, not even a newline:
-// the UID of this pod, one space, a decimal number from 1 on. A file that a
-// volume kept from another pod, or that a user touched, is none.
+// A grant is the text "<pod UID> <epoch>" without a newline: the UID of this pod, one space, and a
+// decimal number of at least 1. A file that a volume kept from another pod, or that a user changed, is
+// not a grant.
 //
-// script/wrapper.sh has the same rule; grant_test.go holds both to one table.
+// script/wrapper.sh has the same rule. grant_test.go tests both with the same table.
 
 const (
 	grantFile = "start-signal"
 	uidFile   = "pod-uid"
 
-	mostEpochDigits = 18   // fits an int64, here and in a shell
-	mostFileBytes   = 1024 // a grant has about 40
+	mostEpochDigits = 18   // fits into an int64, here and in a shell
+	mostFileBytes   = 1024 // a grant has about 40 bytes
 )
 
-// standing is what the files say about this pod.
+// standing is the state of this pod according to the files.
 type standing struct {
-	epoch string // of the grant; empty without one
-	fault string // what is wrong with a file that is no grant, for a user
+	epoch string // of the grant; empty if there is none
+	fault string // message about an invalid file
 }
 
 func (s standing) granted() bool { return s.epoch != "" }
@@ -39,8 +39,8 @@ func (s standing) String() string {
 	return "waiting"
 }
 
-// look reads the files again: the kubelet replaces them by swapping a symbolic
-// link, so an open file would stay the old one for ever.
+// look reads the files again. The kubelet replaces them by swapping a symbolic link, so an open file
+// would never change.
 func look(dir string) standing {
 	grant, fault := readSmall(dir + "/" + grantFile)
 	if fault != "" || grant == "" {
@@ -79,7 +79,7 @@ func isEpoch(text string) bool {
 	return true
 }
 
-// podName is how the log lines call this pod.
+// podName returns the name of this pod for log messages.
 func podName(dir string) string {
 	uid, fault := readSmall(dir + "/" + uidFile)
 	switch {
@@ -91,8 +91,8 @@ func podName(dir string) string {
 	return plain(uid)
 }
 
-// readSmall reads a whole file that has at most mostFileBytes. It does without
-// package os, whose files cost a poller and garbage a hundred times a second.
+// readSmall reads a file of at most mostFileBytes. It does not use package os, whose files would need a
+// poller and cause garbage a hundred times per second.
 func readSmall(path string) (text, fault string) {
 	var buffer [mostFileBytes + 1]byte
 	fd, err := open(path)
@@ -126,7 +126,7 @@ func open(path string) (int, error) {
 	}
 }
 
-// plain is text as it is if it can stand in a line as it is, and quoted if not.
+// plain returns the text, quoted if it contains characters that need quoting.
 func plain(text string) string {
 	if quoted := quote(text); quoted[1:len(quoted)-1] != text {
 		return quoted

@@ -10,7 +10,7 @@ var grantCases = []struct {
 	name  string
 	files map[string]string
 	epoch string // empty: no grant
-	fault string // part of what status says
+	fault string // part of the output of status
 }{
 	{"nothing granted yet", files("", podUID), "", ""},
 	{"this pod's grant", files(podUID+" 1", podUID), "1", ""},
@@ -82,7 +82,7 @@ func TestStatusSaysWhereThePodStands(t *testing.T) {
 	}
 }
 
-// A shell cannot hold a NUL, and only the gate is told to refuse one.
+// A shell cannot store a NUL, so only the gate must reject it.
 func TestNoWayTakesAFileForAGrantThatIsNone(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		for _, c := range grantCases {
@@ -112,8 +112,8 @@ func TestAGrantWithANulIsNone(t *testing.T) {
 	}
 }
 
-// The kubelet swaps a link to a folder; what was open before stays the old
-// content. Only the last of these contents is this pod's grant.
+// The kubelet swaps a link to a folder, and files that are already open keep the old content. Only the
+// last content is a grant for this pod.
 func TestEachContentIsReadAnew(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		p := newPod(t, "")

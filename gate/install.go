@@ -8,8 +8,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
-// install copies this program to dir/gate, and the script beside it. Whoever looks
-// sees a whole copy or none, also after a crash; it may replace one that runs.
+// install copies this program to dir/gate, and the script next to it. The copies are atomic, even after
+// a crash, and can replace a running program.
 func install(dir string) int {
 	err := copySelf(dir)
 	if err == nil {
@@ -31,13 +31,13 @@ func copySelf(dir string) error {
 	return write(dir, "gate", self)
 }
 
-// write makes an executable file of what is read.
+// write creates an executable file with the content of from.
 func write(dir, name string, from io.Reader) error {
 	temporary, err := os.CreateTemp(dir, ".gate-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // which is gone after the rename
+	defer os.Remove(temporary.Name()) // fails after the rename
 	if err := fill(temporary, from); err != nil {
 		temporary.Close()
 		return err
@@ -52,7 +52,7 @@ func fill(file *os.File, from io.Reader) error {
 	if _, err := io.Copy(file, from); err != nil {
 		return err
 	}
-	if err := file.Chmod(0o755); err != nil { // whatever the umask
+	if err := file.Chmod(0o755); err != nil { // regardless of the umask
 		return err
 	}
 	return file.Sync()

@@ -39,7 +39,7 @@ func TestInstallCopiesTheGate(t *testing.T) {
 	}
 	check()
 
-	// A copy that runs is replaced, by itself too.
+	// Installing replaces a running copy, also if that copy installs itself.
 	p := newPod(t, "")
 	cmd := gate(p, "wait")
 	cmd.Path = installed
@@ -61,7 +61,7 @@ func TestInstallSaysWhatIsWrong(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "gate"), 0o755); err != nil { // where the copy should be
+	if err := os.Mkdir(filepath.Join(dir, "gate"), 0o755); err != nil { // the target is a folder
 		t.Fatal(err)
 	}
 	if got := run(t, exec.Command(gateBinary, "install", dir)); got.status != "exit 1" {

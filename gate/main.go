@@ -1,25 +1,24 @@
-// A Go program reads its cgroup's CPU limit again and again. One that sleeps
-// has no use for that.
+// containermaxprocs and updatemaxprocs are off, because they make a Go program poll the CPU limit of
+// its cgroup. A sleeping program does not need that.
 
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Gate holds a program back until its pod is granted the start, and then
-// becomes it.
+// Gate holds a program until its pod has a start grant, and then replaces itself with the program.
 //
 //	gate install DIR   copies itself to DIR/gate, so that no shell is needed, and
-//	                   the script of mode Script beside it
-//	gate wait          ends with 0 when the grant is there
-//	gate run -- ARGV   waits, and then becomes ARGV
-//	gate status        says where the pod stands: 0 granted, 1 waiting
-//	gate idle          says so whenever it changes, until it is stopped
-//	gate touch         does nothing: whoever runs it wants its image pulled
+//	                   the script of mode Script next to it
+//	gate wait          exits with 0 when there is a grant
+//	gate run -- ARGV   waits, and then replaces itself with ARGV
+//	gate status        prints the state of the pod: 0 granted, 1 waiting
+//	gate idle          prints the state whenever it changes, until it is stopped
+//	gate touch         does nothing; it is for pulling the image
 //
-// The grant is the pod's annotation, which the kubelet writes into a file of a
-// downwardAPI volume; see grant.go. Nothing that a pod says can name another folder.
+// The grant is an annotation of the pod, which the kubelet writes into a file of a downwardAPI volume;
+// see grant.go. A pod cannot configure another folder.
 //
-// It imports next to nothing, because it is copied into every pod that is held:
-// neither fmt nor net, at most 2 MiB.
+// The gate has few dependencies, because it is copied into every pod that is held. It uses neither fmt
+// nor net, and its size is at most 2 MiB.
 package main
 
 import (
@@ -40,7 +39,7 @@ const (
 	exitUsage         = 2
 	exitCannotExecute = 126
 	exitNotFound      = 127
-	exitSignal        = 128 // plus the signal's number, as shells say it
+	exitSignal        = 128 // plus the number of the signal, as in shells
 
 	usage = `usage: gate install DIR      copy this program to DIR/gate, and its script beside it
        gate wait             wait for the start signal
@@ -50,9 +49,8 @@ const (
        gate touch            do nothing`
 )
 
-// The program must be started from the first thread of this process: a parent
-// death signal, for one, belongs to a thread and would not reach the program
-// from another.
+// The program must be started from the first thread of this process. For example, the parent death
+// signal belongs to a thread, and would not reach the program from another one.
 func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(obey(os.Args)) }
@@ -69,7 +67,7 @@ func obey(args []string) int {
 	return misused()
 }
 
-// obeyWord obeys a command that has no arguments.
+// obeyWord runs a command without arguments.
 func obeyWord(command string) int {
 	switch command {
 	case "wait":
@@ -89,7 +87,8 @@ func misused() int {
 	return exitUsage
 }
 
-// signalVariable is set by the linker for tests, and names the folder then.
+// signalVariable is the name of an environment variable that contains the folder. It is set by the
+// linker, and only for tests.
 var signalVariable string
 
 func signalDir() string {
@@ -99,9 +98,9 @@ func signalDir() string {
 	return defaultSignalDir
 }
 
-// runProgram looks for the program before it waits, as the container runtime
-// would when it makes the container: an image without it should fail now, while
-// the old pod still runs, and not when the old pod is gone.
+// runProgram looks up the program before it waits, as a container runtime does when it creates a
+// container. If the image does not contain the program, it fails now while the old pod still runs, not
+// after the old pod has stopped.
 func runProgram(dir string, argv []string) int {
 	caught := catchSignals()
 	env := environment()
@@ -129,7 +128,7 @@ func idle(dir string) int {
 	return follow(dir, catchSignals(), time.NewTicker(idleEvery).C, func(line string) { tell(syscall.Stdout, line) })
 }
 
-// follow says where the pod stands whenever that changes, until it is stopped.
+// follow logs the state of the pod whenever it changes, until it is stopped.
 func follow(dir string, c caught, tick <-chan time.Time, log func(string)) int {
 	for said := ""; ; {
 		if line := look(dir).String(); line != said {

@@ -18,16 +18,16 @@ import (
 
 const mostBytes = 2 << 20
 
-// gateBinary is what every test runs: the program as it is shipped, but for where it
-// looks for its grant.
+// gateBinary is the path of the tested program. It is built as for a release, except for the folder of
+// the grant.
 var gateBinary string
 
 func TestMain(m *testing.M) {
 	if probe := os.Getenv(probeEnv); probe != "" {
 		os.Exit(runProbe(probe))
 	}
-	// What ignores SIGHUP, as nohup does, has its children ignore it too, and a
-	// shell cannot trap it then. No container begins like this.
+	// A process that ignores SIGHUP, as with nohup, passes this on to its children, and a shell then
+	// cannot trap the signal. No container starts like this.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(withGate(m.Run))
 }
@@ -50,15 +50,15 @@ func withGate(run func() int) int {
 	return run()
 }
 
-// way is one of the ways in which a container's program is held.
+// way is one of the ways to hold the program of a container.
 type way struct {
 	name string
-	argv []string // before the program's own
+	argv []string // precedes the arguments of the program
 }
 
 var theGate = way{name: "the gate"}
 
-// program is where a program of this machine is.
+// program returns the path of a program on this machine.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -68,9 +68,9 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// lacks ends a test that needs what this machine does not have: root, a terminal, a
-// container runtime, a shell. GATE_NEEDS_ALL says that a run is to prove something,
-// and such a test has then failed. `cluster packages` brings what can be installed.
+// lacks skips a test that needs something that this machine does not have: root, a terminal, a
+// container runtime or a shell. If GATE_NEEDS_ALL is set, the test fails instead. `cluster packages`
+// installs what can be installed.
 func lacks(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("GATE_NEEDS_ALL") != "" {
@@ -79,8 +79,7 @@ func lacks(t *testing.T, what string) {
 	t.Skip(what)
 }
 
-// everyWay runs a test through the gate, and through the script with each shell
-// that there is.
+// everyWay runs a test with the gate, and with the script in each installed shell.
 func everyWay(t *testing.T, test func(*testing.T, way)) {
 	held := scriptFor(t)
 	t.Run("gate", func(t *testing.T) { test(t, theGate) })
@@ -91,7 +90,7 @@ func everyWay(t *testing.T, test func(*testing.T, way)) {
 	}
 }
 
-// scriptFor is the script, but for where it looks for its grant.
+// scriptFor returns the path of the script, modified only in the folder of the grant.
 func scriptFor(t *testing.T) string {
 	t.Helper()
 	const shipped = "\n_ssn_dir=/var/run/signal\n"
@@ -105,8 +104,8 @@ func scriptFor(t *testing.T) string {
 	return file
 }
 
-// A pod's environment may come from a ConfigMap, which others may write than who made
-// the pod: it does not say where the grant is.
+// The environment of a pod may come from a ConfigMap that other users can write. So it must not
+// determine where the grant is.
 func TestTheEnvironmentDoesNotSayWhereTheGrantIs(t *testing.T) {
 	p := newPod(t, granted)
 	shipped := filepath.Join(t.TempDir(), "gate")
@@ -128,7 +127,7 @@ func TestTheEnvironmentDoesNotSayWhereTheGrantIs(t *testing.T) {
 	}
 }
 
-// command is argv held in one way by a pod.
+// command returns a command that runs argv in a pod, held in this way.
 func (w way) command(p pod, argv ...string) *exec.Cmd {
 	held := w.argv
 	if held == nil {
@@ -152,8 +151,8 @@ const (
 	granted    = podUID + " 7"
 )
 
-// pod is a downwardAPI volume as the kubelet makes it: the files are links into
-// ..data, which is a link to a folder with a new name for each content.
+// pod is a downwardAPI volume as the kubelet creates it: the files are links into ..data, which is a
+// link to a folder with a new name for each content.
 type pod struct {
 	t   *testing.T
 	dir string
@@ -167,7 +166,7 @@ func newPod(t *testing.T, grant string) pod {
 	return p
 }
 
-// openTo lets any user into a folder and those above it.
+// openTo makes a folder and its parents accessible to all users.
 func (p pod) openTo(dir string) {
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -187,7 +186,7 @@ func (p pod) write(files map[string]string) {
 		p.check(os.WriteFile(filepath.Join(content, name), []byte(text), 0o644))
 	}
 	next, data := filepath.Join(p.dir, "..data_tmp"), filepath.Join(p.dir, "..data")
-	old, _ := os.Readlink(data) // there is none the first time
+	old, _ := os.Readlink(data) // empty on the first call
 	p.check(os.Symlink(filepath.Base(content), next))
 	p.check(os.Rename(next, data))
 	for name := range files {
@@ -208,7 +207,7 @@ func (p pod) check(err error) {
 	}
 }
 
-// result is how a process ended.
+// result is the result of a process.
 type result struct {
 	stdout, stderr string
 	status         string // "exit 3", "signal 15"
@@ -256,14 +255,14 @@ func start(t *testing.T, cmd *exec.Cmd) *running {
 	}
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill() // its test has failed already
+			_ = cmd.Process.Kill() // the test has already failed
 			_ = cmd.Wait()
 		}
 	})
 	return r
 }
 
-// line is the next line of the log, without the prefix that each must have.
+// line returns the next line of the log, without the required prefix.
 func (r *running) line() string {
 	r.t.Helper()
 	line, err := r.log.ReadString('\n')
@@ -274,7 +273,7 @@ func (r *running) line() string {
 	return text
 }
 
-// waits returns once the process says that it waits.
+// waits waits until the process logs that it is waiting.
 func (r *running) waits() {
 	r.t.Helper()
 	if line, want := r.line(), "waiting for the start signal; pod "+podUID; line != want {
@@ -329,7 +328,7 @@ func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
 		switch {
 		case name == "fmt", name == "reflect", name == "net", strings.HasPrefix(name, "net/"), strings.HasPrefix(name, "encoding/"):
 			t.Errorf("the gate depends on %s, which makes it big or lets it talk", name)
-		case strings.HasPrefix(name, "other ") && !strings.HasSuffix(name, "/gate/script"): // which has its text
+		case strings.HasPrefix(name, "other ") && !strings.HasSuffix(name, "/gate/script"): // contains the script
 			t.Errorf("the gate depends on %s, and should on the standard library alone", strings.TrimPrefix(name, "other "))
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// This test binary is also the program that the gate starts, and what starts
-// the gate: probeEnv lists what each of its processes is to be, from the first.
+// This test binary is also the program that the gate starts, and the parent of the gate. probeEnv lists
+// the roles of its processes in order.
 const probeEnv = "GATE_TEST_PROBES"
 
 func runProbe(probes string) int {
@@ -23,7 +23,7 @@ func runProbe(probes string) int {
 	case "hostile":
 		makeHostile()
 		must(syscall.Exec(os.Args[1], os.Args[1:], os.Environ()))
-	case "launcher": // as runc does, which is a Go program too
+	case "launcher": // like runc, which is a Go program too
 		must(syscall.Exec(os.Args[1], os.Args[1:], os.Environ()))
 	case "deathsignal":
 		var number int32
@@ -45,8 +45,8 @@ func must(err error) {
 	}
 }
 
-// makeHostile leaves to what comes next all that a process can inherit and that
-// a gate could spoil: ignored and blocked signals, limits, files, the umask.
+// makeHostile sets all inheritable state that a gate could change: ignored and blocked signals, limits,
+// open files, and the umask.
 func makeHostile() {
 	for s := syscall.Signal(1); s <= 64; s++ {
 		signal.Ignore(s)
@@ -66,22 +66,21 @@ func makeHostile() {
 	syscall.Umask(0o027)
 }
 
-// zombies leaves a child unwaited for and says what it then sees of its
-// children.
+// zombies starts a child without waiting for it, and prints the states of its children.
 func zombies() int {
 	path, err := os.Executable()
 	must(err)
 	_, err = syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{Env: []string{probeEnv + "=none"}})
 	must(err)
 	seen := ""
-	for !strings.Contains(seen, "Z") { // until it has ended
+	for !strings.Contains(seen, "Z") { // until the child has exited
 		seen = childrenOf(os.Getpid())
 	}
 	os.Stdout.WriteString("children: " + seen)
 	return 5
 }
 
-// childrenOf is the states of a process's children, a letter each.
+// childrenOf returns the states of a process's children, one letter each.
 func childrenOf(parent int) string {
 	var states []string
 	entries, err := os.ReadDir("/proc")
@@ -90,7 +89,7 @@ func childrenOf(parent int) string {
 		if _, err := strconv.Atoi(entry.Name()); err != nil {
 			continue
 		}
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // nothing when it is gone
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // empty if the process has exited
 		_, state, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(state); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			states = append(states, fields[0])

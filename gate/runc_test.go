@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// runcRun is a container that runc makes: argv as process 1 of a scratch image
-// that is read-only, under a random user, with this pod's volume.
+// runcRun returns a command that runs argv with runc. The container has a read-only scratch image, a
+// random user and this pod's volume, and argv is process 1.
 func runcRun(t *testing.T, p pod, root string, env []string, argv ...string) *exec.Cmd {
 	t.Helper()
 	type object map[string]any
@@ -63,7 +63,7 @@ func TestInAContainerOfRunc(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT} {
 		r = start(t, held("arguments", "program"))
 		r.waits()
-		r.signal(s) // runc passes it on
+		r.signal(s) // runc forwards it
 		got = r.end()
 		wantEqual(t, "the end", got.stdout+got.status, "exit "+strconv.Itoa(128+int(s)))
 	}

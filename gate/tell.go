@@ -5,14 +5,13 @@ import (
 	"unsafe"
 )
 
-// say is a line of the gate in the program's log.
+// say writes a line with the prefix of the gate to the log of the program.
 func say(line string) { tell(syscall.Stderr, "StatefulSingleton: "+line) }
 
-// tell writes a line to a descriptor that takes it within a moment, and else
-// does without: a log that no one reads must hold back neither a stop nor the
-// program.
+// tell writes a line to a file descriptor. It drops the line if the descriptor is not writable within
+// 50 ms, because a log that is not read must not delay a stop or the program.
 func tell(fd int, line string) {
-	const most = 4000 // a pipe that takes anything takes 4096 bytes at once
+	const most = 4000 // a writable pipe accepts 4096 bytes at once
 	if len(line) > most {
 		line = line[:most] + "..."
 	}

@@ -10,38 +10,38 @@ import (
 	"unsafe"
 )
 
-// caught is what reaches this process while it waits.
+// caught contains the signals that this process receives while it waits.
 type caught struct {
-	stop  chan os.Signal // whoever wants this container to end
-	child chan os.Signal // an orphan of the container ended
+	stop  chan os.Signal // signals to stop the container
+	child chan os.Signal // an orphan of the container exited
 }
 
-// catchSignals comes before everything else: to process 1 of a container the
-// kernel delivers only signals that it has a handler for.
+// catchSignals must be called first: the kernel delivers a signal to process 1 of a container only if
+// it has a handler.
 func catchSignals() caught {
 	c := caught{stop: make(chan os.Signal, 8), child: make(chan os.Signal, 1)}
 	signal.Notify(c.stop, stopSignals()...)
-	// What `kubectl exec` or a probe leaves behind becomes a child of process
-	// 1. Anyone else's children would be the program's own.
+	// Processes of `kubectl exec` or a probe can be orphaned and become children of process 1. If the
+	// gate is not process 1, all children belong to the program.
 	if os.Getpid() == 1 {
 		signal.Notify(c.child, syscall.SIGCHLD)
 	}
 	return c
 }
 
-// stopSignals are all that an image (STOPSIGNAL) or a pod (stopSignal) may name
-// to stop its container by: nginx wants SIGQUIT, postgres SIGINT and httpd
-// SIGWINCH, and the runtime sends it to whoever is process 1.
+// stopSignals returns all signals that an image (STOPSIGNAL) or a pod (stopSignal) can specify to stop
+// its container. For example, nginx uses SIGQUIT, postgres SIGINT and httpd SIGWINCH. The runtime sends
+// the signal to process 1.
 func stopSignals() []os.Signal {
 	const last = syscall.Signal(64)
 	var signals []os.Signal
 	for s := syscall.Signal(1); s <= last; s++ {
 		switch s {
 		case syscall.SIGKILL, syscall.SIGSTOP: // cannot be caught
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGPROF: // not from anybody
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPIPE, syscall.SIGPROF: // never used to stop a process
 		case syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU: // job control
 		case syscall.SIGWINCH:
-			if !onTerminal() { // where it says that the window has changed
+			if !onTerminal() { // there it reports a change of the window size
 				signals = append(signals, s)
 			}
 		default:
@@ -61,8 +61,8 @@ func onTerminal() bool {
 	return false
 }
 
-// release gives the signals back: each is what it was when the gate started. It
-// returns one that came before.
+// release resets the signals to their state at the start of the gate. It returns a signal that was
+// received before.
 func (c caught) release() (os.Signal, bool) {
 	signal.Stop(c.stop)
 	signal.Stop(c.child)
@@ -83,7 +83,7 @@ func reap() {
 	}
 }
 
-// waiter is a wait with its clock and its log.
+// waiter waits for the grant. It contains its clock and its log.
 type waiter struct {
 	dir    string
 	caught caught
@@ -102,9 +102,9 @@ func newWaiter(dir string, c caught) waiter {
 	}
 }
 
-// await returns 0 with the grant, else what to exit with. The first thread is
-// kept for the program; waking it for each look would double the work. Nor do
-// two processors help a process that sleeps.
+// await returns 0 when there is a grant, else the exit code. The wait runs on another thread, because
+// the first one is reserved for the program, and waking it for each read would double the work. A
+// sleeping process does not need two processors.
 func await(w waiter) int {
 	runtime.GOMAXPROCS(1)
 	code := make(chan int)
@@ -151,7 +151,7 @@ func (w waiter) reminder(waited time.Duration, now standing) string {
 	return line
 }
 
-// stopped returns what to exit with after a signal.
+// stopped returns the exit code after a signal.
 func stopped(s os.Signal, log func(string)) int {
 	number, name := 0, s.String()
 	if s, ok := s.(syscall.Signal); ok {
@@ -172,7 +172,7 @@ func signalName(s syscall.Signal) string {
 	return "signal " + strconv.Itoa(int(s))
 }
 
-// spell writes 1.2s.
+// spell formats a duration such as 1.2s.
 func spell(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
 }

@@ -39,7 +39,7 @@ func TestAGrantedPodDoesNotSayThatItWaits(t *testing.T) {
 	})
 }
 
-// The bound is that it ends: a gate that ignores the signal hangs this test.
+// The process must end: a gate that ignores the signal would block this test.
 func TestASignalEndsTheWait(t *testing.T) {
 	names := map[syscall.Signal]string{
 		syscall.SIGHUP: "SIGHUP", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT", syscall.SIGTERM: "SIGTERM",
@@ -60,8 +60,8 @@ func TestASignalEndsTheWait(t *testing.T) {
 	})
 }
 
-// The script throws away what the shell says of a file that it cannot read, and
-// must not throw away its own line when the signal comes just then.
+// The script discards error messages of the shell about files that it cannot read. It must not discard
+// its own message if the signal arrives at that time.
 func TestASignalWhileTheScriptReads(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
@@ -71,7 +71,7 @@ func TestASignalWhileTheScriptReads(t *testing.T) {
 		fifo := filepath.Join(p.dir, grantFile)
 		p.check(syscall.Mkfifo(fifo, 0o600))
 		r := start(t, w.command(p, "true"))
-		writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when it reads
+		writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the script reads
 		p.check(err)
 		r.signal(syscall.SIGTERM)
 		p.check(writer.Close())
@@ -80,8 +80,8 @@ func TestASignalWhileTheScriptReads(t *testing.T) {
 	})
 }
 
-// The stop and the grant may come together; a stop is never lost to the program
-// that is about to start. Were it, false would end this test.
+// A stop signal and the grant may arrive together. The signal must not be lost to the program that is
+// about to start. If it were lost, the program false would run in place of this test.
 func TestASignalThatCameWithTheGrant(t *testing.T) {
 	c := caught{stop: make(chan os.Signal, 1), child: make(chan os.Signal, 1)}
 	c.stop <- syscall.SIGTERM
@@ -94,7 +94,7 @@ func TestASignalThatCameWithTheGrant(t *testing.T) {
 	}
 }
 
-// An image may name any signal to be stopped by; systemd's is 37.
+// An image can specify any stop signal; systemd uses 37.
 func TestAnyStopSignalEndsTheWait(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGABRT, syscall.SIGALRM, syscall.SIGIO, syscall.SIGPWR, 37, 64} {
 		r := start(t, gate(newPod(t, ""), "wait"))
@@ -115,7 +115,7 @@ func TestHarmlessSignalsDoNotEndTheWait(t *testing.T) {
 	wantEqual(t, "the program", r.end().stdout, "started\n")
 }
 
-// On a terminal SIGWINCH says that the window has changed.
+// On a terminal, SIGWINCH reports a change of the window size.
 func TestAWindowMayChangeDuringTheWait(t *testing.T) {
 	terminal := openTerminal(t)
 	everyWay(t, func(t *testing.T, w way) {
@@ -150,7 +150,7 @@ func openTerminal(t *testing.T) *os.File {
 	return terminal
 }
 
-// A log that no one reads holds back neither the program nor a stop.
+// A log that is not read must delay neither the program nor a stop.
 func TestALogThatIsNotRead(t *testing.T) {
 	for name, stuck := range map[string]func(*testing.T) *os.File{"full": fullPipe, "broken": brokenPipe} {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +177,8 @@ func TestALogThatIsNotRead(t *testing.T) {
 	}
 }
 
-// makeFIFO returns a function that returns when someone has looked for the
-// grant, which then is an ordinary file without one.
+// makeFIFO creates the grant file as a FIFO. It returns a function that waits until the FIFO is opened
+// for reading, and then replaces it by an ordinary file without a grant.
 func (p pod) makeFIFO() (looks func()) {
 	path := filepath.Join(p.dir, grantFile)
 	p.check(syscall.Mkfifo(path, 0o600))
@@ -238,8 +238,8 @@ func TestTheLogSaysEachMinuteThatItWaits(t *testing.T) {
 	w := waiter{dir: p.dir, caught: caught{}, began: began, tick: tick, log: func(line string) { lines <- line }}
 	code := make(chan int)
 	go func() { code <- w.await() }()
-	// It looks at the files after each tick, so they may change only when a
-	// line has said that it has looked.
+	// The files are read after each tick. So they may change only after a line shows that they have
+	// been read.
 	after := func(waited time.Duration) { tick <- began.Add(waited) }
 
 	wantEqual(t, "the first line", <-lines, "waiting for the start signal; pod "+podUID)
@@ -248,7 +248,7 @@ func TestTheLogSaysEachMinuteThatItWaits(t *testing.T) {
 	wantEqual(t, "after a minute", <-lines, "still waiting for the start signal after 60.0s; pod "+podUID)
 	p.grant(strangeUID + " 1")
 	after(100 * time.Second)
-	after(10 * time.Minute) // the node slept
+	after(10 * time.Minute) // the node was suspended
 	wantEqual(t, "with a stranger's grant", <-lines, "still waiting for the start signal after 600.0s; pod "+podUID+
 		"; the grant is for pod \""+strangeUID+"\", and this is pod \""+podUID+"\"")
 	after(659 * time.Second)
@@ -274,7 +274,7 @@ func TestIdleSaysWhatChanges(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if this fails
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if this test fails
 	lines := bufio.NewScanner(stdout)
 	for _, step := range []struct{ grant, line string }{
 		{"", "waiting"},
@@ -317,7 +317,7 @@ func TestIdleSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// The script's sleep may know no fractions, or there may be none.
+// The sleep command of an image may not support fractions, or may be missing.
 func TestTheScriptTakesTheSleepThatThereIs(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil || w.name == "busybox" {
@@ -338,7 +338,7 @@ func TestTheScriptTakesTheSleepThatThereIs(t *testing.T) {
 		r := start(t, cmd)
 		r.waits()
 		eventually(t, "it sleeps for a second", func() bool {
-			text, _ := os.ReadFile(asked) // nothing yet
+			text, _ := os.ReadFile(asked) // empty at first
 			return strings.HasPrefix(string(text), "0.05\n1\n1\n")
 		})
 		p.grant(granted)
