@@ -2,10 +2,10 @@
 // going to create.
 //
 // The operator may have more permissions than the requester. A dry run reveals existing objects and
-// restrictions of a namespace. So it is made only for requesters that can create pods there themselves,
-// the number of concurrent dry runs of a namespace is limited, and the result is reported in our own
-// words. Only the API server's errors about fields of the object are mapped to the requester's object
-// and passed on (package rejection).
+// restrictions of a namespace. So it is made only for requesters that can create pods there themselves.
+// The number of concurrent dry runs per namespace is limited. The result is reported in our own words.
+// Only the API server's errors about fields of the object are mapped to the requester's object and
+// passed on (package rejection).
 package trial
 
 import (
