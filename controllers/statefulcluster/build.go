@@ -19,24 +19,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
-// labelRevision holds the name of the ControllerRevision of a pod, as in a
-// StatefulSet.
+// labelRevision is the pod label with the name of the pod's ControllerRevision, as in StatefulSet.
 const labelRevision = appsv1.ControllerRevisionHashLabelKey
 
-// revisionData is what a revision records: all that pod and claims of a member
-// are made of.
+// revisionData is the content of a ControllerRevision: everything that the pod and the claims of a
+// member are built from.
 type revisionData struct {
 	Template             corev1.PodTemplateSpec         `json:"template"`
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 	ServiceName          string                         `json:"serviceName,omitempty"`
 }
 
-// recorded is what a revision records of a spec.
+// recorded returns the part of a spec that a revision records.
 func recorded(spec *v1alpha1.StatefulClusterSpec) revisionData {
 	return revisionData{Template: spec.Template, VolumeClaimTemplates: spec.VolumeClaimTemplates, ServiceName: spec.ServiceName}
 }
 
-// dataOf reads a revision; false if there is none or it cannot be read.
+// dataOf decodes a revision. It returns false if rev is nil or cannot be decoded.
 func dataOf(rev *appsv1.ControllerRevision) (revisionData, bool) {
 	var data revisionData
 	if rev == nil || json.Unmarshal(rev.Data.Raw, &data) != nil {
@@ -47,13 +46,12 @@ func dataOf(rev *appsv1.ControllerRevision) (revisionData, bool) {
 
 func revisionOf(pod *corev1.Pod) string { return pod.Labels[labelRevision] }
 
-// named finds a revision that exists; nil if there is none of that name.
+// named returns the existing revision with that name, or nil.
 func (w *world) named(name string) *appsv1.ControllerRevision {
 	return revision.ByName(w.revisions, name)
 }
 
-// revisionFor is the revision of that name, or the target if it is gone or the
-// members follow the target anyway.
+// revisionFor returns the revision with that name, or the target revision if it does not exist.
 func (f *facts) revisionFor(name string) *appsv1.ControllerRevision {
 	if rev := f.named(name); rev != nil {
 		return rev
@@ -61,9 +59,9 @@ func (f *facts) revisionFor(name string) *appsv1.ControllerRevision {
 	return f.target
 }
 
-// revisionForNew is what a new member gets beside those that are made already: the
-// target, but the current revision while a partition keeps members there and too few
-// have it.
+// revisionForNew returns the revision of the next new member, given those already planned. It is
+// the target revision, except while a partition keeps members at the current revision and too few
+// members have it.
 func (f *facts) revisionForNew(made births) *appsv1.ControllerRevision {
 	current := f.named(f.set.Status.CurrentRevision)
 	if current == nil || !f.rolling() || current.Name == f.target.Name {
@@ -75,7 +73,7 @@ func (f *facts) revisionForNew(made births) *appsv1.ControllerRevision {
 	return f.target
 }
 
-// countKeeping is how many members have a revision and are not replaced.
+// countKeeping returns the number of members that have a revision and are not being replaced.
 func (f *facts) countKeeping(revision string, made births) int {
 	n := 0
 	for _, m := range f.members {
@@ -89,12 +87,12 @@ func (f *facts) countKeeping(revision string, made births) int {
 
 func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 0) }
 
-// hashedAgain builds the revision with another hash in its name, for the nth
-// other template that has the same one.
+// hashedAgain builds the revision of the spec with a different hash in its name. n is the number of
+// other templates found with the same hash.
 func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
 	rev, err := revision.New(w.set.Name, string(w.set.UID), recorded(&w.set.Spec),
 		ptr.Deref(w.set.Status.CollisionCount, 0)+n, w.revisions)
-	if err != nil { // a spec that was read from JSON can be written as JSON
+	if err != nil { // cannot fail: the spec was decoded from JSON
 		panic(err)
 	}
 	rev.Namespace = w.set.Namespace
@@ -127,30 +125,32 @@ func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	return pod
 }
 
-// controls reports whether a set controls a child.
+// controls reports whether the set is the controller of a child.
 func controls(set *v1alpha1.StatefulCluster, child metav1.Object) bool {
 	return owned.By(child, set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }
 
-// births are the new members that a plan makes.
+// births are the new members that a plan creates.
 type births struct {
-	// ids are free. Those on record come first.
+	// ids are unused member ids. Ids on record come first.
 	ids []string
 	// replaced holds the names of the members whose slots are filled.
 	replaced map[string]bool
-	// old is how many of the new members get the current revision, not the target.
+	// old is the number of new members that get the current revision instead of the target.
 	old int
 }
 
-// succession says whose slot a new member fills.
+// succession is the slot that a new member fills.
 type succession struct {
 	replaces     string
 	replacements int
-	// ahead says who goes after the new member is there; "" if it fills an empty slot.
+	// ahead is the event text about the members that leave after the new member is available; "" if
+	// there are none.
 	ahead string
 }
 
-// successorOf counts on while the slot's members do not settle down.
+// successorOf returns the succession for the slot of m. The number of replacements starts again at
+// 1 if m had settled down.
 func successorOf(w *world, m *member) succession {
 	n := 1
 	if !settledDown(w, m) {
@@ -159,8 +159,8 @@ func successorOf(w *world, m *member) succession {
 	return succession{replaces: m.name(), replacements: n}
 }
 
-// next takes a free id and builds the chain that creates a member under it: the pod
-// first, then its claims, so that a crash in between leaves a pod whose claims can be
+// next takes an unused id and returns the chain that creates a member with it. The pod is created
+// before its claims, so that a crash in between leaves a pod whose missing claims can still be
 // created.
 func (b *births) next(f *facts, s succession) action.Chain {
 	id := b.ids[0]
@@ -206,10 +206,11 @@ func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.Pe
 	return c
 }
 
-// buildBudget allows maxConcurrent disruptions, as a number, since a budget rounds a
-// percentage up. It selects by our own label, so that the pod of another owner cannot
-// use it up. In a set that replaces first it allows none, not even while more members
-// than replicas are there: who is to go then is for the operator to say.
+// buildBudget builds the PodDisruptionBudget, which allows maxConcurrent disruptions. The value is
+// a number, because a budget rounds percentages up. It selects pods by the operator's label, so
+// that a pod of another owner cannot use it up. With onEviction ReplaceFirst it allows no
+// disruption, even while the set has more members than replicas: the operator then decides which
+// member is retired.
 func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: w.set.Name, Namespace: w.set.Namespace,
@@ -225,7 +226,8 @@ func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// templateLabels are the template's, or the selector's where it has none.
+// templateLabels returns the labels of the template, or those of the selector if the template has
+// none.
 func templateLabels(w *world, data revisionData) map[string]string {
 	labels := maps.Clone(data.Template.Labels)
 	if len(labels) == 0 && w.set.Spec.Selector != nil {
@@ -251,8 +253,8 @@ func owner(w *world) metav1.OwnerReference {
 	return *metav1.NewControllerRef(w.set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }
 
-// claimOwner makes the garbage collector delete the claim with the set. It is
-// not the controller, and does not hold up the deletion of the set.
+// claimOwner returns the owner reference that makes the garbage collector delete the claim with the
+// set. It is not a controller reference and does not block the deletion of the set.
 func claimOwner(w *world) metav1.OwnerReference {
 	ref := owner(w)
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil

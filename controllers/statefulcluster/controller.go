@@ -37,20 +37,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Reconciler brings StatefulClusters to what their specs want.
+// Reconciler reconciles StatefulClusters.
 type Reconciler struct {
-	// Cache reads what the watches brought; Live reads the API server.
+	// Cache reads from the informers; Live reads from the API server.
 	Cache, Live client.Reader
-	// Pods lists pods of the API server one at a time; nil is Live.
+	// Pods lists pods from the API server one at a time. If nil, Live is used.
 	Pods client.Reader
-	// Runner is the only writer.
+	// Runner performs all writes.
 	Runner *action.Runner
-	// Tracker knows which writes the cache has not shown yet.
+	// Tracker tracks writes that the cache does not show yet.
 	Tracker *consistency.Tracker
 	Events  events.EventRecorder
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process is the leader, and when it was able to observe the
+	// cluster.
 	Lease *leadership.Lease
 
 	memory memory.Of[remembered]
@@ -70,12 +71,12 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulcluster-role
 
-// Reconcile looks at one StatefulCluster and does the next thing.
+// Reconcile runs one pass for a StatefulCluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world with what follows from it, and what was decided about it.
+// considered is the result of a decision: the facts and the plan.
 type considered struct {
 	facts *facts
 	plan  plan
@@ -97,12 +98,12 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 	}
 }
 
-// unreadParts returns why the operator does not have parts of a set.
+// unreadParts returns why the operator could not read parts of a set.
 func unreadParts(set *v1alpha1.StatefulCluster) unread.Parts {
 	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
 
-// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+// slimSet is a cache transform that drops the spec of a set that is too large to be cached.
 func slimSet(obj any) (any, error) {
 	set, ok := obj.(*v1alpha1.StatefulCluster)
 	if !ok {
@@ -114,7 +115,7 @@ func slimSet(obj any) (any, error) {
 	return set, nil
 }
 
-// reportUnread reports why a set cannot be read.
+// reportUnread reports in the status why a set cannot be read.
 func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.StatefulCluster) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
@@ -130,7 +131,7 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster
 	return considered{f, decide(f)}, nil
 }
 
-// wantsLive reports whether to decide again on the live world.
+// wantsLive reports whether to decide again on a live read.
 func (r *Reconciler) wantsLive(c considered) bool {
 	return c.plan.wantsLive() || r.of(c.facts.set).wantsLive(c.facts.set, c.facts.now)
 }
@@ -139,13 +140,13 @@ func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
 	return r.report(ctx, c, r.Runner.Run(ctx, client.ObjectKeyFromObject(c.facts.set), c.plan.Steps))
 }
 
-// afterDeletion labels the claims that outlive their StatefulCluster, so that
-// users see why they are there. The pods are the garbage collector's.
+// afterDeletion labels the claims that outlive their StatefulCluster, so that users see why the
+// claims exist. The garbage collector deletes the pods.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	var set v1alpha1.StatefulCluster
 	if err := r.Live.Get(ctx, key, &set); err == nil {
-		return report.Done() // it exists; its event is on the way
+		return report.Done() // it exists, so its watch event will arrive
 	} else if !apierrors.IsNotFound(err) {
 		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
 	}
@@ -163,9 +164,9 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	return report.Done()
 }
 
-// Cache says what the manager's cache holds for this kind: the objects with
-// our label, pods and Nodes stripped to what decisions need, claims as
-// metadata only. A pod that is not a member costs nothing.
+// Cache returns the cache configuration of this kind: objects with the operator's label, pods and
+// Nodes reduced to the fields that decisions use, and claims as metadata only. Pods that are not
+// members use no memory.
 func Cache() map[client.Object]cache.ByObject {
 	exists, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
 	if err != nil {
@@ -194,7 +195,7 @@ func Cache() map[client.Object]cache.ByObject {
 	}
 }
 
-// asCached is the empty object to read a written one from the cache with.
+// asCached returns the empty object for reading a written object from the cache.
 func asCached(obj client.Object) client.Object {
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -209,7 +210,7 @@ func asCached(obj client.Object) client.Object {
 	return &v1alpha1.StatefulCluster{}
 }
 
-// Setup adds the controller to the manager. It writes while it holds the lease.
+// Setup adds the controller to the manager. The controller writes only while it holds the lease.
 func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the cache: %w", err)
@@ -245,7 +246,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		Complete(r)
 }
 
-// onNode finds the sets that have pods on a Node.
+// onNode returns requests for the sets that have pods on a Node.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.MatchingFields{indexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {

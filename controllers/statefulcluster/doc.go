@@ -1,11 +1,11 @@
-// Package statefulcluster runs the StatefulCluster kind (enge.me/v1alpha1).
+// Package statefulcluster implements the controller and the webhook of the StatefulCluster kind
+// (enge.me/v1alpha1).
 //
-// # The promise
+// # Guarantees
 //
-// A set of stateful pods with no order, in which a name is used once. A member
-// is a pod and its claims, one unit. A lost member is replaced at once by one
-// with a new name and new claims, and never comes back. Same name means same
-// data, always.
+// A StatefulCluster is a set of stateful pods without an order. Each name is used once. A member
+// is a pod and its claims. A lost member is replaced immediately by a member with a new name and
+// new claims, and never comes back. The same name always means the same data.
 //
 // # The states of a member
 //
@@ -14,54 +14,52 @@
 //	                    v       image, labels, resources: patched in place
 //	   +----------->  alive  <-----------------------------+
 //	   |              |  |  |                              |
-//	   |  update, or  |  |  +--- evidence of a loss ---> lost (may wait for its turn;
-//	   |  an eviction |  |       (node, deadlines)         |  the evidence may go away)
+//	   |  update, or  |  |  +--- evidence of a loss ---> lost (may wait for maxConcurrent;
+//	   |  an eviction |  |       (node, deadlines)         |  the evidence may disappear)
 //	   |  with Keep   |  |                                 |
 //	returning <-------+  |  scale-down                     |  delete pod
-//	(written in          |  or a cordon, with ReplaceFirst |
+//	(recorded in         |  or a cordon, with ReplaceFirst |
 //	status.updating)     v                                 v
 //	                 retired                            departed ---> a new member
 //	                     |                                 |
 //	                     +------> claims set aside <-------+
 //	                              (retained, or deleted by the policy)
 //
-// # The invariant
+// # Invariants
 //
-// No two pods ever carry one name, except an updated member's old and new pod,
-// and only while status.updating names the old one's UID. No claim is ever
-// mounted by a pod of another id.
+// No two pods have the same name, except the old and the new pod of an updated member, and only
+// while status.updating has the UID of the old one. No claim is mounted by a pod with another id.
 //
-// # A pass
+// # Passes
 //
-// observe reads the world of a set. derive says, once, what follows from it: these are
-// the facts. Rules, in order of importance, read facts and write steps into a plan; no
-// function that answers a question writes into it. The steps are carried out, what the
-// API server answered is remembered, and the status, events and metrics report it.
+// A pass is one reconciliation. observe reads the state of a set. derive computes the facts that
+// follow from it, once. Rules, sorted by priority, read the facts and add steps to a plan;
+// functions that only compute a value do not change the plan. Then the steps are carried out, the
+// responses of the API server are remembered, and status, events and metrics report the results.
 //
-// # What survives a crash
+// # Crash safety
 //
-// The pod is the record: it is created before its claims, so that whoever
-// comes next finds a pod without claims and creates them. The name of a new
-// member stands in status.creating before its pod is created: whoever comes next
-// goes on with that name and makes no second member. The loss of a member
-// is the deletion of its pod, which comes before its replacement. A pod that is
-// to come back under its name stands in status.updating before it is deleted.
-// A claim gets its label Scaled before its pod is deleted by a scale-down; a
-// claim that loses its pod without a label was Lost.
+// The pod is the record of a member. It is created before its claims, so that after a crash the
+// next pass finds a pod without claims and creates them. The name of a new member is written to
+// status.creating before its pod is created, so that the next pass uses the same name and creates
+// no second member. A loss becomes final with the deletion of the pod, before a replacement is
+// created. A pod that will be recreated under its name is recorded in status.updating before it is
+// deleted. A scale-down labels a claim with Scaled before it deletes the pod. A claim that loses
+// its pod without a label is labelled Lost.
 //
-// # What time counts
+// # Deadlines
 //
-// A deadline after which a member is lost counts only time in which this process
-// led, ran and reached the API server. What delays, or only tells, counts the
-// wall clock.
+// A deadline after which a member is lost counts only the time in which this process was the
+// leader, was running and reached the API server. Other delays, and deadlines that are only
+// reported, use the wall clock.
 //
-// # What is decided on the cache
+// # Cached and live reads
 //
-// Before a pod or a claim of a set is created, changed or deleted, the world is
-// read again, live, and decided on again; only revisions, the budget and Nodes
-// that look well come from the cache then too. The cache alone decides on what
-// is right in an old world as well (the timeless rules: the disruption budget,
-// the mark that a revision works), on the status of a pass without other acts,
-// whose patch is refused if the object is not the one that was read, and on the
-// label Deleted of claims whose set is gone, after a live read has not found it.
+// Before pods or claims of a set are created, changed or deleted, the state is read again from the
+// API server, and the decision is made again. In such a live pass only revisions, the budget and
+// healthy Nodes still come from the cache. Decisions based on the cache alone are:
+//   - those that are also correct on a stale cache (the timeless rules: the disruption budget, and
+//     the annotation that a revision works);
+//   - the status of a pass without other writes, whose patch fails if the object has changed;
+//   - the label Deleted of claims whose set is gone, after a live read has not found the set.
 package statefulcluster

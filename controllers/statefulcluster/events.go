@@ -23,8 +23,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// report tells users what happened and what is: events, metrics, one status
-// patch. It turns the pass into an outcome.
+// report reports the pass to users, with events, metrics and at most one status patch. It returns
+// the outcome of the pass.
 func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action.Outcome) report.Outcome {
 	known := r.of(c.facts.set)
 	err := known.learn(c.facts, &c.plan, outcomes)
@@ -56,9 +56,9 @@ func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action
 	return report.Wait(later).Later()
 }
 
-// writeStatus patches the status if it differs, and reports whether it did. A
-// pass that acted leaves what the next pass will see anyway to that pass; counts
-// alone wait a moment.
+// writeStatus patches the status if it differs, and reports whether it did. A change that later
+// passes do not rely on is delayed by at most statusInterval if the pass made other writes, or if
+// the status was written recently.
 func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.StatefulClusterStatus, done results) (wrote bool, later time.Duration, err error) {
 	base := f.set
 	for _, o := range done.effective(action.PatchStatus) {
@@ -82,7 +82,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
 		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
 		if apierrors.IsConflict(o.Err) {
-			return false, statusInterval, nil // it was written meanwhile; the event of that is on the way
+			return false, statusInterval, nil // changed since it was read, so its watch event will arrive
 		}
 		if o.Err != nil {
 			return false, 0, client.IgnoreNotFound(o.Err)
@@ -92,25 +92,25 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.
 	return wrote, 0, nil
 }
 
-// changesRecord reports whether a status differs in what later passes rely on.
+// changesRecord reports whether two statuses differ in the fields that later passes rely on.
 func changesRecord(old, now *v1alpha1.StatefulClusterStatus) bool {
 	return !apiequality.Semantic.DeepEqual(old.Lost, now.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, now.Updating) ||
 		!apiequality.Semantic.DeepEqual(old.Creating, now.Creating)
 }
 
-// acts are what a pass did to pods, of one kind and for one reason.
+// acts are the writes of one pass to pods, of one kind and for one reason.
 type acts struct {
 	event, reason, detail string
 	first                 client.Object
 	names                 []string
 }
 
-// namesInEvent is how many members one event names, so that its text stays short.
+// namesInEvent is the max number of members in one event, so that its text stays short.
 const namesInEvent = 10
 
-// emitActs writes events for what the pass did, one for each kind of act and 10 members.
-// Events that differ only in their text are folded into one, so each event is related to
-// the first pod that it names.
+// emitActs emits events for the writes of the pass, one for each kind of act and 10 members.
+// Kubernetes aggregates events that differ only in their text, so each event is related to the
+// first pod that it names.
 func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 	for _, a := range actsOf(done.outcomes) {
 		kind := corev1.EventTypeNormal
@@ -128,8 +128,8 @@ func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 	}
 }
 
-// firstRefusal is the first write that was refused for good, and not again for a
-// reason that was told before.
+// firstRefusal returns the first write that was refused permanently, unless a refusal for the same
+// reason was reported before.
 func (r results) firstRefusal() (action.Outcome, bool) {
 	for _, o := range r.outcomes {
 		if !refusedForGood(o.Err) || hides(o) {
@@ -142,8 +142,9 @@ func (r results) firstRefusal() (action.Outcome, bool) {
 	return action.Outcome{}, false
 }
 
-// emitNews says what the status says for the first time, once it is written: a
-// pass whose status is refused is repeated, and would say the same again.
+// emitNews emits events for changes that the status reports for the first time. It is called after
+// the status was written, because a pass whose status write fails is retried and would emit the
+// same events again.
 func (r *Reconciler) emitNews(f *facts, p *plan) {
 	if f.served() {
 		r.emitLosses(f)
@@ -155,14 +156,14 @@ func (r *Reconciler) emitNews(f *facts, p *plan) {
 	}
 }
 
-// heldBefore reports whether the status says already that replacements are held.
+// heldBefore reports whether the status already reports that replacements are held back.
 func heldBefore(set *v1alpha1.StatefulCluster) bool {
 	return slices.ContainsFunc(set.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionDegraded && c.Reason == v1alpha1.ReasonReplacementHeld
 	})
 }
 
-// emitLosses names the members that others deleted.
+// emitLosses emits events for the members whose pods were deleted by others.
 func (r *Reconciler) emitLosses(f *facts) {
 	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
 		r.Events.Eventf(f.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
@@ -178,8 +179,8 @@ func (r *Reconciler) emitLosses(f *facts) {
 	}
 }
 
-// goneNow are the members whose pod others deleted and that have no successor yet,
-// by the reason, as long as the status does not list them.
+// goneNow returns, by reason, the members whose pod was deleted by others, that have no successor
+// yet, and that status.lost does not list.
 func goneNow(f *facts) map[v1alpha1.LossReason][]*member {
 	gone := map[v1alpha1.LossReason][]*member{}
 	for _, m := range f.unlisted() {
@@ -191,13 +192,13 @@ func goneNow(f *facts) map[v1alpha1.LossReason][]*member {
 	return gone
 }
 
-// vanishedNow are the members whose pod is gone without a trace and that do not come back,
-// as long as the status does not list them.
+// vanishedNow returns the members whose pod disappeared unobserved, that do not come back, and that
+// status.lost does not list.
 func vanishedNow(f *facts) []string {
 	return slices.DeleteFunc(lostUnseen(f), func(name string) bool { return listed(f.set.Status.Lost, name) })
 }
 
-// actsOf are the acts that are worth an event, in the order of their first action.
+// actsOf returns the acts that get an event, in the order of their first action.
 func actsOf(outcomes []action.Outcome) []*acts {
 	var all []*acts
 	for _, o := range outcomes {
@@ -217,7 +218,7 @@ func actsOf(outcomes []action.Outcome) []*acts {
 	return all
 }
 
-// eventOf is the event that an action is worth; "" for none.
+// eventOf returns the event reason for an action, or "" if it gets no event.
 func eventOf(o action.Outcome) string {
 	pod, isPod := o.Object.(*corev1.Pod)
 	if !isPod {
@@ -239,8 +240,8 @@ func eventOf(o action.Outcome) string {
 	return ""
 }
 
-// deletionEvent is the event that the delete of a pod is worth; "" for one that comes
-// back.
+// deletionEvent returns the event reason for the deletion of a pod, or "" if the pod is recreated
+// under its name.
 func deletionEvent(reason string) string {
 	switch reason {
 	case reasonUpdate:
@@ -251,7 +252,7 @@ func deletionEvent(reason string) string {
 	return v1alpha1.EventMemberLost
 }
 
-// finishes reports whether a patch takes the note of an in-place update off a pod.
+// finishes reports whether a patch removes the in-place update annotation from a pod.
 func finishes(from, to client.Object) bool {
 	return from.GetAnnotations()[v1alpha1.AnnotationInPlace] != "" && to.GetAnnotations()[v1alpha1.AnnotationInPlace] == ""
 }

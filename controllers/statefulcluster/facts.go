@@ -14,88 +14,89 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// facts are what is known about a set in one pass: the world as it was read, and
-// what follows from it. They are derived once, and rules read them.
+// facts are the observed state of a set in one pass and the conclusions from it. They are derived
+// once and then read by the rules.
 type facts struct {
 	*world
 
-	// spec is the revision of the present spec. It has no UID before it is created.
+	// spec is the revision of the current spec. It has no UID before it is created.
 	spec *appsv1.ControllerRevision
-	// target is the revision that members are brought to: that of the spec, or the newest
-	// on record while the API server refuses to create that of the spec. What is lost is
-	// replaced all the same.
+	// target is the revision that members are updated to. It is the revision of the spec, or the
+	// newest recorded one while the API server refuses to create the revision of the spec. Lost
+	// members are replaced in either case.
 	target *appsv1.ControllerRevision
 
-	// Every member is in one of the next four lists.
+	// Every member is in exactly one of the next four lists.
 
 	alive []*member
-	// lost members are to be replaced, now or when it is their turn.
+	// lost members will be replaced, now or when maxConcurrent allows it.
 	lost []loss
-	// returning members have a pod that goes, or has gone, and comes back.
+	// returning members have a pod that is terminating or gone, and will be recreated under the
+	// same name.
 	returning []v1alpha1.UpdatingMember
 	// departed members are being deleted and never come back.
 	departed []*member
 
-	// up is since when a member that is Ready has been so; zero in an outage. kept are
-	// members that count as lost, and are kept because of an outage.
+	// up is when the member that has been Ready longest became Ready; zero in an outage. kept are
+	// members that count as lost but are kept because of an outage.
 	up   time.Time
 	kept []string
-	// pendingEnds are members whose pod is gone, and that come back unless the watch says
-	// that a user deleted it.
+	// pendingEnds are members whose pod is gone and that will be recreated, unless the pod watch
+	// shows that a user deleted the pod.
 	pendingEnds []string
 
 	// succeeded holds the names of members that have a successor.
 	succeeded map[string]bool
-	// returnFailed is true when a returning member counts as lost: that must be on
-	// record before its successor is made.
+	// returnFailed is true if a returning member counts as lost. Its entry in status.updating must
+	// be removed before its successor is created.
 	returnFailed bool
 
-	// failing are members whose deadline passed and that are not replaced, because
-	// their template is to blame.
+	// failing are members that passed a deadline and are not replaced, because their template may
+	// be the cause.
 	failing []string
-	// manyUnready is how many members are not Ready, when they are too many to
-	// replace any for it; 0 otherwise.
+	// manyUnready is the number of members that are not Ready, if that is too many to replace any
+	// of them; otherwise 0.
 	manyUnready int
-	// crashing are members whose containers crash again and again since they have
-	// their revision.
+	// crashing are members whose containers crash repeatedly since the member got its revision.
 	crashing []string
-	// unsettled are members of the target revision that restarted since they have it:
-	// the update goes on when they have been Ready for a while.
+	// unsettled are members of the target revision that restarted since they got it. The update
+	// waits until they have been Ready for a while.
 	unsettled []string
-	// down are the members that were Ready, in a set none of which is Ready now.
+	// down are the members that were Ready before, if no member of the set is Ready now.
 	down []string
-	// ignored are members that are not Ready for long and never replaced for it.
+	// ignored are members that have not been Ready for a long time and have no deadline for
+	// replacement.
 	ignored []string
 
-	// draining is true while any member leaves its Node, lost or not.
+	// draining is true while any member, lost or not, is leaving its Node.
 	draining bool
-	// leaving are the alive members that are on a cordoned Node and go when new ones are
+	// leaving are the alive members on cordoned Nodes that will be retired when new members are
 	// available.
 	leaving []*member
-	// stays is why members stay on cordoned Nodes though the set replaces first; "" if
-	// nothing speaks against it.
+	// stays is the reason why members stay on cordoned Nodes although onEviction is ReplaceFirst;
+	// "" if there is none.
 	stays string
-	// roomless are new members that no Node takes while others are cordoned. They are not
-	// replaced, because the next ones would find no room either.
+	// roomless are new members that cannot be scheduled while Nodes are cordoned. They are not
+	// replaced, because a replacement could not be scheduled either.
 	roomless []string
 
-	// changes are the times at which the facts become others without any event.
+	// changes are the times at which the facts will change without an event.
 	changes []time.Time
-	// claimRecord is status.claims as a set.
+	// claimRecord holds the entries of status.claims.
 	claimRecord map[v1alpha1.RecordedClaim]bool
 }
 
-// loss is a member and why it counts as lost.
+// loss is a member with the reason why it counts as lost.
 type loss struct {
 	*member
 	reason v1alpha1.LossReason
 	due    time.Time
-	// wall is when it would be due if the operator had looked all the time; only
-	// unreadiness has it.
+	// wall is when the loss would be due if the operator had observed the cluster without
+	// interruption. It is set only for unreadiness.
 	wall time.Time
 }
 
-// derive says what follows from a world. It is pure.
+// derive returns the facts that follow from the observed state. It has no side effects.
 func derive(w *world) *facts {
 	f := &facts{world: w, succeeded: map[string]bool{}, claimRecord: map[v1alpha1.RecordedClaim]bool{}}
 	for _, recorded := range w.set.Status.Claims {
@@ -126,15 +127,14 @@ func derive(w *world) *facts {
 	return f
 }
 
-// served reports whether the set is there to stay and its spec says how.
+// served reports whether the set is not being deleted and its spec is valid.
 func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
 
-// specRefused reports whether the API server refused just now to create the revision
-// of the spec.
+// specRefused reports whether the API server recently refused to create the revision of the spec.
 func (f *facts) specRefused() bool { return f.spec.UID == "" && f.refusedNow(reasonRevision) }
 
-// sortMembers sorts the members into alive, returning and departed. It returns those
-// that the control plane takes from a lost Node, which are sorted last.
+// sortMembers sorts the members into alive, returning and departed. It returns the members that the
+// control plane evicts from a lost Node, which are sorted last.
 func (f *facts) sortMembers() (taken []*member) {
 	f.returning = stillReturning(f.world)
 	reasons := map[types.UID]v1alpha1.UpdatingReason{}
@@ -150,7 +150,7 @@ func (f *facts) sortMembers() (taken []*member) {
 			failsAt := returnFailsAt(f, m, why)
 			if failsAt.IsZero() || !f.reached(failsAt) {
 				f.changes = append(f.changes, failsAt)
-				continue // it is counted as returning
+				continue // it is already counted as returning
 			}
 			f.returning = slices.DeleteFunc(f.returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == m.name() })
 			f.returnFailed = true
@@ -164,14 +164,14 @@ func (f *facts) sortMembers() (taken []*member) {
 	return taken
 }
 
-// reached reports whether a time has come.
+// reached reports whether a time is not in the future.
 func (w *world) reached(at time.Time) bool { return !at.After(w.now) }
 
-// returnFailsAt is when a member that is to come back counts as lost, because its Node
-// was lost before its kubelet ended the old pod: it may never end it. It is zero if
-// nothing is wrong with the Node. Of a Node that is gone or out of service the control
-// plane removes the pod; after an eviction its volumes can move, or else onEviction
-// would not be Keep.
+// returnFailsAt returns when a returning member counts as lost, because its Node was lost before
+// the kubelet ended the old pod, which it may then never do. It returns zero if the Node is
+// healthy. The control plane removes the pod from a Node that is gone or out of service. After an
+// eviction the volumes of the member can move to another Node, since otherwise onEviction would not
+// be Keep.
 func returnFailsAt(f *facts, m *member, why v1alpha1.UpdatingReason) time.Time {
 	kept, until := keptInOutage(f, m)
 	switch {
@@ -191,15 +191,15 @@ func returnFailsAt(f *facts, m *member, why v1alpha1.UpdatingReason) time.Time {
 	return f.nodeLostAt(m)
 }
 
-// waitsToBeReplaced reports whether the control plane takes a member from a lost Node
-// and the member may have to wait for its turn to be replaced.
+// waitsToBeReplaced reports whether the control plane evicts a member from a lost Node and its
+// replacement is subject to maxConcurrent.
 func (f *facts) waitsToBeReplaced(m *member) bool {
 	return f.parallel() && m.takenByTaint() && !f.succeeded[m.name()] && !f.wasRetired(m) && !f.keepsEvicted(m)
 }
 
-// takeIn sorts members that the control plane takes from a lost Node: they are
-// lost as far as slots are empty without them. The others were succeeded long
-// ago, by members that are no more or came back without saying so.
+// takeIn sorts the members that the control plane evicts from a lost Node. They are lost as far as
+// slots are empty without them. The others already had successors, which are gone or were recreated
+// without the annotation that names their predecessor.
 func (f *facts) takeIn(taken []*member) {
 	for _, m := range taken {
 		if f.occupied() < f.wanted() {
@@ -210,8 +210,8 @@ func (f *facts) takeIn(taken []*member) {
 	}
 }
 
-// findOutage names the members of a set none of which is Ready though some were,
-// and those that are not Ready for long and never replaced for it.
+// findOutage finds the members that were Ready before in a set with no Ready member, and the
+// members that have not been Ready for a long time and have no deadline for replacement.
 func (f *facts) findOutage() {
 	ready := false
 	var down []string
@@ -235,10 +235,9 @@ func (f *facts) findOutage() {
 	}
 }
 
-// stillReturning are the entries of status.updating that still wait: their old
-// pod is going or gone and no new one is there. An entry whose old pod lives
-// on was written by a pass that did not get to the delete; the rules write it
-// again if it is still wanted.
+// stillReturning returns the entries of status.updating that are still pending: the old pod is
+// terminating or gone, and no new pod exists. An entry whose old pod is still running was written
+// by a pass that did not reach the deletion. The rules write it again if it is still needed.
 func stillReturning(w *world) []v1alpha1.UpdatingMember {
 	byName := map[string]*member{}
 	for _, m := range w.members {
@@ -256,14 +255,14 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 	return waiting
 }
 
-// occupied is how many slots of the set have a member, or will have one again
-// without a create of a new name, or may have.
+// occupied returns the number of slots that have a member, or will or may have one again without
+// the creation of a member with a new name.
 func (f *facts) occupied() int {
 	return len(f.alive) + len(f.lost) + len(f.returning) + len(f.pendingEnds)
 }
 
-// wanted is how many members there should be now: the replicas, and those that are
-// added before others go, in a surge update or from cordoned Nodes.
+// wanted returns the number of members that the set should have now: the replicas, and the members
+// that are added before others are retired, in a surge update or during a drain.
 func (f *facts) wanted() int {
 	going := len(f.leaving)
 	if f.maxSurge() > 0 {
@@ -276,8 +275,8 @@ func (f *facts) wanted() int {
 	return f.replicas() + min(f.mostExtra(), going)
 }
 
-// unsucceeded are the departed members whose slot is still empty. One that a
-// scale-down retired has no slot.
+// unsucceeded returns the departed members whose slot is still empty. A member retired by a
+// scale-down has no slot.
 func (f *facts) unsucceeded() []*member {
 	var waiting []*member
 	for _, m := range f.departed {
@@ -288,7 +287,7 @@ func (f *facts) unsucceeded() []*member {
 	return waiting[:min(len(waiting), max(0, f.wanted()-f.occupied()))]
 }
 
-// notAt are the members that have another revision.
+// notAt returns the members that do not have the given revision.
 func (f *facts) notAt(revision *appsv1.ControllerRevision) []*member {
 	var old []*member
 	for _, m := range f.alive {
@@ -299,8 +298,9 @@ func (f *facts) notAt(revision *appsv1.ControllerRevision) []*member {
 	return old
 }
 
-// outdated are the members that the update has still to reach, those that are
-// not Ready first: they cost nothing. The partition stays out of it.
+// outdated returns the members that still have to be updated. Members that are not Ready come
+// first, because updating them costs no availability. The members that the partition keeps are left
+// out.
 func (f *facts) outdated() []*member {
 	old := f.notAt(f.target)
 	slices.SortStableFunc(old, func(a, b *member) int {
@@ -312,9 +312,9 @@ func (f *facts) outdated() []*member {
 	return old[:max(0, len(old)-f.partition())]
 }
 
-// available reports whether the member counts as available: Ready for
-// minReadySeconds, on a Node that is there, and not in the middle of an
-// in-place update. If it is not yet, it says how long that will take.
+// available reports whether the member counts as available: Ready for minReadySeconds, on an
+// existing Node, and not in an in-place update. If it is Ready for a shorter time, available also
+// returns the remaining time.
 func (w *world) available(m *member) (bool, time.Duration) {
 	if m.patching() || m.node.removed() {
 		return false, 0
@@ -328,8 +328,8 @@ func (w *world) serves(m *member) bool {
 	return ok
 }
 
-// countAvailable counts the members that are available, and says when the next ones
-// will be.
+// countAvailable returns the number of available members, and the times at which more become
+// available.
 func (f *facts) countAvailable() (n int, changes []time.Time) {
 	for _, m := range f.alive {
 		ok, missing := f.available(m)
@@ -342,7 +342,7 @@ func (f *facts) countAvailable() (n int, changes []time.Time) {
 	return n, changes
 }
 
-// wasRetired reports whether the pod goes because of a scale-down.
+// wasRetired reports whether the pod is deleted by a scale-down.
 func (w *world) wasRetired(m *member) bool {
 	if w.retired[m.pod.UID] {
 		return true
@@ -355,19 +355,19 @@ func (w *world) wasRetired(m *member) bool {
 	return false
 }
 
-// refusedNow reports whether a write for that reason was refused just now.
+// refusedNow reports whether a write for that reason was refused recently.
 func (w *world) refusedNow(reason string) bool {
 	_, refused := w.refusedUntil(reason)
 	return refused
 }
 
-// refusedUntil is when a write that was refused just now may be tried again.
+// refusedUntil returns the time at which a recently refused write may be retried.
 func (w *world) refusedUntil(reason string) (at time.Time, refused bool) {
 	r, known := w.refused[reason]
 	return r.until, known && r.until.After(w.now)
 }
 
-// What is asked of one member.
+// Properties of a single member.
 
 func (m *member) name() string      { return m.pod.Name }
 func (m *member) revision() string  { return revisionOf(m.pod) }
@@ -378,34 +378,32 @@ func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
 func (m *member) ended() bool       { return podstate.Ended(m.pod) }
 func (m *member) evicted() bool     { return podstate.Evicted(m.pod) }
 
-// replaces is the name of the member whose slot this one fills; "" if it is the first
-// there.
+// replaces returns the name of the member whose slot this one fills; "" if the slot was empty.
 func (m *member) replaces() string { return m.pod.Annotations[v1alpha1.AnnotationReplaces] }
 
-// patching reports whether an in-place update of the member is under way.
+// patching reports whether an in-place update of the member is in progress.
 func (m *member) patching() bool { return m.pod.Annotations[v1alpha1.AnnotationInPlace] != "" }
 
-// works reports whether the member is Ready with the revision that it has, not with
-// one that an in-place update takes away.
+// works reports whether the member is Ready with its own revision. A member in an in-place update
+// may still run the previous one.
 func (m *member) works() bool { return m.ready() && !m.patching() }
 
-// deleteFirst reports whether the user wants this member to go first.
+// deleteFirst reports whether the user marked this member to be deleted first.
 func (m *member) deleteFirst() bool { return m.pod.Annotations[v1alpha1.AnnotationDeleteFirst] == yes }
 
-// nodeLost reports whether anything is wrong with the member's Node, however short.
+// nodeLost reports whether the member's Node has a problem, no matter for how long.
 func (m *member) nodeLost() bool { return m.node.lostNow() }
 
-// since is when a condition of the pod got its status.
+// since returns when a condition of the pod last changed its status.
 func (m *member) since(kind corev1.PodConditionType) time.Time {
 	t, _ := podstate.Since(m.pod, kind)
 	return t
 }
 
-// stillReplacing reports whether the member fills the slot of a lost one and was not
-// Ready yet: its slot is taken.
+// stillReplacing reports whether the member fills the slot of a lost one and was never Ready.
 func (m *member) stillReplacing() bool { return m.replaces() != "" && !m.wasReady() }
 
-// replacements is how many successive replacements the member's slot has seen.
+// replacements returns the number of successive replacements in the member's slot.
 func (m *member) replacements() int {
 	n, err := strconv.Atoi(m.pod.Annotations[v1alpha1.AnnotationReplacements])
 	if err != nil {
@@ -414,8 +412,8 @@ func (m *member) replacements() int {
 	return max(n, 0)
 }
 
-// hasRun reports whether the member's data may exist: it was Ready, a container
-// was started, or the pod was recreated for a member that has been there before.
+// hasRun reports whether the member may have data: it was Ready, a container was started, or the
+// pod was recreated for an existing member.
 func (m *member) hasRun() bool {
 	if m.wasReady() || m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" {
 		return true
@@ -424,15 +422,14 @@ func (m *member) hasRun() bool {
 		func(s corev1.ContainerStatus) bool { return s.ContainerID != "" })
 }
 
-// takenByTaint reports whether the control plane evicts the pod from a Node that
-// is lost. Its pod hangs until the Node returns; it waits for its turn like
-// any member of that Node.
+// takenByTaint reports whether the control plane evicts the pod from a lost Node. The pod stays
+// terminating until the Node returns. Its replacement is subject to maxConcurrent, like that of any
+// member of that Node.
 func (m *member) takenByTaint() bool {
 	return m.terminating() && podstate.TaintEvicted(m.pod) && m.nodeLost()
 }
 
-// takenBecause is what is wrong with the Node that the control plane takes a
-// member from.
+// takenBecause returns the loss reason of a member that the control plane evicts from its Node.
 func (m *member) takenBecause() v1alpha1.LossReason {
 	switch {
 	case m.node.gone:

@@ -18,8 +18,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// remembered is what no object says: what was refused and when to try again, which pods
-// a scale-down deleted, which crash. A restart costs one more try.
+// remembered is state that is kept in this process only, such as refused writes and when to retry
+// them, pods deleted by a scale-down, and crashing pods. After a restart each refused write is
+// tried once more.
 type remembered struct {
 	seen    int64 // generation of the last live pass
 	refused map[string]refusal
@@ -27,29 +28,29 @@ type remembered struct {
 	retired map[types.UID]bool
 	crashed map[types.UID]bool
 	causes  causes.Known
-	// aside is since when claims have been seen that were set aside and have no pod.
+	// aside holds when claims that were set aside and have no pod were first seen.
 	aside   map[types.UID]time.Time
-	members map[types.UID]bool // pods that the set controlled when they were seen last
+	members map[types.UID]bool // pods that the set controlled when they were last seen
 	foreign []string
-	looked  time.Time // when the last live pass was
-	// searched is true when no claim that a namesake left lacks its reason.
+	looked  time.Time // time of the last live pass
+	// searched is true if no claim of an earlier set with this name lacks a retained label.
 	searched bool
-	written  time.Time // when the status was written last
-	// hidden is true while a revision or budget of our name exists that the
-	// cache does not show, for it lacks our label; budget is it, when it is the
-	// budget of another owner.
+	written  time.Time // time of the last status write
+	// hidden is true while a revision or budget with a name of the set exists that the cache does
+	// not show, because it lacks the operator's label. budget is that budget, or the budget of
+	// another owner.
 	hidden bool
 	budget *policyv1.PodDisruptionBudget
 }
 
-// refusal is what the API server said to a write, and when to try again.
+// refusal is the error of a refused write, and when to retry it.
 type refusal struct {
 	message string
 	until   time.Time
 	times   int
 }
 
-// of returns what is remembered of a set.
+// of returns what this process remembers about a set.
 func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
@@ -58,9 +59,9 @@ func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
 	return known
 }
 
-// wantsLive reports whether this process has not read this generation of the set
-// live, should look again for what the cache does not show, or has still to give
-// the claims of a namesake their reason.
+// wantsLive reports whether a live read is needed because this process has not read this generation
+// of the set live, has to look again for objects that the cache does not show, or has not yet
+// labelled all claims of earlier sets with this name.
 func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 	switch {
 	case known.seen != set.Generation, !known.searched:
@@ -73,13 +74,12 @@ func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time)
 	return false
 }
 
-// recall puts what is remembered into a world. What a live world shows is remembered
-// first.
+// recall copies the remembered state into w. The results of a live read are remembered first.
 func (known *remembered) recall(w *world) {
 	known.noteMembers(w)
 	if w.live {
 		if known.seen != w.set.Generation {
-			known.refused = map[string]refusal{} // of a spec that is corrected since
+			known.refused = map[string]refusal{} // they were about an earlier spec
 			known.crashed = map[types.UID]bool{}
 		}
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
@@ -100,7 +100,7 @@ func (known *remembered) recall(w *world) {
 	w.crashed = maps.Clone(known.crashed)
 }
 
-// noteAside remembers which claims have no pod and were set aside, and since when.
+// noteAside remembers which claims without a pod were set aside, and when they were first seen.
 func (known *remembered) noteAside(w *world) {
 	aside := map[types.UID]time.Time{}
 	for _, c := range w.loose {
@@ -114,15 +114,14 @@ func (known *remembered) noteAside(w *world) {
 	known.aside = aside
 }
 
-// learn remembers what the API server answered, and returns the errors that
-// are worth an immediate retry.
+// learn remembers the results of the writes. It returns the errors that need an immediate retry.
 func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) error {
 	if (results{outcomes: outcomes}).wroteStatus() {
 		for _, uid := range p.givenUp {
 			known.retired[uid] = true
 		}
 	}
-	if len(outcomes) == 0 { // what was refused is not wanted any more
+	if len(outcomes) == 0 { // nothing was written, so expired refusals are no longer relevant
 		maps.DeleteFunc(known.refused, func(_ string, r refusal) bool { return f.reached(r.until) })
 	}
 	var retry error
@@ -141,8 +140,8 @@ func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) err
 	return retry
 }
 
-// noteCrashes remembers who crashes, until its pod is Ready or something else keeps it
-// from that.
+// noteCrashes remembers which members crash, until their pod is Ready or fails to run for another
+// reason.
 func (known *remembered) noteCrashes(f *facts) {
 	for _, m := range f.alive {
 		why := causes.Of(m.pod).Word
@@ -157,7 +156,7 @@ func (known *remembered) noteCrashes(f *facts) {
 	}
 }
 
-// retiredPod reports whether a scale-down deleted a pod, or found it gone.
+// retiredPod reports whether a scale-down deleted a pod, or found it already deleted.
 func retiredPod(o action.Outcome) bool {
 	if o.Verb != action.Delete || o.Reason != reasonRetired {
 		return false
@@ -165,20 +164,19 @@ func retiredPod(o action.Outcome) bool {
 	return o.Err == nil || apierrors.IsNotFound(o.Err)
 }
 
-// hear remembers one answer of the API server. It returns an error that is worth an
-// immediate retry.
+// hear remembers the result of one write. It returns an error that needs an immediate retry.
 func (known *remembered) hear(o action.Outcome, now time.Time) error {
 	switch {
 	case o.Err == nil:
 		delete(known.refused, o.Reason)
 	case o.Verb == action.Delete && apierrors.IsNotFound(o.Err), apierrors.IsConflict(o.Err):
-		// The world is another than we read; the next pass reads it again.
+		// The cache was stale; the next pass reads again.
 	case hides(o):
 		known.hidden = true
 	case createsNew(o) && apierrors.IsAlreadyExists(o.Err):
-		// The pod of another owner has the name. It leaves the record, and the write
-		// that does this wakes the key.
-	case refusedForGood(o.Err), webhookUnanswered(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
+		// The pod of another owner has the name. The name is removed from the record, and that
+		// write triggers the next pass.
+	case refusedForGood(o.Err), webhookUnanswered(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // Kubernetes before 1.33 has no resize subresource
 		times := known.refused[o.Reason].times + 1
 		known.refused[o.Reason] = refusal{o.Err.Error(), now.Add(doubled(firstRefusal, times-1, maxRefusal)), times}
 	default:
@@ -187,8 +185,8 @@ func (known *remembered) hear(o action.Outcome, now time.Time) error {
 	return nil
 }
 
-// refusedForGood reports whether the API server understood the write and said
-// no: the same write a moment later is refused again.
+// refusedForGood reports whether the API server rejected the write, so that an immediate retry
+// would be rejected too.
 func refusedForGood(err error) bool {
 	return slices.ContainsFunc([]func(error) bool{
 		apierrors.IsForbidden, apierrors.IsInvalid, apierrors.IsBadRequest, apierrors.IsMethodNotSupported,
@@ -196,7 +194,7 @@ func refusedForGood(err error) bool {
 	}, func(is func(error) bool) bool { return is(err) })
 }
 
-// hides reports whether a create met an object that the cache does not show.
+// hides reports whether a create failed because of an object that the cache does not show.
 func hides(o action.Outcome) bool {
 	return apierrors.IsAlreadyExists(o.Err) && (o.Reason == reasonRevision || o.Reason == reasonBudget)
 }

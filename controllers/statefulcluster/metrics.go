@@ -29,19 +29,18 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(actionsTotal, membersGauge, replacementSeconds)
-	actionsTotal.WithLabelValues(action.Create.Label(), reasonReplaced) // from 0: Prometheus sees no increase in a first figure
+	actionsTotal.WithLabelValues(action.Create.Label(), reasonReplaced) // starts at 0, because Prometheus sees no increase in the first sample
 }
 
 func forgetMetrics(key types.NamespacedName) {
 	membersGauge.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
 }
 
-// timed are the reasons whose evidence has a time; the others are seen when
-// they are seen.
+// timed holds the loss reasons that have a deadline. The other losses are detected without one.
 var timed = map[v1alpha1.LossReason]bool{v1alpha1.LossNodeNotReady: true, v1alpha1.LossUnready: true,
 	v1alpha1.LossStartup: true, v1alpha1.LossPending: true}
 
-// measure feeds the metrics.
+// measure updates the metrics.
 func (r *Reconciler) measure(c considered, done results, s *v1alpha1.StatefulClusterStatus) {
 	for _, o := range done.outcomes {
 		if o.Err == nil && o.Verb != action.Try {

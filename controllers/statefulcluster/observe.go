@@ -27,57 +27,58 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// world is all that a decision may know.
+// world is the observed state of a set. Decisions use nothing else.
 type world struct {
 	settings
 	now time.Time
-	// watch is in which time this process could look: only that counts towards
-	// the deadlines after which a member is lost.
+	// watch is the time in which this process was able to observe the cluster. Only that time
+	// counts towards the deadlines after which a member is lost.
 	watch leadership.Watch
-	live  bool // read past the cache; only timeless rules act otherwise
-	// invalid says why the spec cannot be served; "" if it can.
+	live  bool // read from the API server; otherwise only timeless rules may act
+	// invalid is the reason why the spec cannot be served; "" if it is valid.
 	invalid string
 
-	members []*member // pods owned by the set, in the order of their names
+	members []*member // pods owned by the set, sorted by name
 	loose   []*corev1.PersistentVolumeClaim
-	// misnamed are claims with our labels and a name that the set gives to none.
+	// misnamed are claims with the operator's labels and a name that the set would not give to a
+	// claim.
 	misnamed []*corev1.PersistentVolumeClaim
-	// abandoned are claims that a deleted namesake of the set left, and that do not
-	// say so yet. Looked for in a live world, until there are none.
+	// abandoned are claims of a deleted set of the same name that lack the retained label. They are
+	// searched for in live reads until none is left.
 	abandoned []*corev1.PersistentVolumeClaim
 	budget    *policyv1.PodDisruptionBudget
 	revisions []*appsv1.ControllerRevision
-	// orphans are pods with the set's labels and no owner that this process never saw as
-	// members. orphanIDs holds the ids of those that have claims of a member, which are in none
+	// orphans are pods with the set's labels and no owner that this process never saw as members.
+	// orphanIDs holds the ids of the orphans that have claims of a member. These claims are in none
 	// of the lists above.
 	orphans   []*corev1.Pod
 	orphanIDs map[string]bool
-	// foreign are pods that carry the selector's labels and are not members.
-	// Known only in a live world.
+	// foreign are pods that carry the selector's labels and are not members. Set only by a live
+	// read.
 	foreign []string
-	// offers are claims of namesakes that the set may get. Looked for in a live world in
-	// which members are missing.
+	// offers are claims of earlier sets with this name that the set may adopt. They are searched
+	// for in a live read if members are missing.
 	offers offers
-	// fresh are ids that are free: first those on record, then those of claims that were
-	// given to the set.
+	// fresh are unused ids: first those on record, then those of claims given to the set, then
+	// random ones.
 	fresh []string
-	// refused is what the API server refused; it is not tried again before.
+	// refused are the writes that the API server refused, with the times before which they are not
+	// retried.
 	refused map[string]refusal // by the reason of the action
-	// undone are the writes that an admission webhook or policy changed back.
+	// undone are the writes that an admission webhook or policy reverted.
 	undone undone.Held
-	// crashed are pods whose containers this process saw crash, and that were not Ready
-	// since.
+	// crashed are pods that this process saw crash and that were not Ready since.
 	crashed map[types.UID]bool
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
-	// deleted holds the names of pods whose deletion by others this process watched.
+	// deleted holds the names of pods whose deletion by others this process observed.
 	deleted map[string]bool
-	// ending are members whose pod is gone, and of which the cache does not say yet how
-	// it ended.
+	// ending are members whose pod is gone from the API server but still in the cache, so that it
+	// is not yet known how it ended.
 	ending []string
-	// causes are what keeps members from running.
+	// causes are the reasons why members do not run.
 	causes causes.Hindrances
-	// aside is since when this process has seen claims without a pod that were set aside.
+	// aside holds when this process first saw claims without a pod that were set aside.
 	aside map[types.UID]time.Time
 }
 
@@ -89,30 +90,28 @@ type member struct {
 	claims map[string]*corev1.PersistentVolumeClaim // by name
 }
 
-// node is what matters of a member's Node. The zero value is a member that was
-// never scheduled.
+// node is the state of a member's Node. The zero value is for a member that was never scheduled.
 type node struct {
-	gone          bool // none of that name, or another machine has the name now
+	gone          bool // no Node has the name, or a different machine has it now
 	goneSince     time.Time
 	outOfService  bool
 	notReadySince time.Time // zero while Ready
-	cordoned      bool      // it gets no new pods
+	cordoned      bool      // it is unschedulable for new pods
 }
 
-// indexOwner is the cache index of pods, claims and revisions by the UID of
-// their set, which is in a label.
+// indexOwner is the cache index of pods, claims and revisions by the UID of their set, which is in
+// a label.
 const indexOwner = "stateful-operator.cluster"
 
 // indexNode is the cache index of pods by their Node.
 const indexNode = "spec.nodeName"
 
-// observe reads the world of a set: members and claims from the source,
-// revisions and budget from the cache. An old view of these two cannot do harm:
-// they are made under names that follow from what is in them, and that one is
-// missing only delays.
+// observe reads the state of a set. Members and claims are read from the given view, revisions and
+// the budget from the cache. Stale revisions and a stale budget do no harm: their names follow from
+// their content, so no second one is created, and a missing one only causes a delay.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
-	// The clock first, then who looked when, then the cluster: a freeze in between
-	// makes a time look shorter, never longer.
+	// Read the clock first, then the watch, then the cluster: a freeze in between makes a duration
+	// look shorter, never longer.
 	w := &world{now: r.Now(), live: from.Live, settings: settings{withDefaults(set)}}
 	w.watch = r.Lease.Watch()
 	w.invalid = problem(w.set)
@@ -157,9 +156,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	return w, nil
 }
 
-// readMembers reads pods and claims at one time. A claim is created after its
-// pod, but the pods may be read a moment before the claims: a claim whose pod
-// is missing for no known reason has them read again.
+// readMembers reads pods and claims concurrently. A claim is created after its pod, but the pods
+// may be listed a moment before the claims. So the pods are read again if the pod of a claim is
+// missing for no known reason.
 func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
 	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
@@ -172,7 +171,8 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	err := reads.Wait()
 	claims, w.misnamed = w.namedAsOurs(claims)
 	if err == nil && from.Live && len(unexplained(w, pods, claims)) > 0 {
-		// One after the other: a pod that loses our label in between is in the second.
+		// Sequentially: a pod that loses the operator's label in between is found by the second
+		// read.
 		if pods, err = r.readPods(ctx, w, from); err == nil {
 			unlabelled, err = r.readUnlabelled(ctx, w, from)
 		}
@@ -189,7 +189,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
 
-// readByName reads the pods of that name that are members.
+// readByName reads the pods with these names and returns those that are members.
 func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for _, name := range names {
@@ -205,11 +205,11 @@ func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, f
 	return found, nil
 }
 
-// nameOf is the name of the member with that id, and idOf the way back.
+// nameOf returns the name of the member with that id. idOf is its inverse.
 func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
-// readPods lists the members that have our labels, and notes the orphans.
+// readPods lists the members that have the operator's labels, and collects the orphans.
 func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	set := w.set
 	reader := from.Reader
@@ -239,8 +239,8 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) (
 	return pods, nil
 }
 
-// hasStrangers reports whether the cache shows pods with our labels that the set does not
-// control. They are as many and as large as who makes them wants.
+// hasStrangers reports whether the cache has pods with the operator's labels that the set does not
+// control. Their number and size are up to the users who create them.
 func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster) (bool, error) {
 	var list corev1.PodList
 	if err := r.Cache.List(ctx, &list, r.belonging(set, engine.View{Reader: r.Cache})...); err != nil {
@@ -276,8 +276,8 @@ func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulClust
 	return found, nil
 }
 
-// belonging selects the objects of the set: in the cache by the index, live by
-// the label.
+// belonging returns the list options that select the objects of the set: by index in the cache, by
+// label from the API server.
 func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from engine.View) []client.ListOption {
 	if from.Live {
 		return []client.ListOption{client.InNamespace(set.Namespace),
@@ -287,7 +287,7 @@ func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from engine.View) 
 		client.MatchingFields{indexOwner: string(set.UID)}, client.UnsafeDisableDeepCopy}
 }
 
-// assemble puts pods, claims and nodes together.
+// assemble builds the members from pods, claims and nodes.
 func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from engine.View) error {
 	byID := make(map[string]*member, len(pods))
 	nodes := map[string]*corev1.Node{}
@@ -315,7 +315,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	return nil
 }
 
-// add gives a member a claim.
+// add adds a claim to a member.
 func (m *member) add(c *corev1.PersistentVolumeClaim) {
 	if m.claims == nil {
 		m.claims = map[string]*corev1.PersistentVolumeClaim{}
@@ -323,8 +323,8 @@ func (m *member) add(c *corev1.PersistentVolumeClaim) {
 	m.claims[c.Name] = c
 }
 
-// readLostClaims reads the claims that no label finds, of members and of those that are being
-// recreated: only a claim that is not there at all is gone.
+// readLostClaims reads by name the claims of members, and of members being recreated, that the
+// label selector did not find. A claim counts as gone only if it does not exist at all.
 func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || w.invalid != "" {
 		return nil
@@ -368,14 +368,14 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// hasClaim reports whether the claim of that template and id is there, without a pod.
+// hasClaim reports whether the claim of that template and id exists, without a pod.
 func (w *world) hasClaim(template, id string) bool {
 	name := claim.Name(w.set.Name, template, id)
 	return slices.ContainsFunc(w.loose, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
 }
 
-// readNode reads a pod's Node from the cache; a live world reads a Node that
-// looks lost or cordoned again, from the API server.
+// readNode reads a pod's Node from the cache. In a live pass, a Node that looks lost or cordoned is
+// read again from the API server.
 func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, now time.Time, from engine.View) (node, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
@@ -396,17 +396,17 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	return r.nodeOf(pod, n, now), nil
 }
 
-// costsMembers reports whether members may be given up for what the node says.
+// costsMembers reports whether the state of the node may cause the loss or retirement of members.
 func (n node) costsMembers() bool { return n.lostNow() || n.cordoned }
 
-// lostNow reports whether anything is wrong with the node, however short.
+// lostNow reports whether the node has a problem, no matter for how long.
 func (n node) lostNow() bool { return n.removed() || !n.notReadySince.IsZero() }
 
-// removed reports whether the node is gone for good.
+// removed reports whether the node is gone or out of service.
 func (n node) removed() bool { return n.gone || n.outOfService }
 
-// nodeOf reads the Node of a pod that was bound to that name. Where another machine has
-// the name now, the one that ran the pod is gone.
+// nodeOf returns the state of the Node that a pod was bound to. If a different machine has the name
+// now, the Node of the pod is gone.
 func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node {
 	if n == nil {
 		return node{gone: true, goneSince: r.nodes.Absent(pod.Spec.NodeName, now)}
@@ -419,9 +419,9 @@ func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node
 	return out
 }
 
-// outlived reports whether the pod has been on the present machine since before the Node
-// object was created, so that the Node object stands for the machine of the one before it: its
-// sandbox, which restarts of containers do not change, or one of its containers is older.
+// outlived reports whether the pod has been running on the present machine since before the Node
+// object was created, so that the Node object was only recreated for the same machine. It compares
+// the age of the pod sandbox, which container restarts do not change, or else of the containers.
 func outlived(pod *corev1.Pod, n *corev1.Node) bool {
 	if !nodestate.Of(n).Ready {
 		return false
@@ -442,8 +442,8 @@ func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.No
 	return &n, nil
 }
 
-// readRevisions reads revisions and budget, from the API server only when the
-// cache is known not to show one, because it lacks our label.
+// readRevisions reads the revisions and the budget. It reads from the API server only if the cache
+// is known to miss one that lacks the operator's label.
 func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
 	reader, options := r.Cache, r.belonging(w.set, engine.View{})
 	if from.Live && r.of(w.set).hidden {
@@ -471,14 +471,14 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 
 func claimMetadata() *metav1.PartialObjectMetadata { return metadataOf("PersistentVolumeClaim") }
 
-// metadataOf is the empty metadata of an object of that core kind.
+// metadataOf returns the empty metadata of an object of that core kind.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return m
 }
 
-// metadataList is an empty list of the metadata of that core kind.
+// metadataList returns an empty metadata list of that core kind.
 func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))

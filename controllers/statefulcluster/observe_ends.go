@@ -16,29 +16,29 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Whether a user deleted a pod that is gone is known only from the watch of pods: the delete
-// event has the last state of the pod, with the condition DisruptionTarget. Each process of
-// the operator watches pods, also while it waits for the lease.
+// Only the pod watch shows whether a user deleted a pod that is gone: the delete event has the last
+// state of the pod, with the condition DisruptionTarget. Each process of the operator watches pods,
+// also while it waits for the lease.
 
-// ends remembers the deletions of members that this process watched and that were no
+// ends records the deletions of member pods that this process observed and that were not
 // disruptions. The zero value is ready for use.
 type ends struct {
 	mu    sync.Mutex
 	times map[types.NamespacedName]time.Time
-	// leaving are the pods that had not ended when their deletion was seen.
+	// leaving are the pods that had not ended when their deletion was first seen.
 	leaving map[types.NamespacedName]bool
 }
 
 const (
 	// endMemory is how long a deletion is remembered.
 	endMemory = time.Hour
-	// mostEnds is after how many deletions those of more than endMemory ago are dropped.
+	// mostEnds is the number of deletions from which on those older than endMemory are dropped.
 	mostEnds = 1000
 )
 
-// gone notes the end of a pod. A pod that had ended before it was deleted is not noted: its
-// kubelet ended it, or pod garbage collection took it away. In a deletion the kubelet writes how
-// the pod ended as well, so what counts is how it was when the deletion was seen first.
+// gone records the deletion of a pod. A pod that had ended before it was deleted is not recorded:
+// its kubelet ended it, or pod garbage collection removed it. During a deletion the kubelet also
+// reports how the pod ended, so the state at the time when the deletion was first seen counts.
 func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,14 +62,14 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// isControlledMember reports whether the set of its label controls a pod. Whoever may create pods
-// can copy the label.
+// isControlledMember reports whether a pod is controlled by the set in its label. The label alone
+// proves nothing, because anyone who may create pods can copy it.
 func isControlledMember(pod *corev1.Pod) bool {
 	label := pod.Labels[v1alpha1.LabelClusterUID]
 	return controls(&v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Name: pod.Labels[v1alpha1.LabelCluster], UID: types.UID(label)}}, pod)
 }
 
-// leaves notes that a pod is being deleted, if it has not ended.
+// leaves records that a pod is being deleted, if it has not ended.
 func (e *ends) leaves(pod *corev1.Pod) {
 	if !podstate.Terminating(pod) || podstate.Ended(pod) || !isControlledMember(pod) {
 		return
@@ -82,14 +82,14 @@ func (e *ends) leaves(pod *corev1.Pod) {
 	e.leaving[client.ObjectKeyFromObject(pod)] = true
 }
 
-// missed forgets a pod whose end the watch did not show.
+// missed removes a pod whose delete event the watch missed.
 func (e *ends) missed(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.leaving, client.ObjectKeyFromObject(pod))
 }
 
-// made notes that a pod is there.
+// made records that a pod exists.
 func (e *ends) made(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +97,7 @@ func (e *ends) made(pod *corev1.Pod) {
 	delete(e.leaving, client.ObjectKeyFromObject(pod))
 }
 
-// knows reports whether the pod of that name was seen to be deleted.
+// knows reports whether the deletion of the pod with that name was observed.
 func (e *ends) knows(key types.NamespacedName) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,7 +105,7 @@ func (e *ends) knows(key types.NamespacedName) bool {
 	return known
 }
 
-// handler returns the handler of pod events. Deletions that were missed while the watch was
+// handler returns the event handler for pods. Deletions that were missed while the watch was
 // interrupted are ignored.
 func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
@@ -133,7 +133,7 @@ func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
 	}
 }
 
-// readEnds finds out what is known of the ends of pods that are gone.
+// readEnds sets w.deleted and w.ending for the pods that are gone.
 func (r *Reconciler) readEnds(ctx context.Context, w *world, from engine.View) error {
 	w.deleted = map[string]bool{}
 	for _, name := range unexplained(w, podsOf(w.members), w.loose) {

@@ -15,9 +15,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// readUnlabelled finds pods with the selector's labels and without ours. Those
-// that the set controls are members still, though the cache has forgotten them;
-// the others are foreign.
+// readUnlabelled finds pods with the selector's labels but without the operator's label. Those
+// controlled by the set are still members, although the cache no longer has them. The others are
+// foreign.
 func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
 	if err != nil || w.invalid != "" {
@@ -44,12 +44,12 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.V
 	return r.readByName(ctx, w, names, from)
 }
 
-// foreignKept bounds how many such pods are remembered; a condition names 10.
+// foreignKept bounds the number of remembered foreign pods; a condition names 10.
 const foreignKept = 50
 
-// readAbandoned lists the claims of a StatefulCluster that is gone: those that
-// nothing else will delete and that do not say yet why they are there. With a UID
-// they are those that namesakes of the set with that UID left, and say so.
+// readAbandoned lists the claims of a deleted StatefulCluster that nothing else will delete and
+// that lack the retained label. If present is the UID of a set, it lists only claims of earlier
+// sets with the same name that carry a different UID.
 func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName, present types.UID) ([]*corev1.PersistentVolumeClaim, error) {
 	list := metadataList("PersistentVolumeClaim")
 	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
@@ -65,13 +65,13 @@ func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName
 	return left, nil
 }
 
-// explained reports whether a claim says why it is there, or goes without us.
+// explained reports whether a claim has the retained label, or is deleted without the operator.
 func explained(c *metav1.PartialObjectMetadata) bool {
 	return c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
 }
 
-// leftBehind reports whether a claim is of a set that is gone, where the present one
-// has that UID; "" if there is none.
+// leftBehind reports whether a claim belongs to a deleted set. present is the UID of the set that
+// now has the name; "" if there is none.
 func leftBehind(c *metav1.PartialObjectMetadata, present types.UID) bool {
 	if present == "" {
 		return true
@@ -80,8 +80,8 @@ func leftBehind(c *metav1.PartialObjectMetadata, present types.UID) bool {
 	return uid != "" && uid != present
 }
 
-// readOffers finds the claims of namesakes that the set may get, and the pods that are in
-// the way. Only a live world in which members are missing needs them.
+// readOffers finds the claims of earlier sets with this name that the set may adopt, and the pods
+// that prevent it. They are needed only in a live pass in which members are missing.
 func readOffers(ctx context.Context, w *world, from engine.View) error {
 	present := len(w.members)
 	for _, m := range w.members {

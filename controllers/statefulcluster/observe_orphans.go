@@ -15,9 +15,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// isMember reports whether the set controls a pod, or did when this process saw it last
-// and nothing controls it now. Who also removes the labels of the selector releases it; the
-// cache does not have them.
+// isMember reports whether the set controls a pod, or controlled it when this process last saw it
+// and nothing controls it now. A pod without the selector's labels is released. The cache does not
+// have these labels, so they are checked only in live reads.
 func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
 	if metav1.GetControllerOf(pod) != nil {
 		return controls(set, pod)
@@ -26,9 +26,9 @@ func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, 
 	return known && (!live || selects(set, pod))
 }
 
-// checkDeletion reads the set again after its pods were read, if one of them lost its owner
-// reference: `kubectl delete --cascade=orphan` marks the set as deleted first. A pod that
-// is adopted then would be deleted with the set.
+// checkDeletion reads the set again after its pods if one of them lost its owner reference, because
+// `kubectl delete --cascade=orphan` first marks the set as deleted. A pod adopted after that would
+// be deleted with the set.
 func checkDeletion(ctx context.Context, w *world, pods []*corev1.Pod, from engine.View) error {
 	isOrphan := func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil }
 	if !from.Live || !slices.ContainsFunc(pods, isOrphan) {
@@ -47,7 +47,8 @@ func checkDeletion(ctx context.Context, w *world, pods []*corev1.Pod, from engin
 	return nil
 }
 
-// noteMembers remembers which pods the set controls. Only a live world shows who is gone.
+// noteMembers remembers which pods the set controls. Pods that are gone are forgotten only after a
+// live read.
 func (known *remembered) noteMembers(w *world) {
 	seen := known.members
 	if w.live || seen == nil {

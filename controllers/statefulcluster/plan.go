@@ -11,30 +11,31 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// plan is what decide wants done, and what it knows about why.
+// plan is the result of decide: the steps to carry out, and the reasons for the status.
 type plan struct {
 	engine.Plan
 	now time.Time
 
-	// updating is what status.updating must say after the steps.
+	// updating is the value of status.updating after the steps.
 	updating []v1alpha1.UpdatingMember
-	// creating is what status.creating must say after the steps.
+	// creating is the value of status.creating after the steps.
 	creating []string
-	// recorded is true when the steps write status.updating and status.creating,
-	// which can be done once on one version of the set.
+	// recorded is true if the steps write status.updating and status.creating. That is possible
+	// once for each version of the set.
 	recorded bool
-	// held are lost members that wait for others to be replaced.
+	// held are lost members that wait until maxConcurrent allows their replacement, or until new
+	// members can be created.
 	held []string
-	// failing are members that should be replaced and are not, because their template
-	// is to blame.
+	// failing are members that passed a deadline and are not replaced, because their template may
+	// be the cause.
 	failing []string
-	// look asks for a live world even if the cache shows nothing to do.
+	// look requests a live pass even if the cache shows nothing to do.
 	look bool
-	// givenUp are the old pods of members that the steps take out of
-	// status.updating because the set shrinks.
+	// givenUp are the UIDs of the old pods of members that the steps remove from status.updating
+	// because the set is scaled down.
 	givenUp []types.UID
-	// dropped are the names that the steps take out of status.updating because claims of the
-	// member are gone.
+	// dropped are the names that the steps remove from status.updating because claims of the member
+	// are gone.
 	dropped []string
 	// losses are the members that replaceLost replaces.
 	losses []loss
@@ -42,7 +43,7 @@ type plan struct {
 	births births
 }
 
-// Reasons of actions beside the loss reasons.
+// Reasons of actions, in addition to the loss reasons.
 const (
 	reasonRevision   = "Revision"
 	reasonBudget     = "Budget"
@@ -64,7 +65,7 @@ const (
 	reasonHistory    = "History"
 )
 
-// rules in order of importance.
+// rules are sorted by priority.
 var rules = []engine.Rule[*facts, plan]{
 	{Name: "record the revision", Act: recordRevision, Mode: engine.Leading},
 	{Name: "adopt members without an owner", Act: adoptOrphans},
@@ -72,14 +73,14 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "keep evicted members", Act: keepEvicted},
 	{Name: "give members their claims", Act: createClaims},
 	{Name: "retire surplus members", Act: scaleDown},
-	// After scaleDown, which gives up members that are not back yet.
+	// After scaleDown, which removes members that are still returning.
 	{Name: "bring updated members back", Act: bringBack, Mode: engine.Leading},
 	{Name: "replace lost members", Act: replaceLost},
 	{Name: "create missing members", Act: createMissing},
-	// What disruptions the spec allows; the budget is the set's alone.
+	// Timeless: the spec determines the allowed disruptions, and the set owns its budget.
 	{Name: "keep the disruption budget", Act: keepBudget, Mode: engine.Timeless},
 	{Name: "set claims aside", Act: setAside},
-	// That a member was Ready once stays true.
+	// Timeless: a member that was Ready once stays proof that the revision works.
 	{Name: "mark the revision as good", Act: markReady, Mode: engine.Beside | engine.Timeless},
 	{Name: "finish in-place updates", Act: finishInPlace},
 	{Name: "retire members that leave their nodes", Act: retireLeaving},
@@ -89,13 +90,12 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "trim the history", Act: trimHistory},
 }
 
-// decide says what to do about facts. It is pure: the same facts give the
-// same plan.
+// decide returns the plan for the facts. It has no side effects: the same facts give the same plan.
 func decide(f *facts) plan {
 	p := plan{now: f.now, updating: f.set.Status.Updating}
 	p.Undone = f.undone
 	if !f.served() {
-		return p // nothing is touched: what runs, runs on
+		return p // nothing is changed; running pods keep running
 	}
 	p.updating = slices.Clone(f.returning)
 	p.creating = stillWanted(f)
@@ -103,25 +103,23 @@ func decide(f *facts) plan {
 	p.births = births{ids: f.fresh, replaced: map[string]bool{}}
 	p.lookAgain(f.changes...)
 	p.LookAgain(f.causes.Again)
-	// An old world may show alive what is going to come back.
+	// The cache may show a returning member as still alive.
 	p.look = !f.live && len(p.updating) < len(f.set.Status.Updating)
 	engine.Decide(rules, f, &p, &p.Plan)
 	return p
 }
 
-// wantsLive reports whether the plan must be made again on the live world before
-// anything is done.
+// wantsLive reports whether to decide again on a live read before the plan is carried out.
 func (p *plan) wantsLive() bool { return p.look || p.Timed }
 
-// lookAgain makes the plan wake the key at these times. Times that are over change
-// nothing.
+// lookAgain requeues the key at these times. Times in the past are ignored.
 func (p *plan) lookAgain(times ...time.Time) {
 	for _, at := range times {
 		p.LookAgain(at.Sub(p.now))
 	}
 }
 
-// tryLater makes the plan wake the key when a refused write may be tried again.
+// tryLater requeues the key when a write refused for one of these reasons may be retried.
 func (p *plan) tryLater(f *facts, reasons ...string) {
 	for _, reason := range reasons {
 		if at, refused := f.refusedUntil(reason); refused {
@@ -130,12 +128,12 @@ func (p *plan) tryLater(f *facts, reasons ...string) {
 	}
 }
 
-// record adds the step that writes status.updating and status.creating, before
-// what they name is deleted or created.
+// record adds the step that writes status.updating and status.creating. It comes before the steps
+// that delete or create the pods they name.
 func (p *plan) record(f *facts, reason string) {
 	set := f.set.DeepCopy()
 	set.Status.Updating, set.Status.Creating = p.updating, p.creating
 	p.Then(action.Chain{{Verb: action.PatchStatus, Object: set, From: f.set, Reason: reason}})
 	p.recorded = true
-	p.Last() // it can be done once on one version of the set
+	p.Last() // possible once for each version of the set
 }

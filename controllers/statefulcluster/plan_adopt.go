@@ -13,13 +13,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// A member whose owner reference was removed stays a member, and gets the reference
-// back, as in a StatefulSet. Unlike there, labels prove nothing: whoever may create pods
-// can copy them. A pod is adopted only if this process saw it, by its UID, while the set
-// controlled it. After a restart of the operator that is unknown. Then a person decides,
-// and no successor is created beside a pod that has the claims of a member.
+// A member whose owner reference was removed stays a member, and the reference is restored, as in
+// StatefulSet. Unlike in StatefulSet, labels are no proof, because anyone who may create pods can
+// copy them. A pod is adopted only if this process saw its UID while the set controlled it. After a
+// restart of the operator that is unknown. Then a user has to decide, and no successor is created
+// while a pod has the claims of a member.
 
-// adoptOrphans puts the owner reference back on members that lost it.
+// adoptOrphans restores the owner reference of members that lost it.
 func adoptOrphans(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.members {
@@ -30,7 +30,7 @@ func adoptOrphans(f *facts, p *plan) {
 		if adopted.Labels == nil {
 			adopted.Labels = map[string]string{}
 		}
-		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache has no pod without them
+		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache has no pods without them
 		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.world))
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: adopted, From: m.pod, Reason: reasonAdopted,
 			Detail: "a member that lost its owner reference"}})
@@ -44,8 +44,8 @@ func adoptOrphans(f *facts, p *plan) {
 	}
 }
 
-// keepOrphans returns the claims that are not those of an orphan. What becomes of an
-// orphan's claims is for a person to say.
+// keepOrphans returns the claims that do not belong to an orphan. A user has to decide about the
+// claims of orphans.
 func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*corev1.PersistentVolumeClaim) {
 	names := map[string]bool{}
 	for _, pod := range w.orphans {
@@ -62,8 +62,8 @@ func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*co
 	return others
 }
 
-// orphanSlots returns how many slots stay empty because orphans have claims of members. Members
-// that are being recreated have their slots already.
+// orphanSlots returns the number of slots that stay empty because orphans have claims of members.
+// Members that are being recreated already occupy their slots.
 func orphanSlots(f *facts) int {
 	n := len(f.orphanIDs)
 	for _, e := range f.returning {
@@ -80,7 +80,7 @@ func selects(set *v1alpha1.StatefulCluster, pod metav1.Object) bool {
 	return err == nil && selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// orphanedPods names the pods that may be members or copies of their labels.
+// orphanedPods returns a notice about the pods that may be members, or copies of their labels.
 func orphanedPods(f *facts, _ *plan, _ results) engine.Notice {
 	if len(f.orphans) == 0 || !f.served() {
 		return engine.Notice{}

@@ -14,11 +14,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// Why members do not start, in words for users. No rule looks at it: a member is replaced when
-// the deadlines of the spec have passed, whatever its cause is.
+// This file reports to users why members do not start. No rule uses it: a member is replaced when a
+// deadline of the spec has passed, whatever the cause.
 
-// causesOf returns the pods whose causes are looked for: those of all members, and those that
-// are yet to come back.
+// causesOf returns the pods to find causes for: those of all members, and those still to be
+// recreated.
 func causesOf(w *world) []causes.Named {
 	var all []causes.Named
 	has := map[string]bool{}
@@ -34,7 +34,8 @@ func causesOf(w *world) []causes.Named {
 	return all
 }
 
-// hinderedMembers are the members that do not start, or have to go before they come back.
+// hinderedMembers returns the members that do not start, or whose old pod must be deleted before
+// they can return.
 func hinderedMembers(f *facts) []causes.Hindered {
 	return slices.DeleteFunc(f.causes.Stopped(), func(h causes.Hindered) bool { return hasDeparted(f, h.Name) })
 }
@@ -43,8 +44,8 @@ func hasDeparted(f *facts, name string) bool {
 	return slices.ContainsFunc(f.departed, func(m *member) bool { return m.name() == name })
 }
 
-// departedMessage tells of a pod that does not go and that the set does not wait for; "" if
-// there is none.
+// departedMessage returns a message about departed pods that stay terminating and that the set does
+// not wait for; "" if there are none.
 func departedMessage(f *facts) string {
 	found := slices.DeleteFunc(causes.Lasting(f.causes.Stopped()), func(h causes.Hindered) bool { return !hasDeparted(f, h.Name) })
 	if len(found) == 0 {
@@ -53,8 +54,8 @@ func departedMessage(f *facts) string {
 	return "; " + causes.TellOf("pod", f.set.Namespace, found)
 }
 
-// withCauses is condition Degraded with what keeps members from running. The reason stays
-// where a person has to act on it anyway, or where the set waits for room on purpose.
+// withCauses adds the reasons why members do not run to condition Degraded. The condition keeps its
+// reason if it needs manual intervention anyway, or if the set waits for room on purpose.
 func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	why := membersKept(f)
 	bad := c.Status == metav1.ConditionTrue
@@ -71,8 +72,8 @@ func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// membersKept says which member does not start, why, and what helps; it is empty where none
-// is kept from it for long. What was told stays until it is known that its cause is gone.
+// membersKept returns which member does not start, why, and how to fix it. It is empty if no member
+// has been hindered for long. A reported member stays reported until its cause is known to be gone.
 func membersKept(f *facts) engine.Notice {
 	if !f.served() {
 		return engine.Notice{}
@@ -81,7 +82,7 @@ func membersKept(f *facts) engine.Notice {
 	return f.causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.set.Namespace, was)
 }
 
-// waitsForPerson reports whether a member does not start before a person does something.
+// waitsForPerson reports whether a member cannot start without manual intervention.
 func waitsForPerson(f *facts) bool {
 	if slices.ContainsFunc(hinderedMembers(f), causes.Hindered.NeedsPerson) {
 		return true
@@ -103,7 +104,7 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 	return kstatus.With(conditions, v)
 }
 
-// advised is a refusal, with what helps where a pod or a claim was refused.
+// advised returns the message of a refusal, with advice if a pod or a claim was refused.
 func advised(f *facts, reason, message string) string {
 	if message == "" || !slices.Contains(makesPods, reason) {
 		return message
@@ -111,12 +112,12 @@ func advised(f *facts, reason, message string) string {
 	return message + "; " + causes.Refused(message).Help(f.set.Namespace, "")
 }
 
-// makesPods are the reasons of the writes that create pods and claims, and of the dry run of
-// one.
+// makesPods are the reasons of the writes that create pods and claims, and of the dry-run create of
+// a pod.
 var makesPods = append(slices.Clone(createReasons), reasonReturned, reasonClaim, reasonTrial)
 
-// webhookUnanswered reports whether a write failed because an admission webhook did not answer.
-// It is tried again at growing intervals like one that is refused, and told of.
+// webhookUnanswered reports whether a write failed because an admission webhook did not respond.
+// Like a refused write, it is reported and retried with backoff.
 func webhookUnanswered(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// missingClaims are the claims that a member should have and has not.
+// missingClaims returns the claim templates for which the member has no claim.
 func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
 	var missing []corev1.PersistentVolumeClaim
 	for _, t := range w.set.Spec.VolumeClaimTemplates {
@@ -27,13 +27,12 @@ func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
 	return missing
 }
 
-// waitsForClaims reports whether a member cannot be scheduled before createClaims has
-// created its claims, which a quota may refuse for days. A replacement would wait for
-// the same quota.
+// waitsForClaims reports whether a member cannot be scheduled before createClaims has created its
+// claims. A quota may refuse them for days, and would refuse the claims of a replacement too.
 func waitsForClaims(w *world, m *member) bool { return !m.hasRun() && len(missingClaims(w, m)) > 0 }
 
-// claimsSince returns when the newest claim of the member was created: the scheduler
-// could not place its pod before.
+// claimsSince returns the creation time of the member's newest claim. The scheduler could not place
+// the pod before that.
 func (m *member) claimsSince() (newest time.Time) {
 	for _, c := range m.claims {
 		newest = latest(newest, c.CreationTimestamp.Time)
@@ -41,9 +40,9 @@ func (m *member) claimsSince() (newest time.Time) {
 	return newest
 }
 
-// createClaims creates what a pod still lacks: its creator died, or was
-// refused, between the pod and its claims. A member that has run is not given
-// an empty claim in place of its data; it is lost.
+// createClaims creates the missing claims of pods whose creation was interrupted or refused before
+// their claims were created. A member that has run does not get an empty claim for a missing one;
+// it is lost.
 func createClaims(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.alive {
@@ -68,9 +67,9 @@ func createClaims(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
-// setAside labels the claims that lost their pod or that a namesake of the set
-// left, takes the label off members that live on, deletes what the policy deletes,
-// and keeps owner references as whenDeleted wants them.
+// setAside labels the claims that have lost their pod or belong to a deleted set of the same name,
+// removes the label from claims of running members, deletes the claims that the retention policy
+// deletes, and keeps owner references as whenDeleted requires.
 func setAside(f *facts, p *plan) {
 	if f.refusedNow(reasonRetention) {
 		p.tryLater(f, reasonRetention)
@@ -95,7 +94,7 @@ func setAside(f *facts, p *plan) {
 	for _, c := range f.loose {
 		if at := deletedAt(f, c); !at.IsZero() {
 			p.lookAgain(at)
-			p.look = p.look || (!f.live && f.aside[c.UID].IsZero()) // only a live look counts
+			p.look = p.look || (!f.live && f.aside[c.UID].IsZero()) // only live reads count
 		}
 		if a, ok := looseClaim(f, c, returning[memberOf(c)]); ok {
 			chains = append(chains, action.Chain{a})
@@ -114,9 +113,9 @@ func setAside(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
-// deletedAt is when a claim of a lost member may be deleted: when it has been seen twice, some
-// time apart, that it was set aside and has no pod, and while a member is Ready. It is zero
-// where nothing is to be waited for, or only for a member.
+// deletedAt returns the earliest time at which the claim of a lost member may be deleted. It is
+// secondLook after the claim was first seen set aside and without a pod. It returns zero if the
+// claim is not to be deleted after a second look.
 func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
 	if !retainedAs(c, v1alpha1.RetainedLost) || !deletable(f.world, c) || f.keepsUnrecorded(c) {
 		return time.Time{}
@@ -128,8 +127,8 @@ func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
 	return first.Add(secondLook)
 }
 
-// mayDelete reports whether a claim that the policy has deleted may go now: while a member is
-// Ready, or none is wanted. Of a lost member a second look is needed too.
+// mayDelete reports whether a claim that the policy deletes may be deleted now: while a member is
+// Ready, or if replicas is 0. The claim of a lost member needs a Ready member and a second look.
 func mayDelete(f *facts, c *corev1.PersistentVolumeClaim) bool {
 	someReady := !f.up.IsZero()
 	if retainedAs(c, v1alpha1.RetainedLost) {
@@ -138,16 +137,16 @@ func mayDelete(f *facts, c *corev1.PersistentVolumeClaim) bool {
 	return someReady || f.replicas() == 0
 }
 
-// looseClaim is what to do about a claim without a pod. Only a claim that was
-// labelled by an earlier pass is deleted: its pod was found gone twice. And only
-// one on record: anyone who may patch a claim can write its labels and annotations.
+// looseClaim returns the action for a claim without a pod. A claim is deleted only if an earlier
+// pass labelled it, so its pod was missing twice. It must also be on record, because anyone who may
+// patch a claim can set its labels and annotations.
 func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
 	switch {
 	case returning, c.DeletionTimestamp != nil:
 		return action.Action{}, false
 	case !isRetained(c):
 		return retain(c, v1alpha1.RetainedLost, f.retention().WhenLost), true
-	case f.mayHave(c): // it was given back
+	case f.mayHave(c): // given back by the user
 		return action.Action{}, false
 	case f.keepsUnrecorded(c):
 		return action.Action{}, false
@@ -170,13 +169,13 @@ func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.A
 // isRetained reports whether a claim was set aside.
 func isRetained(c *corev1.PersistentVolumeClaim) bool { return !retainedAs(c, "") }
 
-// retainedAs reports whether a claim was set aside for that reason; "" is not at all.
+// retainedAs reports whether a claim was set aside for that reason; "" means not set aside.
 func retainedAs(c *corev1.PersistentVolumeClaim, why string) bool {
 	return c.Labels[v1alpha1.LabelRetained] == why
 }
 
-// ownAsPolicySays keeps the owner reference that makes the garbage collector
-// delete the claim with the set, or keeps it away.
+// ownAsPolicySays adds or removes the owner reference that makes the garbage collector delete the
+// claim with the set.
 func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
 	owned := w.owns(c)
 	if owned == w.deletesClaims() || c.DeletionTimestamp != nil {
@@ -192,9 +191,8 @@ func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, 
 	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim goes with the set"}, true
 }
 
-// retain labels a claim with why it is set aside, and with what the policy of
-// this moment says is to become of it: a later change of the policy is about
-// later members.
+// retain labels a claim with the reason why it is set aside, and records the retention policy of
+// this moment. A later change of the policy to Delete does not affect the claim.
 func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.RetentionPolicy) action.Action {
 	labelled := c.DeepCopy()
 	if labelled.Annotations == nil {
@@ -208,8 +206,8 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "its member is " + strings.ToLower(why)}
 }
 
-// relabel puts the operator's labels back on pods, claims and revisions that
-// lost them: the cache finds them by these.
+// relabel restores the operator's labels on pods, claims and revisions. The cache selects objects
+// by these labels.
 func relabel(f *facts, p *plan) {
 	if f.refusedNow(reasonRelabel) {
 		p.tryLater(f, reasonRelabel)
@@ -228,14 +226,13 @@ func relabel(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
-// object is anything that has labels and can be patched.
+// object is an object that has labels and can be patched.
 type object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// putBack is the chain that gives an object labels that it lacks; none if it
-// has them all.
+// putBack returns the chain that adds missing labels to an object; nil if none is missing.
 func putBack(obj object, want map[string]string, detail string) []action.Chain {
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {
@@ -250,7 +247,7 @@ func putBack(obj object, want map[string]string, detail string) []action.Chain {
 	return []action.Chain{{{Verb: action.Patch, Object: found, From: obj, Reason: reasonRelabel, Detail: detail}}}
 }
 
-// claimsFate tells a user what becomes of the claims of a member that goes.
+// claimsFate returns the event text about the claims of a member that is deleted.
 func claimsFate(m *member) string {
 	if len(m.claims) == 0 {
 		return "it has no claims"
@@ -266,7 +263,7 @@ func (m *member) sortedClaims() []*corev1.PersistentVolumeClaim {
 	return sorted
 }
 
-// labelAbandoned says on claims that their StatefulCluster was deleted.
+// labelAbandoned returns the steps that label claims of a deleted StatefulCluster.
 func labelAbandoned(claims []*corev1.PersistentVolumeClaim) action.Steps {
 	var step action.Step
 	for _, c := range claims {
@@ -275,8 +272,8 @@ func labelAbandoned(claims []*corev1.PersistentVolumeClaim) action.Steps {
 	return action.Steps{step}
 }
 
-// unexplained are the names of pods that are missing: they have a claim that was
-// not set aside, and are not being updated.
+// unexplained returns the names of missing pods: pods with a claim that was not set aside, and that
+// are not in status.updating.
 func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (names []string) {
 	known := make(map[string]bool, len(pods))
 	for _, p := range pods {
@@ -294,18 +291,19 @@ func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolume
 	return names
 }
 
-// memberOf is the id of the member that a claim belongs to: the end of its name.
-// Its label may be set by anyone.
+// memberOf returns the id of the member that a claim belongs to. It is the end of the claim's name,
+// because anyone who may patch the claim can change its label.
 func memberOf(c *corev1.PersistentVolumeClaim) string {
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
 
-// looseClaims are the claims of a member whose pod is gone.
+// looseClaims returns the claims of a member whose pod is gone.
 func looseClaims(w *world, name string) []*corev1.PersistentVolumeClaim {
 	return slices.DeleteFunc(slices.Clone(w.loose), func(c *corev1.PersistentVolumeClaim) bool { return w.nameOf(memberOf(c)) != name })
 }
 
-// retainedClaims names those claims of a lost member that the policy keeps: all or none.
+// retainedClaims returns the names of the claims of a lost member that the policy keeps: all or
+// none.
 func retainedClaims(w *world, claims []*corev1.PersistentVolumeClaim) (names []string) {
 	if w.retention().WhenLost == v1alpha1.DeleteClaims {
 		return nil

@@ -9,12 +9,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// A template may be bad although its pods become Ready: they crash some time
-// later, again and again. That cannot be told from a member whose data is bad,
-// but by another member: one of the same revision that stays Ready shows that
-// the template works.
+// A template may be bad although its pods become Ready, because they crash repeatedly later. This
+// looks the same as a member with bad data. The difference is another member of the same revision
+// that stays Ready: it shows that the template works.
 
-// totalRestarts is how often the containers of a pod were restarted.
+// totalRestarts returns the number of container restarts of a pod.
 func totalRestarts(pod *corev1.Pod) int32 {
 	total := int32(0)
 	for _, s := range pod.Status.InitContainerStatuses {
@@ -26,8 +25,8 @@ func totalRestarts(pod *corev1.Pod) int32 {
 	return total
 }
 
-// restarts is how often the member's containers were restarted since it got its
-// revision. An update in place notes on the pod how often it was before.
+// restarts returns the number of container restarts since the member got its revision. An in-place
+// update records the number before it on the pod.
 func (m *member) restarts() int32 {
 	before, err := strconv.ParseInt(m.pod.Annotations[v1alpha1.AnnotationRestarts], 10, 32)
 	if err != nil {
@@ -43,8 +42,8 @@ func noteRestarts(pod *corev1.Pod) {
 	}
 }
 
-// provenAt is when a revision has shown that it works: a member of it has been
-// Ready for settlingTime. It is zero when none of its members is Ready.
+// provenAt returns when a revision counts as proven: when one of its members has been Ready for
+// settlingTime. It returns zero if no member of the revision is Ready.
 func (w *world) provenAt(revision string) (at time.Time) {
 	for _, m := range w.members {
 		if m.revision() != revision || !m.works() {
@@ -57,7 +56,7 @@ func (w *world) provenAt(revision string) (at time.Time) {
 	return at
 }
 
-// proven reports whether a revision has shown that it works, now or at any time before.
+// proven reports whether a revision is known to work, now or at any time before.
 func (w *world) proven(revision string) bool {
 	if w.marked(revision, v1alpha1.AnnotationRevisionProven) {
 		return true
@@ -66,15 +65,15 @@ func (w *world) proven(revision string) bool {
 	return !at.IsZero() && w.reached(at)
 }
 
-// crashedWithRevision reports whether a container of the member was restarted
-// since it got its revision, and nothing shows that the revision works: a new
-// member may do no better, and would cost the data of this one.
+// crashedWithRevision reports whether a container of the member restarted since the member got its
+// revision, while nothing shows that the revision works. A new member may crash too, and would cost
+// the data of this one.
 func crashedWithRevision(w *world, m *member) bool {
 	return m.restarts() > 0 && !w.proven(m.revision())
 }
 
-// findCrashes names the members whose containers crash again and again, and those
-// that hold the update back since it makes members restart.
+// findCrashes finds the members whose containers crash repeatedly, and the members that block the
+// update because they restarted after it.
 func (f *facts) findCrashes() {
 	for _, m := range f.alive {
 		if m.nodeLost() || m.patching() || !crashedWithRevision(f.world, m) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// lossesListed adds to status.lost what this pass deleted as lost, the members that others
-// deleted, and those that cannot come back because claims are gone.
+// lossesListed returns status.lost with new entries for the members that this pass deleted as lost,
+// that others deleted, or that cannot return because claims are gone.
 func lossesListed(f *facts, p *plan, done results) []v1alpha1.LostMember {
 	lost := slices.DeleteFunc(slices.Clone(f.set.Status.Lost), func(l v1alpha1.LostMember) bool { return isBack(f, l) })
 	add := func(name string, reason v1alpha1.LossReason, claims []string) {
@@ -37,8 +37,7 @@ func lossesListed(f *facts, p *plan, done results) []v1alpha1.LostMember {
 	return lost[:min(len(lost), maxLost)]
 }
 
-// isBack reports whether a member that was lost is there again, on claims that were given
-// back to the set.
+// isBack reports whether a lost member exists again, on claims that were given back to the set.
 func isBack(f *facts, l v1alpha1.LostMember) bool {
 	return f.live && slices.ContainsFunc(f.members, func(m *member) bool {
 		return m.name() == l.Name && !m.terminating() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == restored &&
@@ -46,14 +45,13 @@ func isBack(f *facts, l v1alpha1.LostMember) bool {
 	})
 }
 
-// listed reports whether a loss is on record.
+// listed reports whether status.lost has an entry for a member.
 func listed(lost []v1alpha1.LostMember, name string) bool {
 	return slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
 }
 
-// unlisted are the departures that status.lost should have and has not. A
-// pod may hang for days on a lost node: once the list is full of later losses
-// its own is old news.
+// unlisted returns the departures that are missing in status.lost. A pod may stay terminating on a
+// lost Node for days. Once the list is full of later losses, its own is too old to be listed.
 func (f *facts) unlisted() []*member {
 	known := f.set.Status.Lost
 	isOld := func(m *member) bool {
@@ -62,20 +60,20 @@ func (f *facts) unlisted() []*member {
 	return slices.DeleteFunc(f.departures(), func(m *member) bool { return listed(known, m.name()) || isOld(m) })
 }
 
-// departureReason is why a member went that this pass did not delete.
+// departureReason returns the loss reason of a member that this pass did not delete.
 func departureReason(m *member, succeeded bool) v1alpha1.LossReason {
 	switch {
 	case m.evicted():
 		return v1alpha1.LossEvicted
 	case m.takenByTaint():
 		return m.takenBecause()
-	case succeeded && m.nodeLost(): // deleted by a pass of ours that died
+	case succeeded && m.nodeLost(): // deleted by an earlier pass that was interrupted
 		return m.takenBecause()
 	}
 	return v1alpha1.LossDeleted
 }
 
-// departures are members whose pod was deleted by others.
+// departures returns the members whose pod was deleted by others.
 func (f *facts) departures() []*member {
 	var found []*member
 	for _, m := range f.departed {
@@ -86,7 +84,8 @@ func (f *facts) departures() []*member {
 	return found
 }
 
-// vanished are the members whose claims lost their pod unseen.
+// vanished returns the names of the members whose pod disappeared unobserved, so that its claims
+// lack the retained label.
 func (f *facts) vanished() []string {
 	var names []string
 	for _, c := range f.loose {

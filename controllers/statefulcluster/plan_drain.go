@@ -9,19 +9,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// With onEviction ReplaceFirst a drain does not end members: the budget refuses evictions
-// of all that are Ready. A member on a cordoned Node leaves it. While any does, the set
-// wants more members than replicas (facts.wanted), and createMissing makes them. Once one
-// more than replicas is available, one that leaves is retired, as in a surge update. When
-// the Node is uncordoned no one leaves it, and what is too much is scaled down.
+// With onEviction ReplaceFirst a drain does not end members, because the budget refuses evictions
+// of all Ready members. A member on a cordoned Node leaves it. While a member leaves, the set wants
+// more members than replicas (facts.wanted), and createMissing creates them. Once one more than
+// replicas is available, a leaving member is retired, as in a surge update. When the Node is
+// uncordoned no member leaves it any more, and surplus members are scaled down.
 
-// leaves reports whether a member is on a cordoned Node and goes when a new one is
+// leaves reports whether a member is on a cordoned Node and will be retired when a new one is
 // available.
 func (f *facts) leaves(m *member) bool {
 	return f.replacesFirst() && m.node.cordoned && f.stays == ""
 }
 
-// findLeaving names the members that leave. One that is lost is replaced as such.
+// findLeaving finds the alive members that leave their Node. Lost members are replaced by
+// replaceLost.
 func (f *facts) findLeaving() {
 	for _, m := range f.alive {
 		if f.leaves(m) {
@@ -30,9 +31,9 @@ func (f *facts) findLeaving() {
 	}
 }
 
-// startsAgain says why new members could start on a cordoned Node: they would have to go
-// again, and the next ones too. Admission sees to the present template; new members get
-// an older one while a partition keeps members there.
+// startsAgain returns the reason why new members could start on a cordoned Node; "" if they cannot.
+// They would have to leave again, and so would their successors. Admission validates the current
+// template, but new members get an older one while a partition keeps members at it.
 func (f *facts) startsAgain() string {
 	if !f.replacesFirst() || f.partition() == 0 {
 		return ""
@@ -45,8 +46,8 @@ func (f *facts) startsAgain() string {
 		f.set.Status.CurrentRevision)
 }
 
-// aheadOf says who goes after a new member is there that takes that slot; "" if it is one
-// of the replicas.
+// aheadOf returns the event text about the members that leave after the new member in that slot is
+// available; "" if the slot is one of the replicas.
 func (f *facts) aheadOf(slot int) string {
 	if slot < f.replicas() || len(f.leaving) == 0 {
 		return ""
@@ -54,15 +55,14 @@ func (f *facts) aheadOf(slot int) string {
 	return "before members leave their cordoned nodes: " + atMost(3, namesOf(f.leaving))
 }
 
-// waitsForRoom reports whether a member that no Node takes is a new one of a set from
-// which Nodes are drained. The next one would find no room either, and each would leave
-// its claims.
+// waitsForRoom reports whether an unschedulable member is a new one in a set whose Nodes are being
+// drained. Its replacement would be unschedulable too, and each would leave claims.
 func (f *facts) waitsForRoom(l loss) bool {
 	return f.draining && l.reason == v1alpha1.LossPending && !l.hasRun()
 }
 
-// waitsForSuccessor reports whether an update leaves a member to the drain: it serves, and
-// its pod could not start again on the Node that it leaves.
+// waitsForSuccessor reports whether the update skips a member because the drain will replace it:
+// the member is available, and its pod could not be recreated on the cordoned Node.
 func (f *facts) waitsForSuccessor(m *member) bool {
 	if !f.leaves(m) || !f.serves(m) {
 		return false
@@ -71,8 +71,8 @@ func (f *facts) waitsForSuccessor(m *member) bool {
 	return !patched
 }
 
-// retireLeaving retires members that leave, as many as can go while all replicas stay
-// available. Even one that does not serve stays until then: its data may be needed.
+// retireLeaving retires leaving members, as many as possible while all replicas stay available. A
+// leaving member that is not available is kept until then too, because its data may be needed.
 func retireLeaving(f *facts, p *plan) {
 	if len(f.leaving) == 0 {
 		return
@@ -87,13 +87,14 @@ func retireLeaving(f *facts, p *plan) {
 	retire(f, p, affordable(f.world, firstToGo(f, f.leaving, surplus), spare))
 }
 
-// drainingMessage says who leaves, and what is waited for.
+// drainingMessage returns which members leave, and which members the drain waits for.
 func drainingMessage(f *facts) string {
 	return fmt.Sprintf("%s on cordoned nodes, to be retired when new ones are available: %s%s; to keep them: `kubectl uncordon %s`",
 		members(int32(len(f.leaving))), atMost(3, namesOf(f.leaving)), unready(f), strings.Join(nodesOf(f.leaving, 3), " "))
 }
 
-// drainBlocked: members stay on cordoned Nodes, and nothing that the operator may do helps.
+// drainBlocked returns a notice if members stay on cordoned Nodes and the operator cannot resolve
+// it.
 func drainBlocked(f *facts, _ *plan, _ results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonDrainBlocked}
 	switch {
@@ -109,7 +110,7 @@ func drainBlocked(f *facts, _ *plan, _ results) engine.Notice {
 	return found
 }
 
-// cordoned names the members on cordoned Nodes.
+// cordoned returns the names of the members on cordoned Nodes.
 func (f *facts) cordoned() (names []string) {
 	for _, m := range f.alive {
 		if m.node.cordoned {
@@ -119,7 +120,7 @@ func (f *facts) cordoned() (names []string) {
 	return names
 }
 
-// nodesOf are the Nodes of members, at most n of them.
+// nodesOf returns the names of the Nodes of members, at most n of them.
 func nodesOf(members []*member, n int) []string {
 	var names []string
 	for _, m := range members {

@@ -11,26 +11,26 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
-// specRevision is the revision of the present spec: the recorded one, or the one
-// that recordRevision will create.
+// specRevision returns the revision of the current spec: the recorded one, or the one that
+// recordRevision will create.
 func specRevision(w *world) *appsv1.ControllerRevision {
 	built := buildRevision(w)
 	if have := revision.Same(w.revisions, built); have != nil {
 		return have
 	}
 	for n := int32(1); w.named(built.Name) != nil; n++ {
-		built = hashedAgain(w, n) // another template has this hash
+		built = hashedAgain(w, n) // a hash collision with another template
 	}
 	return built
 }
 
-// recordRevision makes the revision of the spec exist, with the highest number.
+// recordRevision ensures that the revision of the spec exists and has the highest number.
 func recordRevision(f *facts, p *plan) {
 	switch {
 	case f.specRefused():
 		p.tryLater(f, reasonRevision)
 		if len(f.revisions) == 0 {
-			p.Stop() // nothing can be made at all
+			p.Stop() // without a revision no member can be created
 		}
 	case f.spec.UID == "":
 		p.Then(action.Chain{{Verb: action.Create, Object: f.spec, Reason: reasonRevision}})
@@ -40,8 +40,8 @@ func recordRevision(f *facts, p *plan) {
 	}
 }
 
-// keepBudget keeps the PodDisruptionBudget as replacement.maxConcurrent and onEviction say.
-// A budget of that name that is not ours is left alone.
+// keepBudget creates or patches the PodDisruptionBudget for replacement.maxConcurrent and
+// onEviction. A budget of that name with another owner is left alone.
 func keepBudget(f *facts, p *plan) {
 	want, have := buildBudget(f.world, f.wanted()), f.budget
 	change := action.Action{Verb: action.Create, Object: want, Reason: reasonBudget}
@@ -62,17 +62,17 @@ func keepBudget(f *facts, p *plan) {
 	p.Then(action.Chain{change})
 }
 
-// foreignBudget reports whether the budget of our name is not ours.
+// foreignBudget reports whether the budget with the set's name has another owner.
 func (w *world) foreignBudget() bool {
 	return w.budget != nil && !controls(w.set, w.budget)
 }
 
-// unseenBudget reports whether our budget lacks the label by which the cache finds it.
+// unseenBudget reports whether the set's budget lacks the label by which the cache selects it.
 func (w *world) unseenBudget() bool {
 	return w.budget != nil && w.budget.Labels[v1alpha1.LabelCluster] == ""
 }
 
-// yes is the value of an annotation that is a mark.
+// yes is the value of an annotation that is set.
 const yes = "true"
 
 // everReady reports whether a member of that revision was ever Ready.
@@ -80,14 +80,14 @@ func (w *world) everReady(name string) bool {
 	return w.marked(name, v1alpha1.AnnotationRevisionReady)
 }
 
-// marked reports whether a revision bears a mark.
+// marked reports whether a revision has the annotation.
 func (w *world) marked(name, mark string) bool {
 	rev := w.named(name)
 	return rev != nil && rev.Annotations[mark] == yes
 }
 
-// markReady writes on the revisions which of them work: those of which a member was
-// Ready once, and those of which one was Ready for settlingTime.
+// markReady annotates the revisions that work: those with a member that was ever Ready, and those
+// with a member that was Ready for settlingTime.
 func markReady(f *facts, p *plan) {
 	if f.refusedNow(reasonRevisionOK) {
 		p.tryLater(f, reasonRevisionOK)
@@ -115,8 +115,8 @@ func markReady(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
-// markedReady is a revision with the mark that a member was Ready, and if it is
-// proven, with that mark too.
+// markedReady returns the revision with the annotation that a member was Ready, and if proven, with
+// the annotation for that too.
 func markedReady(rev *appsv1.ControllerRevision, proven bool) *appsv1.ControllerRevision {
 	marked := rev.DeepCopy()
 	if marked.Annotations == nil {
@@ -129,11 +129,11 @@ func markedReady(rev *appsv1.ControllerRevision, proven bool) *appsv1.Controller
 	return marked
 }
 
-// mostRevisions is how many old revisions are kept at most, and mostHistory how many
-// bytes of them: they are all in the memory of the operator.
+// mostRevisions is the max number of old revisions that are kept, and mostHistory the max size of
+// all of them in bytes: the operator holds them in memory.
 const mostRevisions, mostHistory = 100, 2 << 20
 
-// largest is how many bytes the largest revision has, and at least 1.
+// largest returns the size of the largest revision in bytes, at least 1.
 func largest(revisions []*appsv1.ControllerRevision) int {
 	most := 1
 	for _, rev := range revisions {

@@ -15,24 +15,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// progress is what an in-place update waits for. It stands in an annotation of
-// the pod while the update runs.
+// progress describes the pending steps of an in-place update. It is stored in an annotation of the
+// pod while the update runs.
 type progress struct {
-	// Containers whose image changed, as they were before.
+	// Containers are the containers whose image changed, with their state before the change.
 	Containers map[string]before `json:"containers,omitempty"`
-	// Resize is true when resources changed.
+	// Resize is true if resources changed.
 	Resize bool `json:"resize,omitempty"`
 }
 
 type before struct {
 	Restarts int32  `json:"restarts"`
 	ImageID  string `json:"imageID,omitempty"`
-	Image    string `json:"image,omitempty"` // as the pod's spec said it
+	Image    string `json:"image,omitempty"` // the image in the pod's spec
 }
 
-// inPlace builds the chain that updates a member without recreating its pod:
-// expand the claims, patch the pod, resize it. It is false when only a new pod
-// will do.
+// inPlace returns the chain that updates a member without recreating its pod: expand the claims,
+// patch the pod, resize it. It returns false if the pod must be recreated.
 func inPlace(f *facts, m *member) (action.Chain, bool) {
 	from, known := dataOf(f.named(m.revision()))
 	to, _ := dataOf(f.target)
@@ -62,8 +61,8 @@ func inPlace(f *facts, m *member) (action.Chain, bool) {
 	return chain, true
 }
 
-// mayPatch reports whether a member is brought from one revision to another without
-// recreating its pod: it can be, and updateStrategy.inPlace allows it.
+// mayPatch reports whether a member can be updated from one revision to another without recreating
+// its pod, and updateStrategy.inPlace allows it.
 func (w *world) mayPatch(from, to revisionData) bool {
 	if w.set.Spec.UpdateStrategy.InPlace == v1alpha1.InPlaceNever && needsPodChange(from, to) {
 		return false
@@ -76,9 +75,9 @@ func needsPodChange(from, to revisionData) bool {
 	return from.ServiceName != to.ServiceName || !apiequality.Semantic.DeepEqual(from.Template, to.Template)
 }
 
-// onlyInPlaceFields reports whether two revisions differ in nothing but what a
-// running pod can take: images and resources of its containers, labels and
-// annotations. Its hostname and subdomain are for life.
+// onlyInPlaceFields reports whether two revisions differ only in fields that can be changed in a
+// running pod: images and resources of its containers, labels and annotations. Its hostname and
+// subdomain cannot be changed.
 func onlyInPlaceFields(from, to revisionData) bool {
 	return from.ServiceName == to.ServiceName && apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
 		podresize.KeepsResources(from.Template.Spec.Containers, to.Template.Spec.Containers)
@@ -93,12 +92,11 @@ func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
 	return spec
 }
 
-// changeImages sets the images of the pod and notes what its containers were;
-// what an earlier update still waits for is waited for on. It compares with
-// the pod, not with its revision: a pod that was patched by a pass that died
-// has its images already.
+// changeImages sets the images of the pod and records the previous state of its containers. Pending
+// changes of an earlier update stay pending. It compares with the pod instead of its revision,
+// because a pass that was interrupted may have patched the pod already.
 func changeImages(pod *corev1.Pod, from, to revisionData) progress {
-	todo, _ := progressOf(pod) // no note, nothing pending
+	todo, _ := progressOf(pod) // without the annotation nothing is pending
 	for i := range to.Template.Spec.Containers {
 		name, image := to.Template.Spec.Containers[i].Name, to.Template.Spec.Containers[i].Image
 		for j := range pod.Spec.Containers {
@@ -113,14 +111,14 @@ func changeImages(pod *corev1.Pod, from, to revisionData) progress {
 	return todo
 }
 
-// swap notes that a container gets another image.
+// swap records that a container gets another image.
 func (t *progress) swap(pod *corev1.Pod, container, from, to string) {
 	was, runs := statusBefore(pod, container)
 	was.Image = from
 	if p, pending := t.Containers[container]; pending && p.Restarts == was.Restarts && p.ImageID == was.ImageID {
-		was = p // the kubelet has not acted on the patch before this one
+		was = p // the kubelet has not yet acted on the previous patch
 	}
-	if was.Image == to && runs { // the image that runs is wanted again: no restart will come
+	if was.Image == to && runs { // the running image is wanted again, so no restart follows
 		delete(t.Containers, container)
 		return
 	}
@@ -148,15 +146,15 @@ func changesResources(from, to revisionData) bool {
 	return false
 }
 
-// resize sets the resources of the pod's containers through its subresource
-// (KEP-1287).
+// resize returns the action that sets the resources of the pod's containers through the resize
+// subresource (KEP-1287).
 func resize(pod *corev1.Pod, to revisionData) action.Action {
 	sized := podresize.Resized(pod, to.Template.Spec.Containers)
 	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonResize, Detail: "in place"}
 }
 
-// setMetadata brings labels and annotations from one template to another;
-// those that others set stay.
+// setMetadata replaces the labels and annotations of one template with those of another. Labels and
+// annotations set by others are kept.
 func setMetadata(w *world, pod *corev1.Pod, from, to revisionData, revision, id string) {
 	replace := func(have, old, now map[string]string) map[string]string {
 		out := maps.Clone(have)
@@ -188,8 +186,8 @@ func expandClaims(w *world, m *member, to revisionData) action.Chain {
 	return chain
 }
 
-// growClaims expands what an update could not, because the API server refused
-// it then. Only a live world has the sizes.
+// growClaims expands claims that an update could not expand because the API server refused it. Only
+// a live read has the sizes.
 func growClaims(f *facts, p *plan) {
 	if !f.live {
 		_, refusedBefore := f.refused[reasonExpand]
@@ -217,13 +215,13 @@ func growClaims(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
-// finishInPlace ends in-place updates that are done, sends a resize again that
-// a pass that died did not send, and recreates pods whose resize cannot be.
+// finishInPlace completes in-place updates that are done, sends the resize that an interrupted pass
+// did not send, and recreates pods that cannot be resized.
 func finishInPlace(f *facts, p *plan) {
 	var chains []action.Chain
 	var again, next []*member
 	if f.rolling() {
-		next = f.outdated() // these are patched again
+		next = f.outdated() // these will be patched again
 	}
 	for _, m := range f.alive {
 		if !m.patching() || slices.Contains(next, m) {
@@ -246,8 +244,8 @@ func finishInPlace(f *facts, p *plan) {
 	}
 }
 
-// finishing is what the in-place update of a member needs next; nothing while the
-// kubelet is at it. It fails if the pod can never have the resources.
+// finishing returns the next action of a member's in-place update; nil while the kubelet is working
+// on it. fails is true if the pod can never be resized as required.
 func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
 	to, known := dataOf(f.named(m.revision()))
 	if !known {
@@ -266,15 +264,15 @@ func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
 	return nil, false
 }
 
-// progressOf reads what an in-place update of a pod waits for; false if the note
-// cannot be read.
+// progressOf decodes the in-place update annotation of a pod. It returns false if the annotation
+// cannot be decoded.
 func progressOf(pod *corev1.Pod) (todo progress, readable bool) {
 	err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &todo)
 	return todo, err == nil
 }
 
-// resizeUnsent reports whether the resize that an update needs was not sent. The cache
-// does not hold resources; a live look says whether they are there.
+// resizeUnsent reports whether the resize that an update needs was not sent. The cache does not
+// hold resources, so only a live read shows whether they are set.
 func (w *world) resizeUnsent(m *member, todo progress, to revisionData) bool {
 	if !todo.Resize || podresize.Resizing(m.pod) {
 		return false
@@ -285,7 +283,7 @@ func (w *world) resizeUnsent(m *member, todo progress, to revisionData) bool {
 	return !todo.done(m.pod)
 }
 
-// finished takes the note of an in-place update off a pod.
+// finished returns the action that removes the in-place update annotation from a pod.
 func finished(pod *corev1.Pod) action.Action {
 	done := pod.DeepCopy()
 	delete(done.Annotations, v1alpha1.AnnotationInPlace)
@@ -297,10 +295,10 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 	return apiequality.Semantic.DeepEqual(resize(pod, to).Object.(*corev1.Pod).Spec, pod.Spec)
 }
 
-// done reports whether the kubelet has carried out the update: it has seen the
-// patch, each changed container runs again and not from before, no resize is
-// under way, and the pod is Ready. Ready alone stays True over the swap. A container
-// whose image an admission policy changed back runs on: no restart will come.
+// done reports whether the kubelet has completed the update: it has seen the patch, each changed
+// container was restarted after the patch and is running, no resize is in progress, and the pod is
+// Ready. Ready alone is not enough, because it stays True during the image change. A container
+// whose image an admission policy changed back keeps running, so no restart follows.
 func (t progress) done(pod *corev1.Pod) bool {
 	if podresize.Unseen(pod) {
 		return false
@@ -320,14 +318,13 @@ func (t progress) done(pod *corev1.Pod) bool {
 	return true
 }
 
-// swapped reports whether a container that runs was started after the patch.
+// swapped reports whether a running container was started after the patch.
 func (b before) swapped(s corev1.ContainerStatus) bool {
 	return s.RestartCount > b.Restarts || s.ImageID != b.ImageID
 }
 
-// keptImage reports whether the pod has the image that the container had before the
-// update, because an admission policy wrote it back, or because an earlier template is
-// wanted again.
+// keptImage reports whether the container has the image that it had before the update, because an
+// admission policy reverted it or because an earlier template is wanted again.
 func (b before) keptImage(pod *corev1.Pod, container string) bool {
 	c := podresize.Container(pod, container)
 	return c != nil && b.Image != "" && c.Image == b.Image

@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// sortLosses parts the alive from the lost, the longest lost first, and names the
-// members that would be lost but for the rules that protect data.
+// sortLosses separates the alive members from the lost ones, sorted by the time of their loss. It
+// also finds the members that are not lost only because of the rules that protect data.
 func (f *facts) sortLosses() {
 	unready := f.countUnready()
 	f.draining = slices.ContainsFunc(f.alive, f.leaves)
@@ -48,7 +48,7 @@ func (f *facts) sortLosses() {
 			}
 			alive = append(alive, m)
 			f.changes = append(f.changes, until)
-			if !m.ended() { // restartEnded sees to those that did
+			if !m.ended() { // restartEnded handles ended members
 				f.kept = append(f.kept, m.name())
 			}
 		default:
@@ -62,7 +62,7 @@ func (f *facts) sortLosses() {
 	})
 }
 
-// countUnready is how many members are not Ready though their Nodes are well.
+// countUnready returns the number of members that are not Ready although their Nodes are healthy.
 func (f *facts) countUnready() int {
 	unready := 0
 	for _, m := range f.alive {
@@ -73,24 +73,25 @@ func (f *facts) countUnready() int {
 	return unready
 }
 
-// firstUnready is the first of the members that countUnready counts.
+// firstUnready returns the first of the members that countUnready counts.
 func (f *facts) firstUnready() string {
 	i := slices.IndexFunc(f.alive, func(m *member) bool { return !m.ready() && !m.nodeLost() })
 	return f.alive[i].name()
 }
 
-// protection is why a member that has been not Ready for too long is not replaced.
+// protection is the reason why a member that passed an unreadiness deadline is not replaced.
 type protection int
 
 const (
 	unprotected protection = iota
 	badTemplate            // a new member would fail the same way
-	noRoom                 // nodes are cordoned, and a new member would find no other either
-	manyAtOnce             // so many are not Ready that the cause is not in the members
+	noRoom                 // nodes are cordoned, and a new member would be unschedulable too
+	manyAtOnce             // so many members are not Ready that the cause is not in a single member
 )
 
-// protects says what protects a member of a set with that many unready ones. That the
-// operator was away is no news to whoever waits for the member: the wall clock counts.
+// protects returns the protection of a member, in a set with that many unready members. It uses the
+// wall clock, because the protection is reported to users even if the operator was down during the
+// deadline.
 func (f *facts) protects(late loss, unready int) protection {
 	switch {
 	case !f.reached(late.wall):
@@ -105,61 +106,61 @@ func (f *facts) protects(late loss, unready int) protection {
 	return unprotected
 }
 
-// nodeLoss is evidence that does not depend on the template: the Node, the end
-// of the pod, a claim that is gone.
+// nodeLoss returns a loss whose evidence does not depend on the template: the Node, the end of the
+// pod, or a missing claim.
 func nodeLoss(w *world, m *member) (loss, bool) {
 	late := backoff(w, m)
 	switch {
 	case w.keepsEnded(m):
-		return loss{}, false // restartEnded sees to it
+		return loss{}, false // restartEnded handles it
 	case m.node.gone:
 		return loss{member: m, reason: v1alpha1.LossNodeGone, due: latest(w.nodeGoneAt(m), m.since(corev1.PodScheduled).Add(late))}, true
 	case m.node.outOfService:
 		return loss{member: m, reason: v1alpha1.LossNodeOutOfService, due: m.since(corev1.PodScheduled).Add(late)}, true
 	case m.ended() && blameTemplate(w, m):
-		return loss{}, false // restartEnded sees to it
+		return loss{}, false // restartEnded handles it
 	case m.ended():
 		return loss{member: m, reason: v1alpha1.LossFailed, due: m.pod.CreationTimestamp.Add(late)}, true
 	case m.hasRun() && len(missingClaims(w, m)) > 0:
 		return loss{member: m, reason: v1alpha1.LossClaimGone, due: m.pod.CreationTimestamp.Add(late)}, true
 	case !m.node.notReadySince.IsZero():
-		// A replacement bound to a Node that is lost already waits its turn too.
+		// The backoff also applies to a replacement that was bound to a Node that was already lost.
 		due := latest(w.nodeLostAt(m), m.since(corev1.PodScheduled).Add(late))
 		return loss{member: m, reason: v1alpha1.LossNodeNotReady, due: due}, true
 	}
 	return loss{}, false
 }
 
-// nodeLostAt is when the member counts as lost if its Node stays not Ready. A
-// Node that was cut off together with the operator, or whose kubelet could not
-// reach the API server either, has that long to say that it is well.
+// nodeLostAt returns when the member counts as lost if its Node stays not Ready. A Node that was
+// cut off together with the operator, or whose kubelet could not reach the API server either, has
+// the full time to report Ready.
 func (w *world) nodeLostAt(m *member) time.Time {
 	after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
 	return w.watch.Deadline(m.node.notReadySince, after)
 }
 
-// nodeGoneAt is when the member counts as lost if its Node stays missing. A Node object
-// that is deleted and created again for the same machine takes no member with it.
+// nodeGoneAt returns when the member counts as lost if its Node stays missing. No member is lost if
+// the Node object is deleted and recreated for the same machine.
 func (w *world) nodeGoneAt(m *member) time.Time {
 	return w.watch.Deadline(m.node.goneSince, nodeGoneTime)
 }
 
-// keepsEnded reports whether the pod of a member ended as in an eviction, and the member
-// comes back as after one: its kubelet evicted it, shut down, or refused it.
+// keepsEnded reports whether the pod of a member was ended by its Node (evicted by the kubelet,
+// shut down, or rejected), and onEviction Keep keeps the member.
 func (w *world) keepsEnded(m *member) bool {
 	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.EndedByNode(m.pod)
 }
 
-// unreadiness says since when a member is not Ready, why, and after how many seconds
-// spec.replacement says that it is lost; 0 is never.
+// unreadiness is why and since when a member is not Ready, and after how many seconds
+// spec.replacement counts it as lost; 0 is never.
 type unreadiness struct {
 	reason  v1alpha1.LossReason
 	since   time.Time
 	seconds int32
 }
 
-// unreadinessOf is false of a member that is Ready, and of one that something else is
-// wrong with: its Node, or the end of its pod.
+// unreadinessOf returns the unreadiness of a member. It returns false if the member is Ready, or if
+// the cause is its Node or the end of its pod.
 func unreadinessOf(w *world, m *member) (unreadiness, bool) {
 	if m.ready() || m.nodeLost() || m.ended() {
 		return unreadiness{}, false
@@ -180,7 +181,7 @@ func unreadinessOf(w *world, m *member) (unreadiness, bool) {
 	return unreadiness{}, false
 }
 
-// unreadyLoss is evidence that a bad template gives too.
+// unreadyLoss returns a loss by unreadiness, which a bad template can cause too.
 func unreadyLoss(w *world, m *member) (loss, bool) {
 	u, unready := unreadinessOf(w, m)
 	if !unready || u.seconds <= 0 {
@@ -190,10 +191,10 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 	return loss{member: m, reason: u.reason, due: w.watch.Deadline(u.since, after), wall: u.since.Add(after)}, true
 }
 
-// blameTemplate reports whether unreadiness says nothing against the member: its
-// revision was never Ready anywhere, it was updated and not Ready since, or it
-// crashed and its revision works nowhere else. A new member would fail the same
-// way, and cost the data of this one.
+// blameTemplate reports whether unreadiness may be caused by the template: no member of the
+// revision was ever Ready, the member was updated and has not been Ready since, or it crashed and
+// its revision is not proven. A new member would fail the same way, and would cost the data of this
+// one.
 func blameTemplate(w *world, m *member) bool {
 	switch {
 	case m.patching():
@@ -206,8 +207,8 @@ func blameTemplate(w *world, m *member) bool {
 	return crashedWithRevision(w, m)
 }
 
-// backoff is how much longer than at first the member is waited for: nothing
-// for one that settled down or fills its slot for the first time.
+// backoff returns the additional delay before the member is replaced. It is 0 for a member that
+// settled down or is the first replacement in its slot.
 func backoff(w *world, m *member) time.Duration {
 	n := m.replacements()
 	if n < 2 || settledDown(w, m) {
@@ -216,8 +217,8 @@ func backoff(w *world, m *member) time.Duration {
 	return doubled(firstBackoff, n-2, maxBackoff)
 }
 
-// settledDown reports whether the member was Ready and is some minutes old: what
-// happens to it now is no repetition of what happened to its predecessor.
+// settledDown reports whether the member was Ready and is some minutes old. A later failure is then
+// not a repetition of its predecessor's.
 func settledDown(w *world, m *member) bool {
 	start := m.pod.Status.StartTime
 	return m.wasReady() && start != nil && w.now.Sub(start.Time) >= settlingTime
@@ -230,9 +231,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// replaceLost deletes the pods of lost members, the mark that they never come
-// back, and creates a new member for each, as many at a time as
-// replacement.maxConcurrent allows.
+// replaceLost deletes the pods of lost members, which makes the loss final, and creates a new
+// member for each, at most replacement.maxConcurrent at a time.
 func replaceLost(f *facts, p *plan) {
 	slots, successors := f.freeSlots(), f.successors()
 	refused := false
@@ -250,7 +250,7 @@ func replaceLost(f *facts, p *plan) {
 			slots--
 		}
 		if refused && f.parallel() {
-			p.held = append(p.held, l.name()) // its successor could not be made
+			p.held = append(p.held, l.name()) // its successor could not be created
 			continue
 		}
 		var chain action.Chain
@@ -269,14 +269,14 @@ func replaceLost(f *facts, p *plan) {
 	p.make(f, chains...)
 }
 
-// deletes is the delete that makes a loss final.
+// deletes returns the deletion that makes a loss final.
 func (l loss) deletes() action.Action {
 	return action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
 		Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))}
 }
 
-// successors is how many of the lost members get a successor. In a set that makes new
-// members before old ones go it may be there already.
+// successors returns how many of the lost members get a successor. In a set that creates new
+// members before old ones are retired, the successor may already exist.
 func (f *facts) successors() int {
 	if f.mostExtra() == 0 {
 		return len(f.lost)
@@ -284,8 +284,8 @@ func (f *facts) successors() int {
 	return f.wanted() - len(f.alive) - len(f.returning)
 }
 
-// freeSlots is how many more members replacement.maxConcurrent lets be replaced now.
-// Slots that are empty, and those whose new member was not Ready yet, count.
+// freeSlots returns how many more members replacement.maxConcurrent allows to be replaced now.
+// Empty slots, and slots whose new member was never Ready, count as being replaced.
 func (f *facts) freeSlots() int {
 	empty := max(len(f.unsucceeded()), f.emptySlots())
 	slots := f.maxConcurrent() - empty
@@ -297,8 +297,8 @@ func (f *facts) freeSlots() int {
 	return slots
 }
 
-// emptySlots is how many slots have no member. A drain adds slots that no one held before:
-// while none can be made for them, as under a quota, lost members are replaced all the same.
+// emptySlots returns the number of slots without a member. The additional slots of a drain are not
+// counted, so that lost members are replaced even if a quota refuses members for these slots.
 func (f *facts) emptySlots() int {
 	if f.replacesFirst() {
 		return f.replicas() - f.occupied() - orphanSlots(f)
@@ -306,16 +306,16 @@ func (f *facts) emptySlots() int {
 	return f.wanted() - f.occupied() - orphanSlots(f)
 }
 
-// holdsSlot reports whether a lost member is counted as being replaced already: it
-// fills the slot of another.
+// holdsSlot reports whether a lost member already counts as being replaced, because it fills the
+// slot of another.
 func (l loss) holdsSlot() bool { return !l.terminating() && l.stillReplacing() }
 
-// blamed reports whether a member ended because of its template, and not with its Node.
+// blamed reports whether a member ended because of its template and not because of its Node.
 func blamed(f *facts, m *member) bool { return !m.nodeLost() && blameTemplate(f.world, m) }
 
-// restartEnded recreates, under their names and on their data, members that ended and are
-// not lost: evictions keep them, no member is Ready, or their template is to blame, so that
-// a new member would end the same way.
+// restartEnded recreates members that ended and are not lost, with their names and data: evictions
+// keep them, no member is Ready, or their template is the cause, so that a new member would end the
+// same way.
 func restartEnded(f *facts, p *plan) {
 	var again []*member
 	for _, m := range f.alive {

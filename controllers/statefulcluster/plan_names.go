@@ -9,18 +9,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// The names of new members are written into status.creating, on the version of
-// the object that was read, before a pod is created under one of them. Of two
-// processes that decide on the same object one writes its names, and the other
-// one's write is refused. Whoever goes on takes the names that are on record, so
-// a create that comes twice, or late, meets AlreadyExists and makes no twin.
+// The names of new members are written into status.creating before their pods are created, with an
+// optimistic lock on the version of the object that was read. If two processes decide on the same
+// object, only one can write its names; the write of the other is refused. Later passes use the
+// recorded names. So a repeated or late create fails with AlreadyExists and does not create a
+// second member.
 
-// namesBatch bounds the names on record, so that the object stays far below
-// what etcd takes (1.5 MiB).
+// namesBatch bounds the number of recorded names, so that the object stays far below the etcd limit
+// (1.5 MiB).
 const namesBatch = 2000
 
-// unusedNames are the ids on record that no one has, or had as far as can be seen:
-// no member, no claim, no loss and no entry of status.updating.
+// unusedNames returns the recorded ids that, as far as can be seen, were never used: by no member,
+// claim, loss or entry of status.updating.
 func unusedNames(w *world) []string {
 	taken := w.ids()
 	var free []string
@@ -33,11 +33,11 @@ func unusedNames(w *world) []string {
 	return free
 }
 
-// stillWanted are the names on record that the empty slots will take. The others
-// are given back: a set at rest has no names on record.
+// stillWanted returns the recorded names that are needed for empty slots. The others are removed,
+// so a set at rest has no recorded names.
 func stillWanted(f *facts) []string {
 	free := unusedNames(f.world)
-	empty := max(0, f.wanted()-f.occupied()+len(f.lost)) // a lost member's slot is taken by a new one
+	empty := max(0, f.wanted()-f.occupied()+len(f.lost)) // a lost member's slot is filled by a new member
 	return f.namesOf(free[:min(len(free), empty)])
 }
 
@@ -49,8 +49,8 @@ func (w *world) namesOf(ids []string) []string {
 	return names
 }
 
-// make adds chains that create members, and before them the record of their
-// names. What was given up is recorded first, too.
+// make adds chains that create members, and before them the step that records their names. Entries
+// removed from status.updating are recorded first, too.
 func (p *plan) make(f *facts, chains ...action.Chain) {
 	onRecord := true
 	for _, name := range created(chains) {
@@ -70,7 +70,7 @@ func (p *plan) make(f *facts, chains ...action.Chain) {
 	p.Then(chains...)
 }
 
-// created are the names of the pods that the chains create.
+// created returns the names of the pods that the chains create.
 func created(chains []action.Chain) (names []string) {
 	for _, chain := range chains {
 		for _, a := range chain {
@@ -82,8 +82,8 @@ func created(chains []action.Chain) (names []string) {
 	return names
 }
 
-// stillCreating are the names that stay on record after the pass: not those
-// whose pod was created, nor those that the pod of another owner has.
+// stillCreating returns the names that stay recorded after the pass. Names whose pod was created,
+// or that the pod of another owner has, are removed.
 func stillCreating(f *facts, p *plan, done results) []string {
 	names := p.creating
 	if p.recorded && !done.wroteStatus() {
@@ -94,8 +94,8 @@ func stillCreating(f *facts, p *plan, done results) []string {
 	})
 }
 
-// usesName reports whether a name is given away for good: a pod was created under it,
-// or one had it already.
+// usesName reports whether a name is used up: a pod was created with it, or another pod already had
+// it.
 func usesName(o action.Outcome, name string) bool {
 	if !createsNew(o) || o.Object.GetName() != name {
 		return false

@@ -11,13 +11,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// An outage is the time in which no member of a set is Ready. A power cut ends all members
-// but not their data, and a new member has no peer to fetch data from.
-// So no member with data is replaced then, unless spec.replacement.whenNoneReady is Replace.
-// Members whose pods ended come back under their names on their claims.
+// An outage is the time in which no member of a set is Ready. A power cut ends all members but not
+// their data, and a new member has no peer to fetch data from. So no member with data is replaced
+// in an outage, unless spec.replacement.whenNoneReady is Replace. Members whose pods ended are
+// recreated with their names and claims.
 
-// findUp returns since when the member is Ready that has been so for the longest time; zero
-// in an outage. Members of Nodes that are lost, however short, do not count.
+// findUp returns when the member that has been Ready longest became Ready; zero in an outage.
+// Members of Nodes that have a problem do not count, no matter for how long.
 func findUp(w *world) time.Time {
 	var up time.Time
 	for _, m := range w.members {
@@ -36,16 +36,16 @@ func (s settings) holdsInOutage() bool {
 	return s.set.Spec.Replacement.WhenNoneReady != v1alpha1.NoneReadyReplaces
 }
 
-// inOutage reports whether no member is Ready, or the first one became Ready so shortly
-// ago that the others may still be on their way.
+// inOutage reports whether no member is Ready, or the first one became Ready so recently that the
+// others may still be starting.
 func inOutage(f *facts) bool {
 	return f.holdsInOutage() && (f.up.IsZero() || f.now.Before(f.up.Add(outageGrace)))
 }
 
-// keptInOutage reports whether a member that counts as lost is kept because no member is
-// Ready, and until when; zero is until one is Ready. One that went down before the first
-// member became Ready again has some time more: nodes do not start all at once. A Node that
-// is out of service was tainted on purpose.
+// keptInOutage reports whether a member that counts as lost is kept because of an outage, and until
+// when. A zero time means until a member is Ready. A member that went down before the first member
+// became Ready again is kept for outageGrace more, because nodes do not start all at once. A Node
+// that is out of service was tainted on purpose, so its members are not kept.
 func keptInOutage(f *facts, m *member) (kept bool, until time.Time) {
 	switch {
 	case !inOutage(f), m.node.outOfService, !mayHaveData(m):
@@ -58,14 +58,14 @@ func keptInOutage(f *facts, m *member) (kept bool, until time.Time) {
 	return true, f.up.Add(outageGrace)
 }
 
-// mayHaveData reports whether there may be something on the member's claims. The kubelet
-// that ended a pod, or does not answer, may not have reported that its containers ran.
+// mayHaveData reports whether the member's claims may contain data. The kubelet may not have
+// reported that containers ran if it ended the pod or is unreachable.
 func mayHaveData(m *member) bool {
 	unknown := m.scheduled() && (m.ended() || m.nodeLost())
 	return len(m.claims) > 0 && (m.hasRun() || unknown)
 }
 
-// downSince returns since when something is wrong with a member.
+// downSince returns since when the member has a problem.
 func downSince(m *member) time.Time {
 	var since time.Time
 	note := func(at time.Time) {
@@ -84,7 +84,7 @@ func downSince(m *member) time.Time {
 	return since
 }
 
-// noneReady: members are lost, and kept because no member is Ready.
+// noneReady returns a notice about members that count as lost and are kept because of an outage.
 func noneReady(f *facts, _ *plan, _ results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonNoMemberReady}
 	switch {

@@ -12,20 +12,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// Who may patch a claim can put every label and annotation on it that the operator
-// does. So that this does not let him have it deleted, or make it that of a member, a claim
-// is deleted only if it has a name that the set gives, and stands in status.claims with its
-// UID; a member whose pod vanished comes back only then. It comes
-// there when the operator creates it, and while a member has it whose pod the set
-// controls; only the operator writes the status. A status that is older than this
-// record, or was restored, has the claims of its members on record again after the
-// first pass; claims that lost their pod before that are kept.
+// Anyone who may patch a claim can set the same labels and annotations as the operator. This must
+// not allow them to have a claim deleted, or to make it the claim of a member. So a claim is
+// deleted only if the set would give it its name and status.claims has it with its UID, and a
+// member whose pod vanished is recreated only on such claims. A claim is recorded when the operator
+// creates it, and while a member whose pod the set controls has it; only the operator writes the
+// status. If the status is older than this record, or was restored, the first pass records the
+// claims of the members. Claims that lost their pod before that are kept.
 
-// maxClaims bounds the record, so that the object stays far below what etcd takes
-// (1.5 MiB). Of a set with more, those of members that go come first.
+// maxClaims bounds the record, so that the object stays far below the etcd limit (1.5 MiB). In a
+// set with more claims, those without a pod come first, and those whose pod is terminating or on a
+// lost Node.
 const maxClaims = 2000
 
-// namedAsOurs parts the claims whose name the set would give from the others.
+// namedAsOurs separates the claims with a name that the set would give from the others.
 func (w *world) namedAsOurs(claims []*corev1.PersistentVolumeClaim) (ours, others []*corev1.PersistentVolumeClaim) {
 	for _, c := range claims {
 		id := memberOf(c)
@@ -40,16 +40,16 @@ func (w *world) namedAsOurs(claims []*corev1.PersistentVolumeClaim) (ours, other
 	return ours, others
 }
 
-// onRecord reports whether the status says that the claim is, or was, a member's.
+// onRecord reports whether status.claims has the claim as that of a member, present or past.
 func (f *facts) onRecord(c *corev1.PersistentVolumeClaim) bool {
 	return f.claimRecord[v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID}]
 }
 
-// deletable reports whether the policy has a claim deleted that was set aside.
+// deletable reports whether the policy deletes a claim that was set aside.
 func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
 	setAsideTo := c.Annotations[v1alpha1.AnnotationRetention]
 	if setAsideTo != string(v1alpha1.DeleteClaims) {
-		return false // it was set aside to be kept, whatever the policy says now
+		return false // it was set aside under Retain, which later policy changes do not affect
 	}
 	policy := w.retention()
 	switch c.Labels[v1alpha1.LabelRetained] {
@@ -61,8 +61,8 @@ func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
 	return false
 }
 
-// keepsUnrecorded reports whether a claim without a pod would be deleted, now or with
-// the set, and is kept for it is not on record.
+// keepsUnrecorded reports whether a claim without a pod would be deleted, now or with the set, but
+// is kept because it is not on record.
 func (f *facts) keepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
 	if !isRetained(c) || c.DeletionTimestamp != nil || f.onRecord(c) {
 		return false
@@ -71,12 +71,12 @@ func (f *facts) keepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
 	return wouldGoWithSet || deletable(f.world, c)
 }
 
-// owns reports whether the claim goes with the set.
+// owns reports whether the claim is deleted with the set.
 func (w *world) owns(c *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
 }
 
-// claimsOnRecord are the claims that stand in status.claims after the pass, by name.
+// claimsOnRecord returns status.claims after the pass, sorted by name.
 func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
 	var going, staying []v1alpha1.RecordedClaim
 	for _, c := range f.loose {
@@ -114,8 +114,8 @@ func claimEntry(c metav1.Object) v1alpha1.RecordedClaim {
 	return v1alpha1.RecordedClaim{Name: c.GetName(), UID: c.GetUID()}
 }
 
-// unrecorded are the claims that carry the set's labels and are kept, since nothing
-// on record says that they are its own.
+// unrecorded returns the names of the claims that carry the set's labels and are kept, because no
+// record shows that they belong to the set.
 func (f *facts) unrecorded() (names []string) {
 	for _, c := range f.misnamed {
 		names = append(names, c.Name)
@@ -129,7 +129,7 @@ func (f *facts) unrecorded() (names []string) {
 	return names
 }
 
-// keptUnrecorded names them, and says what a user may do.
+// keptUnrecorded returns a message that names these claims, with advice.
 func keptUnrecorded(f *facts) string {
 	names := f.unrecorded()
 	return fmt.Sprintf("these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: %s; "+

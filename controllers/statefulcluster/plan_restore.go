@@ -17,40 +17,41 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 )
 
-// A set that comes out of a backup has another UID than its claims say, and no label can
-// tell whether they are its own: a set that is made again under its name does not take
-// what its namesake left. So a person says it, by an annotation on the claims. Then the
-// next members are made under the ids of these claims, and on them.
+// A set restored from a backup has a different UID than the labels of its claims. The labels cannot
+// show whether the claims belong to it, because a set that is recreated under its name does not
+// adopt the claims of its predecessor. So a user has to confirm it with an annotation on the
+// claims. Then the next members are created with the ids of these claims, and use them.
 //
-// Nobody may find a set that runs on empty claims beside those with the data: one that was
-// restored from the backup that the claims come from makes no member on empty claims before.
+// A set must not start on empty claims while the claims with its data exist. So a set restored from
+// the same backup as such claims creates no member on empty claims before the user has decided.
 //
-// A claim of this very set is given back to it in the same way: once it was set aside, no pod
-// has it, and its annotation says so, the next empty slot gets its member.
+// A claim that this set itself has set aside is given back in the same way: once it has the
+// annotation and no pod uses it, its member is created in the next empty slot.
 
-// restored is what AnnotationUpdated says of a member that came back on claims that were
-// given to the set.
+// restored is the value of AnnotationUpdated for a member that was created on claims given to the
+// set.
 const restored = "Restore"
 
-// offers are claims of namesakes.
+// offers are claims of earlier sets with this name, and claims given back to the set.
 type offers struct {
-	// given are the claims of the members that were given to the set whole, by id.
+	// given are the claims that were given to the set, by member id. All claims of the member must
+	// have been given.
 	given map[string][]*corev1.PersistentVolumeClaim
-	// others are the ids of the claims that were not, or whose name a pod has: no new
-	// member may have these.
+	// others are the ids of claims that were not given, or whose name a pod has. No new member may
+	// use these ids.
 	others map[string]bool
-	// restored are the names of claims that come from the backup that the set comes from
-	// and were not given to it, and namesakes the UIDs of the sets that had them.
+	// restored are the names of claims that come from the same backup as the set and were not given
+	// to it. namesakes are the UIDs of the sets that owned them.
 	restored  []string
 	namesakes []types.UID
 	// inTheWay are pods that have the names of members whose claims were given.
 	inTheWay []string
 }
 
-// ids are those of claims that were given, in order.
+// ids returns the ids of the given claims, sorted.
 func (o *offers) ids() []string { return slices.Sorted(maps.Keys(o.given)) }
 
-// block takes an id away whose name another pod has.
+// block makes an id unavailable because another pod has its name.
 func (o *offers) block(id, pod string) {
 	delete(o.given, id)
 	o.others[id] = true
@@ -87,7 +88,7 @@ func (w *world) offersOf(claims []*corev1.PersistentVolumeClaim) offers {
 	return o
 }
 
-// add notes a claim that was restored with the set.
+// add records a claim that was restored with the set.
 func (o *offers) add(c *corev1.PersistentVolumeClaim, restored bool) {
 	if !restored {
 		return
@@ -98,8 +99,8 @@ func (o *offers) add(c *corev1.PersistentVolumeClaim, restored bool) {
 	}
 }
 
-// givenBack reports whether a claim of this very set, which was set aside, was given back
-// to it. No pod has it: two never share a claim.
+// givenBack reports whether a claim that this set itself has set aside was given back to it. No pod
+// may have the claim, because two pods never share one.
 func (w *world) givenBack(c *corev1.PersistentVolumeClaim) bool {
 	if c.Labels[v1alpha1.LabelClusterUID] != string(w.set.UID) || !isRetained(c) || !w.mayHave(c) {
 		return false
@@ -109,7 +110,7 @@ func (w *world) givenBack(c *corev1.PersistentVolumeClaim) bool {
 	return !returning && !w.hasPod(id)
 }
 
-// mayHave reports whether who may write the claim has given it to the set.
+// mayHave reports whether a user has given the claim to the set.
 func (w *world) mayHave(c *corev1.PersistentVolumeClaim) bool {
 	if c.DeletionTimestamp != nil || metav1.GetControllerOf(c) != nil {
 		return false
@@ -117,8 +118,8 @@ func (w *world) mayHave(c *corev1.PersistentVolumeClaim) bool {
 	return c.Annotations[v1alpha1.AnnotationAdopt] == w.set.Name
 }
 
-// restoredWith reports whether a claim comes from the backup that the set comes from, and
-// was not set aside there by a loss or a scale-down.
+// restoredWith reports whether a claim comes from the same backup as the set, and was not set aside
+// there by a loss or a scale-down.
 func (w *world) restoredWith(c *corev1.PersistentVolumeClaim) bool {
 	from := backup.Of(w.set)
 	if from == "" || backup.Of(c) != from || c.DeletionTimestamp != nil {
@@ -127,25 +128,25 @@ func (w *world) restoredWith(c *corev1.PersistentVolumeClaim) bool {
 	return !retainedAs(c, v1alpha1.RetainedLost) && !retainedAs(c, v1alpha1.RetainedScaled)
 }
 
-// restore is about a set that was restored, and about claims that are given to it.
+// restore has the methods about restored sets and given claims.
 type restore struct{ *facts }
 
-// awaitsWord reports whether the set was restored together with claims of which nobody has
-// said yet whether they are its own. Claims are given one by one. So the answer stays true
-// while the only members are those on claims that were given, and after that until all slots
-// are filled once. A set that is complete does not ask again.
+// awaitsWord reports whether the set was restored together with claims about which the user has not
+// yet decided. Claims are given one by one, so it stays true while the only members are those on
+// given claims, and after that until all slots have been filled once. It is not true again for a
+// complete set.
 func (f restore) awaitsWord() bool {
 	return len(f.offers.restored) > 0 && (f.hasOnlyGiven() || f.asked())
 }
 
-// asked reports whether the last pass waited for the word of a person.
+// asked reports whether the last pass waited for a decision of the user.
 func (f restore) asked() bool {
 	degraded := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
 	return degraded != nil && degraded.Reason == v1alpha1.ReasonRestoredClaims
 }
 
-// hasOnlyGiven reports whether the set has and had no members but those that were created on
-// claims that were given to it, none of which was Ready yet.
+// hasOnlyGiven reports whether the only members the set ever had were created on claims given to
+// it, and no member was ever Ready.
 func (f restore) hasOnlyGiven() bool {
 	s := &f.set.Status
 	if len(f.loose)+len(s.Updating)+len(s.Lost) > 0 {
@@ -166,7 +167,7 @@ func (f restore) hasOnlyGiven() bool {
 	return !slices.ContainsFunc(f.revisions, func(r *appsv1.ControllerRevision) bool { return f.everReady(r.Name) })
 }
 
-// countGiven counts the first of these ids whose claims were given to the set.
+// countGiven returns how many of the first ids have claims that were given to the set.
 func (f restore) countGiven(ids []string) int {
 	n := slices.IndexFunc(ids, func(id string) bool { return len(f.offers.given[id]) == 0 })
 	if n < 0 {
@@ -175,8 +176,8 @@ func (f restore) countGiven(ids []string) int {
 	return n
 }
 
-// firstIDs are the ids of the next new members as far as they are known before: those on
-// record, then those of claims that were given to the set.
+// firstIDs returns the ids of the next new members as far as they are determined: those on record,
+// then those of claims given to the set.
 func firstIDs(w *world) []string {
 	first := unusedNames(w)
 	for _, id := range w.offers.ids() {
@@ -187,9 +188,9 @@ func firstIDs(w *world) []string {
 	return first
 }
 
-// onGivenClaims makes the pod of a new member that of one that has been there before, and
-// returns the writes that make the claims the set's. The pod is created first: whoever
-// comes after a crash finds a member that has run, and puts our labels on its claims.
+// onGivenClaims marks the pod of a new member as one that existed before, and returns the writes
+// that make the claims those of the set. The pod is created first: after a crash the next pass
+// finds a member that has run, and labels its claims.
 func (f restore) onGivenClaims(pod *corev1.Pod, id string) action.Chain {
 	pod.Annotations[v1alpha1.AnnotationUpdated] = restored
 	var chain action.Chain
@@ -202,14 +203,15 @@ func (f restore) onGivenClaims(pod *corev1.Pod, id string) action.Chain {
 	return chain
 }
 
-// cameBack reports whether the pod of a member was made again with another template, or on
-// claims that were given to the set.
+// cameBack reports whether the member's pod was recreated with another template, or created on
+// claims given to the set.
 func (m *member) cameBack() bool {
 	why := m.pod.Annotations[v1alpha1.AnnotationUpdated]
 	return why == string(v1alpha1.UpdatingUpdate) || why == restored
 }
 
-// withoutNotes is a claim without what says that it was set aside, or given.
+// withoutNotes returns the claim without the label and annotations of a claim that was set aside or
+// given.
 func withoutNotes(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	used := c.DeepCopy()
 	delete(used.Labels, v1alpha1.LabelRetained)
@@ -218,8 +220,8 @@ func withoutNotes(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim
 	return used
 }
 
-// asideMessage says which data of lost members was set aside, and how it comes back; "" if
-// there is none.
+// asideMessage returns which claims of lost members were set aside, and how to bring the members
+// back; "" if there are none.
 func asideMessage(f *facts) string {
 	var aside, waiting []string
 	var member string
@@ -245,7 +247,7 @@ func asideMessage(f *facts) string {
 	return message
 }
 
-// adviseOnRestored says what a person decides on.
+// adviseOnRestored returns the message about the decision that the user has to make.
 func adviseOnRestored(f *facts) string {
 	var several string
 	if n := len(f.offers.namesakes); n > 1 {
@@ -260,7 +262,7 @@ func adviseOnRestored(f *facts) string {
 		f.set.Namespace, f.set.Name, backup.Label)
 }
 
-// podsInTheWay says which pods keep members from their claims.
+// podsInTheWay returns the message about the pods that prevent members from using their claims.
 func podsInTheWay(f *facts) string {
 	pods := f.offers.inTheWay
 	return fmt.Sprintf("these pods are not the set's and have the names of members whose claims were given to it, so these members are not made: %s. "+

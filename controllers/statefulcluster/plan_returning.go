@@ -9,9 +9,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// keepEvicted writes members into status.updating that were evicted or taken away, so
-// that they come back as themselves: while their pods terminate, and after a pod vanished
-// unseen.
+// keepEvicted adds members that were evicted, or whose pod was disrupted or disappeared unobserved,
+// to status.updating, so that they are recreated with their names and claims.
 func keepEvicted(f *facts, p *plan) {
 	entries := slices.Clone(p.updating)
 	for _, m := range f.departed {
@@ -21,8 +20,9 @@ func keepEvicted(f *facts, p *plan) {
 		}
 	}
 	for _, name := range returnsUnseen(f) {
-		// Its revision went with its pod. It gets the one that an update would give it. The
-		// template is not to blame if it does not become Ready, unless none of that revision was.
+		// The revision of the member is unknown, because its pod is gone. It gets the revision that
+		// an update would give it. If it does not become Ready, its template is the possible cause
+		// only if no member of that revision was ever Ready.
 		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingEviction})
 	}
 	if len(entries) > len(p.updating) {
@@ -31,8 +31,8 @@ func keepEvicted(f *facts, p *plan) {
 	}
 }
 
-// keepsEvicted reports whether a departed member was evicted, or taken away in an outage,
-// and comes back as itself. One that was recorded as lost before does not.
+// keepsEvicted reports whether a departed member was evicted, or disrupted in an outage, and will
+// be recreated under its name. A member that is recorded as lost will not.
 func (f *facts) keepsEvicted(m *member) bool {
 	if !keptWhenDisrupted(f, m) {
 		return false
@@ -49,8 +49,8 @@ func (f *facts) keepsEvicted(m *member) bool {
 	return true
 }
 
-// keptWhenDisrupted reports whether a member with a disrupted pod is kept. With onEviction
-// Replace, members that users evict are replaced in an outage too.
+// keptWhenDisrupted reports whether a member with a disrupted pod is kept. With onEviction Replace,
+// members that users evict are replaced even in an outage.
 func keptWhenDisrupted(f *facts, m *member) bool {
 	keeps := f.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps
 	switch {
@@ -65,9 +65,9 @@ func keptWhenDisrupted(f *facts, m *member) bool {
 	return kept
 }
 
-// returnsUnseen returns the names of the members whose pods vanished unseen and that come
-// back, as many as there are slots. With onEviction Keep, and in an outage, these are not
-// taken for members that users deleted.
+// returnsUnseen returns the names of the members whose pods disappeared unobserved and that are
+// recreated, at most as many as there are empty slots. With onEviction Keep, and in an outage, they
+// are not assumed to have been deleted by users.
 func returnsUnseen(f *facts) (names []string) {
 	slots := f.wanted() - f.occupied()
 	for _, m := range f.departed {
@@ -83,9 +83,9 @@ func returnsUnseen(f *facts) (names []string) {
 	return names
 }
 
-// wasMember reports whether the claims of that name, which have no pod, are those of a member:
-// whoever may create claims can copy labels and names. A set without a record has the status of an
-// older operator, and one with a full record has more claims than it can hold.
+// wasMember reports whether the claims with that name and without a pod belonged to a member,
+// because anyone who may create claims can copy labels and names. An empty record may come from an
+// older operator, and a full record cannot hold all claims, so neither excludes a claim.
 func wasMember(f *facts, name string) bool {
 	if n := len(f.claimRecord); n == 0 || n >= maxClaims {
 		return true
@@ -93,8 +93,8 @@ func wasMember(f *facts, name string) bool {
 	return !slices.ContainsFunc(looseClaims(f.world, name), func(c *corev1.PersistentVolumeClaim) bool { return !f.onRecord(c) })
 }
 
-// lostUnseen returns the names of the members whose pods vanished unseen and that do not come
-// back. One on record as lost would be replaced by the next disruption.
+// lostUnseen returns the names of the members whose pods disappeared unobserved and that are not
+// recreated. A member that is recorded as lost would be replaced at the next disruption.
 func lostUnseen(f *facts) []string {
 	returns := returnsUnseen(f)
 	return slices.DeleteFunc(f.vanished(), func(name string) bool {
@@ -102,8 +102,8 @@ func lostUnseen(f *facts) []string {
 	})
 }
 
-// sparesUnseen reports whether a member whose pod vanished unseen is kept. Shortly after an
-// outage that is one which was there long before the first member became Ready.
+// sparesUnseen reports whether a member whose pod disappeared unobserved is kept. Shortly after an
+// outage it is kept only if it existed long before the first member became Ready.
 func sparesUnseen(f *facts, name string) bool {
 	switch {
 	case f.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps:
@@ -116,16 +116,16 @@ func sparesUnseen(f *facts, name string) bool {
 	})
 }
 
-// pendingEnds returns the names of the members whose pod is gone while its delete event has
-// not arrived yet.
+// pendingEnds returns the names of the members whose pod is gone and whose delete event has not
+// arrived yet.
 func pendingEnds(f *facts) []string {
 	return slices.DeleteFunc(slices.Clone(f.ending), func(name string) bool {
 		return !sparesUnseen(f, name) || f.succeeded[name] || listed(f.set.Status.Lost, name)
 	})
 }
 
-// endKnown reports whether it is known that the member whose pod is gone does not come
-// back, or not yet known how its pod ended.
+// endKnown reports whether the member whose pod is gone is known not to return, or it is not yet
+// known how its pod ended.
 func endKnown(f *facts, name string) bool {
 	return f.deleted[name] || f.succeeded[name] || listed(f.set.Status.Lost, name) || slices.Contains(f.pendingEnds, name)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// rollOut brings members to the update revision, never more at a time than
-// maxUnavailable allows.
+// rollOut updates members to the target revision, at most maxUnavailable at a time.
 func rollOut(f *facts, p *plan) {
 	if !f.rolling() {
 		return
@@ -21,7 +20,7 @@ func rollOut(f *facts, p *plan) {
 	p.lookAgain(changes...)
 	spare := available - (f.replicas() - f.maxUnavailable())
 	if len(f.unsettled) > 0 {
-		spare = 0 // who serves is not given the template that may crash
+		spare = 0 // available members do not get a template that may crash
 	}
 	old := f.outdated()
 	if f.maxSurge() > 0 {
@@ -32,11 +31,11 @@ func rollOut(f *facts, p *plan) {
 	update(f, p, affordable(f.world, old, spare))
 }
 
-// replaceOld retires members of old revisions as new members take their places. A member that may
-// have data, Ready or not, is retired only for a new one that is available, and not in an outage.
+// replaceOld retires members of old revisions when new members replace them. A member that may have
+// data, Ready or not, is retired only for a new member that is available, and not in an outage.
 func replaceOld(f *facts, p *plan, old []*member, spare int) {
 	surplus := f.occupied() - f.replicas()
-	available := surplus // of the new members
+	available := surplus // available new members
 	for _, m := range f.alive {
 		if m.revision() == f.target.Name && !f.serves(m) {
 			available--
@@ -63,8 +62,8 @@ func replaceOld(f *facts, p *plan, old []*member, spare int) {
 	retire(f, p, append(first, affordable(f.world, firstToGo(f, others, left), spare)...))
 }
 
-// affordable are the members that can go while that many may be missing. One
-// that is not serving costs nothing.
+// affordable returns the members that can be taken down while spare available members may become
+// unavailable. Members that are not available cost nothing.
 func affordable(w *world, members []*member, spare int) []*member {
 	var now []*member
 	for _, m := range members {
@@ -79,8 +78,8 @@ func affordable(w *world, members []*member, spare int) []*member {
 	return now
 }
 
-// update changes members in place where it can, and recreates the others under
-// their names: first status.updating says so, then the pods are deleted.
+// update updates members in place if possible, and recreates the others under their names: first
+// they are recorded in status.updating, then their pods are deleted.
 func update(f *facts, p *plan, members []*member) {
 	var chains []action.Chain
 	var again []*member
@@ -88,13 +87,13 @@ func update(f *facts, p *plan, members []*member) {
 	for _, m := range members {
 		chain, ok := inPlace(f, m)
 		if !ok && !f.refusedNow(reasonExpand) {
-			chain = expandClaims(f.world, m, to) // its pod is recreated when they have grown
+			chain = expandClaims(f.world, m, to) // its pod is recreated when they have been expanded
 		}
 		switch {
 		case len(chain) == 0:
 			again = append(again, m)
 		case ok && f.refusedNow(reasonUpdated):
-			p.tryLater(f, reasonUpdated) // it waits as it is
+			p.tryLater(f, reasonUpdated) // it stays unchanged until then
 		default:
 			chains = append(chains, chain)
 		}
@@ -105,13 +104,13 @@ func update(f *facts, p *plan, members []*member) {
 	}
 }
 
-// renewReasons are those of the writes of an update that recreates.
+// renewReasons are the reasons of the writes of an update that recreates pods.
 var renewReasons = []string{reasonTrial, reasonUpdate}
 
-// renew recreates members for an update, with that revision or with their own if it is
-// "", where the API server would create their new pods: else the first of them would be
-// missed. It is asked right before pods are deleted, and by no pass that deletes none. A
-// yes is not remembered: who says no may have come since.
+// renew recreates members for an update, with the given revision, or with their own if it is "". A
+// dry-run create of the first new pod must succeed before, since otherwise that member would stay
+// missing. Only passes that delete pods make this check. A successful check is not remembered,
+// because the next one may be refused.
 func renew(f *facts, p *plan, members []*member, revision string) {
 	if len(members) == 0 {
 		return
@@ -126,11 +125,11 @@ func renew(f *facts, p *plan, members []*member, revision string) {
 	recreate(f, p, members, revision)
 }
 
-// recreateBatch bounds what one pass adds to status.updating, so that the
-// object stays far below what etcd takes (1.5 MiB).
+// recreateBatch bounds the number of entries that one pass adds to status.updating, so that the
+// object stays far below the etcd limit (1.5 MiB).
 const recreateBatch = 500
 
-// recreate deletes pods that come back with that revision, or with their own
+// recreate deletes the pods of members that will return with the given revision, or with their own
 // if it is "".
 func recreate(f *facts, p *plan, members []*member, revision string) {
 	if len(members) == 0 {
@@ -144,7 +143,7 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 	for _, m := range members[:min(len(members), recreateBatch)] {
 		entry := v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, m.revision())}
 		if revision == "" && !blamed(f, m) {
-			entry.Reason = v1alpha1.UpdatingEviction // its Node ended it: no update that its template is to blame for
+			entry.Reason = v1alpha1.UpdatingEviction // the Node ended it, so its template is not the cause
 		}
 		p.updating = append(p.updating, entry)
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
@@ -154,23 +153,21 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 	p.Then(deletes...)
 }
 
-// staysOld is how many of the returning members the partition keeps at the
-// revision that they had.
+// staysOld returns how many of the returning members the partition keeps at their revision.
 func (f *facts) staysOld() int { return max(0, f.partition()-len(f.notAt(f.target))) }
 
-// bringBack recreates the pods that status.updating names and that are gone. A
-// rolling update gives them the revision of the spec as it is now: a member that
-// does not serve is the first that it reaches, and the revision on record may be
-// one that the API server refuses and that was corrected since. A member whose
-// claims went meanwhile cannot come back: its entry is dropped and a new member
-// takes its place.
+// bringBack recreates the pods of members in status.updating whose old pod is gone. In a rolling
+// update they get the revision of the current spec, because a member that is not available is
+// updated first, and because the API server may refuse the recorded revision while the spec was
+// corrected since. A member whose claims are gone cannot return: its entry is dropped, and a new
+// member fills its slot.
 func bringBack(f *facts, p *plan) {
 	var chains []action.Chain
 	staysOld := f.staysOld()
 	for _, e := range f.returning {
 		id := f.idOf(e.Name)
 		if f.hasPod(id) || f.orphanIDs[id] {
-			continue // its old pod is still there, or a pod that is not the set's has its name
+			continue // its old pod still exists, or a pod that is not a member has its name
 		}
 		if !f.hasClaims(id) {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
@@ -196,19 +193,19 @@ func bringBack(f *facts, p *plan) {
 	}
 }
 
-// returned is the pod with which a member comes back.
+// returned returns the pod with which a member returns.
 func returned(w *world, rev *appsv1.ControllerRevision, id string, why v1alpha1.UpdatingReason) *corev1.Pod {
 	pod := buildPod(w, rev, id)
 	pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
 	return pod
 }
 
-// hasPod reports whether a pod of that id is there.
+// hasPod reports whether a member pod with that id exists.
 func (w *world) hasPod(id string) bool {
 	return slices.ContainsFunc(w.members, func(m *member) bool { return m.id == id })
 }
 
-// hasClaims reports whether all claims of an id without a pod are there.
+// hasClaims reports whether all claims of an id without a pod exist.
 func (w *world) hasClaims(id string) bool {
 	n := 0
 	for _, c := range w.loose {

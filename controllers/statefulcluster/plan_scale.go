@@ -9,7 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// freshIDs is how many ids a plan may need beside those on record.
+// freshIDs returns how many new ids a plan may need in addition to w.fresh.
 func freshIDs(w *world) int {
 	if w.invalid != "" {
 		return 0
@@ -23,8 +23,8 @@ func freshIDs(w *world) int {
 	return max(0, min(need, namesBatch)-len(w.fresh))
 }
 
-// ids are those that a live pod or claim of the set has, or a member that comes back, or a
-// claim of a namesake that was not given to the set.
+// ids returns the ids that are in use: by a pod or claim of the set, by a returning member, by an
+// orphan, or by a claim of an earlier set that was not given to this one.
 func (w *world) ids() map[string]bool {
 	ids := make(map[string]bool, len(w.members)+len(w.loose))
 	for _, m := range w.members {
@@ -41,14 +41,14 @@ func (w *world) ids() map[string]bool {
 	return ids
 }
 
-// createMissing creates members for the slots that have none.
+// createMissing creates members for empty slots.
 func createMissing(f *facts, p *plan) {
 	missing := f.wanted() - f.occupied() - len(f.offers.inTheWay) - orphanSlots(f)
 	if len(f.offers.inTheWay) > 0 {
-		p.LookAgain(foreignInterval) // no event tells of the end of a pod that is not the set's
+		p.LookAgain(foreignInterval) // no event reports the deletion of a pod that is not a member
 	}
-	// A member that was deleted, by a user or by a pass that died, is
-	// succeeded by the first of the new ones.
+	// The first new members are the successors of the members that were deleted, by a user or by an
+	// interrupted pass.
 	predecessors := f.unsucceeded()
 	if r := (restore{f}); r.awaitsWord() {
 		missing = min(missing, max(len(predecessors), r.countGiven(p.births.ids)))
@@ -62,7 +62,7 @@ func createMissing(f *facts, p *plan) {
 	}
 	if f.orderedReady() {
 		if f.waitsForOne() {
-			return // one at a time; the event that makes it Ready wakes the key
+			return // one at a time; the event of its Ready condition triggers the next pass
 		}
 		missing = 1
 	}
@@ -77,9 +77,8 @@ func createMissing(f *facts, p *plan) {
 	p.make(f, chains...)
 }
 
-// waitsForOne reports whether a member is not Ready yet that the next one of a set
-// with OrderedReady has to wait for. One that goes after the next one is there is not
-// waited for.
+// waitsForOne reports whether a set with OrderedReady has to wait for a member to become Ready
+// before it creates the next one. It does not wait for members that the next one replaces.
 func (f *facts) waitsForOne() bool {
 	if len(f.returning) > 0 {
 		return true
@@ -91,14 +90,14 @@ func (f *facts) waitsForOne() bool {
 	return slices.ContainsFunc(f.alive, func(m *member) bool { return !m.ready() && !slices.Contains(replaced, m) })
 }
 
-// createReasons are those of the writes that make new members.
+// createReasons are the reasons of the writes that create new members.
 var createReasons = []string{reasonNames, reasonMissing, reasonReplaced}
 
-// createsRefused reports whether new members were refused just now, whatever
-// they were for: what refuses one refuses them all.
+// createsRefused reports whether the creation of a new member was refused recently, for any reason.
+// The cause applies to all new members.
 func (w *world) createsRefused() bool { return slices.ContainsFunc(createReasons, w.refusedNow) }
 
-// scaleDown retires members until no more are there than wanted.
+// scaleDown retires members until the set has no more than wanted.
 func scaleDown(f *facts, p *plan) {
 	surplus := f.occupied() - len(f.pendingEnds) - f.wanted()
 	if surplus <= 0 {
@@ -107,15 +106,16 @@ func scaleDown(f *facts, p *plan) {
 	if f.orderedReady() {
 		surplus = 1
 	}
-	// A member that is being recreated serves no client. Newcomers are retired before it.
-	before := len(p.Steps) // another rule may have led
+	// A member that is being recreated is not available. Members that were never Ready are retired
+	// before it.
+	before := len(p.Steps) // an earlier rule may have added steps
 	if giveUp(f, p, min(max(0, surplus-countNewcomers(f)), len(p.updating))); len(p.Steps) == before {
 		retire(f, p, f.scaledDown(surplusMembers(f, surplus)))
 	}
 }
 
-// countNewcomers counts the members that were never Ready. It is 0 for a set without claims, whose
-// members have no data to keep.
+// countNewcomers returns the number of members that were never Ready. It returns 0 for a set
+// without claims, whose members have no data to keep.
 func countNewcomers(f *facts) (n int) {
 	if len(f.set.Spec.VolumeClaimTemplates) == 0 {
 		return 0
@@ -128,16 +128,15 @@ func countNewcomers(f *facts) (n int) {
 	return n
 }
 
-// isNewcomer reports whether a member was never Ready, also not as a pod before this one. Members
-// that come back on their claims are young pods that are not Ready too, and must not go before it.
+// isNewcomer reports whether a member was never Ready, including under an earlier pod. Members
+// recreated on their claims also have young pods that are not Ready, but must not be retired first.
 func isNewcomer(m *member) bool {
 	return !m.wasReady() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == ""
 }
 
-// scaledDown are the members that are retired of those of which there are too many. One
-// that is lost, and too many only because a new member came before it went, stays lost if
-// it has run: that the new one is there does not say that it has its data, so the policy
-// for losses is the one that speaks of its claims.
+// scaledDown returns the surplus members that are retired. A lost member that is surplus only
+// because its new member was created first stays lost if it has run. The new member may not have
+// its data yet, so whenLost applies to its claims.
 func (f *facts) scaledDown(members []*member) []*member {
 	return slices.DeleteFunc(members, func(m *member) bool {
 		lost := slices.ContainsFunc(f.lost, func(l loss) bool { return l.member == m })
@@ -145,15 +144,15 @@ func (f *facts) scaledDown(members []*member) []*member {
 	})
 }
 
-// newOneFirst reports whether a new member comes before this one goes: for a drain, or in
-// a surge update.
+// newOneFirst reports whether a new member is created before this one is retired: in a drain or a
+// surge update.
 func newOneFirst(f *facts, m *member) bool {
 	outdated := m.revision() != f.target.Name
 	return f.replacesFirst() || (outdated && f.maxSurge() > 0)
 }
 
-// giveUp drops the last n entries of status.updating. The claims of the
-// members are labelled first, whether the old pod is still there or not.
+// giveUp drops the last n entries of status.updating. The claims of these members are labelled
+// first, whether the old pod still exists or not.
 func giveUp(f *facts, p *plan, n int) {
 	if n == 0 {
 		return
@@ -183,8 +182,8 @@ func giveUp(f *facts, p *plan, n int) {
 	p.record(f, reasonUpdate)
 }
 
-// retire labels the claims of each member, so that their reason outlives the
-// pod, and deletes the pod.
+// retire labels the claims of each member, so that the reason survives the pod, and then deletes
+// the pod.
 func retire(f *facts, p *plan, members []*member) {
 	var chains []action.Chain
 	for _, m := range members {
@@ -205,8 +204,7 @@ func retire(f *facts, p *plan, members []*member) {
 	p.Then(chains...)
 }
 
-// surplusMembers picks n members to retire. Lost members whose pod is there may be
-// among them.
+// surplusMembers picks n members to retire. They may include lost members whose pod exists.
 func surplusMembers(f *facts, n int) []*member {
 	left := slices.Clone(f.alive)
 	for _, l := range f.lost {
@@ -217,10 +215,10 @@ func surplusMembers(f *facts, n int) []*member {
 	return firstToGo(f, left, n)
 }
 
-// firstToGo picks n of the members that are left, in the order of a scale-down: those
-// whose claims say already that they go, as the delete of such a pod may be on its way;
-// marked by the user, lost, never Ready, unscheduled, not Ready, on a cordoned node that it
-// should leave, of an older revision, on the most crowded node, youngest.
+// firstToGo picks n of the given members, in scale-down order: members whose claims are already
+// labelled for a scale-down (the deletion of the pod may be in progress), marked by the user, lost,
+// never Ready, unscheduled, not Ready, on a cordoned Node that they leave, of an older revision, on
+// the most crowded Node, youngest.
 func firstToGo(f *facts, left []*member, n int) []*member {
 	left = slices.Clone(left)
 	perNode, lost := map[string]int{}, map[*member]bool{}
@@ -254,7 +252,7 @@ func firstToGo(f *facts, left []*member, n int) []*member {
 	return picked
 }
 
-// yesFirst orders true before false.
+// yesFirst compares two bools and sorts true before false.
 func yesFirst(a, b bool) int {
 	switch {
 	case a == b:

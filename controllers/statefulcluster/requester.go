@@ -7,7 +7,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
-// Requester is what those must be allowed who ask for a StatefulCluster.
+// Requester returns the permissions that the requester of a StatefulCluster must have.
 func Requester() requester.Kind {
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "StatefulCluster", Plural: "statefulclusters", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{"template", "serviceName"}},

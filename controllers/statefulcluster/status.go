@@ -20,17 +20,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// maxLost is how many entries status.lost keeps.
+// maxLost is the max number of entries in status.lost.
 const maxLost = 10
 
-// results are what became of the steps of a plan.
+// results are the results of the steps of a plan.
 type results struct {
 	outcomes []action.Outcome
-	// refused is what the API server refuses since, by the reason of the action.
+	// refused are the writes that the API server refuses, by the reason of the action.
 	refused map[string]refusal
 }
 
-// effective are the actions of that verb that took effect.
+// effective returns the actions with that verb that took effect.
 func (r results) effective(verb action.Verb) (done []action.Outcome) {
 	for _, o := range r.outcomes {
 		if o.Verb == verb && o.Err == nil {
@@ -40,7 +40,7 @@ func (r results) effective(verb action.Verb) (done []action.Outcome) {
 	return done
 }
 
-// wroteStatus reports whether a step that writes the status came to pass.
+// wroteStatus reports whether a step that writes the status succeeded.
 func (r results) wroteStatus() bool { return len(r.effective(action.PatchStatus)) > 0 }
 
 // deleted reports whether this pass deleted the object with that UID.
@@ -48,7 +48,7 @@ func (r results) deleted(uid types.UID) bool {
 	return slices.ContainsFunc(r.effective(action.Delete), func(o action.Outcome) bool { return o.Object.GetUID() == uid })
 }
 
-// createdClaims are the claims that this pass created.
+// createdClaims returns the claims that this pass created.
 func (r results) createdClaims() (claims []metav1.Object) {
 	for _, o := range r.effective(action.Create) {
 		if _, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim && o.Answer != nil {
@@ -58,7 +58,7 @@ func (r results) createdClaims() (claims []metav1.Object) {
 	return claims
 }
 
-// summarize says what a user sees of a world, a plan and what became of it.
+// summarize returns the status for the facts, the plan and its results.
 func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
 	s := *f.set.Status.DeepCopy()
 	s.ObservedGeneration = f.set.Generation
@@ -79,7 +79,7 @@ func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
 	return s
 }
 
-// countBlindly counts pods where the spec cannot say what they are to be.
+// countBlindly counts the pods of a set whose spec is invalid.
 func countBlindly(w *world, s *v1alpha1.StatefulClusterStatus) {
 	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0
 	for _, m := range w.members {
@@ -117,7 +117,7 @@ func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
 			s.CurrentReplicas++
 		}
 	}
-	// As in apps/v1: once all members have the update revision it is the current one.
+	// As in apps/v1: once all members have the update revision, it is the current one.
 	complete := len(f.alive) == f.replicas() && len(f.returning)+len(f.lost) == 0
 	if complete && int(s.UpdatedReplicas) == len(f.alive) {
 		s.CurrentRevision, s.CurrentReplicas = f.spec.Name, s.UpdatedReplicas
@@ -127,8 +127,8 @@ func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
 	}
 }
 
-// updatingOnRecord are the entries that stand in status.updating after the pass: those
-// of the plan, unless its step that writes them did not come to pass.
+// updatingOnRecord returns the entries of status.updating after the pass: those of the plan, unless
+// the step that writes them failed.
 func updatingOnRecord(f *facts, p *plan, done results) []v1alpha1.UpdatingMember {
 	if p.recorded && !done.wroteStatus() {
 		return stillReturning(f.world)
@@ -136,18 +136,16 @@ func updatingOnRecord(f *facts, p *plan, done results) []v1alpha1.UpdatingMember
 	return p.updating
 }
 
-// stillUpdating drops the entries whose new pod was created, at once: should a
-// user delete that one, it is lost. And those whose delete the API server
-// refused: the pod was touched or deleted by others first, so its end is not ours to
-// undo.
+// stillUpdating drops the entries whose new pod was created, at once, so that the member is lost if
+// a user deletes that pod. It also drops the entries whose pod deletion failed with NotFound or
+// Conflict: others changed or deleted the pod first, so the operator does not undo it.
 func stillUpdating(entries []v1alpha1.UpdatingMember, done results) []v1alpha1.UpdatingMember {
 	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.UpdatingMember) bool {
 		return slices.ContainsFunc(done.outcomes, func(o action.Outcome) bool { return endsEntry(o, e) })
 	})
 }
 
-// endsEntry reports whether an entry of status.updating goes because of what became of
-// an action.
+// endsEntry reports whether the result of an action removes an entry of status.updating.
 func endsEntry(o action.Outcome, e v1alpha1.UpdatingMember) bool {
 	switch {
 	case o.Verb == action.Create && o.Reason == reasonReturned && o.Object.GetName() == e.Name:
@@ -200,8 +198,8 @@ func progressingCondition(f *facts, p *plan, s *v1alpha1.StatefulClusterStatus) 
 	return c
 }
 
-// slotsFilled is how many slots have a member, or one that is to come back. A pod
-// that this pass deleted for an update, or created after one, is counted once.
+// slotsFilled returns the number of slots that have a member or a returning one. A pod that this
+// pass deleted for an update, or recreated after one, is counted once.
 func slotsFilled(f *facts, s *v1alpha1.StatefulClusterStatus) int {
 	names := map[string]bool{}
 	for _, m := range f.alive {
@@ -213,8 +211,8 @@ func slotsFilled(f *facts, s *v1alpha1.StatefulClusterStatus) int {
 	return len(names)
 }
 
-// unready names up to 3 members that are not Ready, first those that a user must see
-// to, and why; "" if all are Ready.
+// unready returns a text that names up to 3 members that are not Ready and why, first those that
+// need an action by the user; "" if all are Ready.
 func unready(f *facts) string {
 	var stuck, others []string
 	for _, m := range f.alive {
@@ -226,8 +224,8 @@ func unready(f *facts) string {
 		if cause.RunsUnready() {
 			why = cause.String()
 		}
-		// What crashes runs in between. It is said to crash until its pod is Ready
-		// or the spec changes, or the message would come and go for ever.
+		// A crashing container runs between two crashes. It is reported as crashing until its pod
+		// is Ready or the spec changes, since otherwise the message would keep changing.
 		if why == "" && f.crashed[m.pod.UID] {
 			why = causes.CrashLoop
 		}
@@ -243,7 +241,8 @@ func unready(f *facts) string {
 	return "; not Ready: " + atMost(3, append(stuck, others...))
 }
 
-// unsettled names up to 3 members that the update waits for; "" if there are none.
+// unsettled returns a text that names up to 3 members that the update waits for; "" if there are
+// none.
 func unsettled(f *facts) string {
 	if len(f.unsettled) == 0 {
 		return ""
@@ -251,8 +250,8 @@ func unsettled(f *facts) string {
 	return "; waiting until members that restarted since their update stay Ready: " + atMost(3, f.unsettled)
 }
 
-// completeness says what nothing is left to do means: members of another
-// revision may stay.
+// completeness returns the message of a set with no operation in progress. Members of other
+// revisions may remain.
 func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 	want, old := int32(f.replicas()), f.notAt(f.spec)
 	switch {
@@ -271,8 +270,8 @@ func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 		s.UpdatedReplicas, want, s.UpdateRevision, members(int32(len(old))), someOf(slices.Compact(revisions)))
 }
 
-// degradedCondition names the gravest problem that there is, and what keeps members from
-// running.
+// degradedCondition returns condition Degraded with the most severe problem, and the reasons why
+// members do not run.
 func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := withCauses(f, gravest(f, p, done, s))
 	c.Message = excerpt.Of(c.Message, mostMessage)
@@ -295,8 +294,8 @@ func gravest(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus)
 // mostMessage bounds the message of a condition.
 const mostMessage = 1024
 
-// problems are what can be wrong with a set, the gravest first. Each returns a reason
-// and a message, or no message.
+// problems are the problems that a set can have, sorted by severity. Each returns a reason and a
+// message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
 	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, writeUndone, updateRefused, claimNotGrown,
 	drainBlocked, orphanedPods, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
@@ -306,8 +305,8 @@ func invalidSpec(f *facts, _ *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonInvalidSpec, Message: f.invalid}
 }
 
-// restoredClaims: nobody has said whose the claims are that were restored with the set, or
-// pods are in the way of those that were given to it.
+// restoredClaims returns a notice if the user has not decided about claims that were restored with
+// the set, or if pods prevent the use of claims given to it.
 func restoredClaims(f *facts, _ *plan, _ results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonRestoredClaims}
 	switch {
@@ -320,7 +319,7 @@ func restoredClaims(f *facts, _ *plan, _ results) engine.Notice {
 	return found
 }
 
-// replacementRefused: lost members wait because their successors are refused.
+// replacementRefused returns a notice if lost members wait because their successors are refused.
 func replacementRefused(f *facts, p *plan, done results) engine.Notice {
 	refused := done.refusals(f, p)
 	if len(p.held) == 0 || len(refused) == 0 || !done.createsRefused(f.now) {
@@ -330,7 +329,7 @@ func replacementRefused(f *facts, p *plan, done results) engine.Notice {
 		Message: fmt.Sprintf("%s; lost and waiting until it can be created: %s", refused[0], someOf(p.held))}
 }
 
-// replacementHeld: lost members wait for their turn.
+// replacementHeld returns a notice if lost members wait because of maxConcurrent.
 func replacementHeld(f *facts, p *plan, _ results) engine.Notice {
 	if len(p.held) == 0 {
 		return engine.Notice{}
@@ -340,7 +339,7 @@ func replacementHeld(f *facts, p *plan, _ results) engine.Notice {
 			members(int32(f.maxConcurrent())), someOf(p.held))}
 }
 
-// writeRefused: the API server refuses something that is wanted.
+// writeRefused returns a notice if the API server refuses a write.
 func writeRefused(f *facts, p *plan, done results) engine.Notice {
 	refused := done.refusals(f, p)
 	if len(refused) == 0 {
@@ -349,25 +348,25 @@ func writeRefused(f *facts, p *plan, done results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: refused[0]}
 }
 
-// writeUndone: an admission webhook or policy changes back what is written.
+// writeUndone returns a notice if an admission webhook or policy reverts a write.
 func writeUndone(f *facts, _ *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: f.undone.Message()}
 }
 
-// updateRefused: the API server would not create the pods of the present template, so none
-// of an older one is deleted.
+// updateRefused returns a notice if the API server would not create pods of the current template,
+// so that no pod of an older one is deleted.
 func updateRefused(f *facts, p *plan, done results) engine.Notice {
 	return done.notice(reasonTrial, v1alpha1.ReasonCreateFailing, "no member is taken down for the update, because the API server would not create its new pod; "+
 		"correct the template, or what refuses it: ", f, p)
 }
 
-// claimNotGrown: the API server refuses to expand claims.
+// claimNotGrown returns a notice if the API server refuses to expand claims.
 func claimNotGrown(f *facts, p *plan, done results) engine.Notice {
 	return done.notice(reasonExpand, v1alpha1.ReasonClaimResize, "", f, p)
 }
 
-// notice tells of the refusal of an action, after these words; it is empty if nothing is
-// refused that is wanted.
+// notice returns a notice about the refusal of an action, with words before its message. It is
+// empty if nothing is refused, or the refused write is no longer wanted.
 func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Notice {
 	refusal, refused := r.refused[of]
 	if !refused || !stands(refusal, f.world, p) {
@@ -376,7 +375,7 @@ func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Noti
 	return engine.Notice{Reason: reason, Message: words + advised(f, of, refusal.message)}
 }
 
-// manyUnready: so many members are not Ready that none is replaced for it.
+// manyUnready returns a notice if so many members are not Ready that none is replaced for it.
 func manyUnready(f *facts, _ *plan, _ results) engine.Notice {
 	if f.manyUnready == 0 {
 		return engine.Notice{}
@@ -386,7 +385,7 @@ func manyUnready(f *facts, _ *plan, _ results) engine.Notice {
 			f.manyUnready, f.maxConcurrent(), f.set.Namespace, f.firstUnready())}
 }
 
-// outage: members are not Ready, and nothing that the operator may do helps.
+// outage returns a notice if members are not Ready and the operator cannot resolve it.
 func outage(f *facts, _ *plan, _ results) engine.Notice {
 	look := func(name string) string {
 		return fmt.Sprintf("`kubectl -n %s describe pod %s` says more", f.set.Namespace, name)
@@ -401,7 +400,8 @@ func outage(f *facts, _ *plan, _ results) engine.Notice {
 	return found
 }
 
-// foreignPods: Services may send traffic to pods that are not members.
+// foreignPods returns a notice about pods that are not members and to which Services may send
+// traffic.
 func foreignPods(f *facts, _ *plan, _ results) engine.Notice {
 	if len(f.foreign) == 0 {
 		return engine.Notice{}
@@ -411,7 +411,8 @@ func foreignPods(f *facts, _ *plan, _ results) engine.Notice {
 			someOf(f.foreign), f.set.Namespace, f.foreign[0])}
 }
 
-// unrecordedClaims: claims are kept that the policy would have deleted.
+// unrecordedClaims returns a notice about claims that the policy would have deleted and that are
+// kept.
 func unrecordedClaims(f *facts, _ *plan, _ results) engine.Notice {
 	if len(f.unrecorded()) == 0 {
 		return engine.Notice{}
@@ -419,7 +420,8 @@ func unrecordedClaims(f *facts, _ *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonUnrecordedClaims, Message: keptUnrecorded(f)}
 }
 
-// budgetNotOurs: the set has no disruption budget.
+// budgetNotOurs returns a notice if the set has no PodDisruptionBudget because another owner has
+// its name.
 func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 	if !f.foreignBudget() {
 		return engine.Notice{}
@@ -433,9 +435,8 @@ func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and belongs to another owner, so none is created; rename it if the members should have one", f.budget.Name)}
 }
 
-// templateFails says why members that should be replaced are not, and what to do:
-// first of those that crash, then of those that do not start, then of those that
-// find no node.
+// templateFails returns why members that passed a deadline are not replaced, and what to do: first
+// for those that crash, then for those that do not start, then for those that are unschedulable.
 func templateFails(f *facts, p *plan, _ results) engine.Notice {
 	var starting, unschedulable, first []string
 	for _, m := range f.members {
@@ -473,10 +474,10 @@ func templateFails(f *facts, p *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonRevisionFailing, Message: strings.Join(all, "; ")}
 }
 
-// ownNotice are the reasons of the actions whose refusal is told apart.
+// ownNotice are the reasons of the actions whose refusal has a separate notice.
 var ownNotice = []string{reasonExpand, reasonTrial}
 
-// refusals are the messages of what else is refused and wanted.
+// refusals returns the messages of all other refused writes that are still wanted.
 func (r results) refusals(f *facts, p *plan) (messages []string) {
 	for reason, refused := range r.refused {
 		if !slices.Contains(ownNotice, reason) && stands(refused, f.world, p) {
@@ -492,8 +493,8 @@ func (r results) createsRefused(now time.Time) bool {
 	return slices.ContainsFunc(createReasons, func(reason string) bool { return r.refused[reason].until.After(now) })
 }
 
-// stands reports whether a refusal still speaks of something that is wanted: once
-// its time is over the plan would try again, and one that rests wants nothing.
+// stands reports whether a refused write is still wanted. After the retry time, a plan that still
+// wants it would have steps.
 func stands(r refusal, w *world, p *plan) bool { return !w.reached(r.until) || len(p.Steps) > 0 }
 
 func namesOf(members []*member) []string {
@@ -504,7 +505,7 @@ func namesOf(members []*member) []string {
 	return names
 }
 
-// members is that number of them, in words for users.
+// members returns a number of members as text for users.
 func members(n int32) string {
 	if n == 1 {
 		return "1 member"
@@ -512,10 +513,10 @@ func members(n int32) string {
 	return fmt.Sprintf("%d members", n)
 }
 
-// someOf names up to 10.
+// someOf returns up to 10 names as text.
 func someOf(names []string) string { return atMost(10, names) }
 
-// atMost names the first n, and says how many more there are.
+// atMost returns the first n names as text, and the number of the others.
 func atMost(n int, names []string) string {
 	if len(names) <= n {
 		return strings.Join(names, ", ")

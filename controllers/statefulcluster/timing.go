@@ -2,49 +2,47 @@ package statefulcluster
 
 import "time"
 
-// All durations of the kind, in one place. What must hold between them is a test.
+// All durations of the kind are in this file. A test checks the relations between them.
 const (
-	// steadyTime is how long a member that restarted once since it was updated must
-	// be Ready before the update goes on. After more restarts it is settlingTime.
+	// steadyTime is how long a member that restarted once since its update must be Ready before the
+	// update continues. After more restarts it is settlingTime.
 	steadyTime = 2 * time.Minute
-	// settlingTime is how long a member must be Ready to show that its revision works,
-	// and how old one must be whose loss does not count as a repetition. The kubelet
+	// settlingTime is how long a member must be Ready to prove that its revision works. It is also
+	// the age from which on the loss of a member does not count as a repetition. The kubelet
 	// restarts a container that ran that long without a back-off.
 	settlingTime = 10 * time.Minute
-	// attentionTime is how long a member that is never replaced for it may be not
-	// Ready before condition Degraded names it.
+	// attentionTime is how long a member without a deadline for replacement may be not Ready before
+	// condition Degraded names it.
 	attentionTime = 10 * time.Minute
 
-	// Successive replacements in one slot that do not settle wait longer and longer:
-	// firstBackoff for the second, twice as long for each that follows.
+	// Successive replacements in one slot that do not settle down are delayed: by firstBackoff for
+	// the second, and twice as long for each one after it.
 	firstBackoff = 30 * time.Second
 	maxBackoff   = time.Hour
-	// endedBackoff is how old a pod that ended must be before it is recreated under
-	// its name.
+	// endedBackoff is the min age of a pod that ended before it is recreated under its name.
 	endedBackoff = 30 * time.Second
 
-	// nodeGoneTime is how long a Node object must be missing, or stand for another
-	// machine, before its members are lost: as long as pod garbage collection waits.
+	// nodeGoneTime is how long a Node object must be missing, or belong to another machine, before
+	// its members are lost: the same time that pod garbage collection waits.
 	nodeGoneTime = 40 * time.Second
-	// outageGrace is how long members that went down in an outage are waited for once
-	// one is Ready again.
+	// outageGrace is how long the operator waits for members that went down in an outage, once one
+	// is Ready again.
 	outageGrace = 5 * time.Minute
-	// secondLook is how long after a claim was first seen to be set aside it is deleted
-	// at the earliest.
+	// secondLook is the min time between the first observation that a claim was set aside and its
+	// deletion.
 	secondLook = 10 * time.Second
 
-	// Refused writes are tried again after firstRefusal, and after twice as long each
-	// time that they are refused again.
+	// A refused write is retried after firstRefusal, and the delay doubles with each further
+	// refusal.
 	firstRefusal = time.Second
 	maxRefusal   = 5 * time.Minute
 	// mostDoublings bounds how often a back-off is doubled, so that it cannot overflow.
 	mostDoublings = 10
 
-	// statusInterval is the least time between two status writes that change nothing
-	// but counts.
+	// statusInterval is the min time between two status writes that only change counts.
 	statusInterval = 500 * time.Millisecond
-	// foreignInterval is how often the API server is asked again for objects that are
-	// in the way and that no watch shows.
+	// foreignInterval is the interval of live reads for objects that are in the way and that no
+	// watch shows.
 	foreignInterval = time.Minute
 )
 
@@ -56,7 +54,7 @@ const (
 	defaultPendingSeconds  = 300
 )
 
-// doubled is a back-off that was doubled that many times, and no more than most.
+// doubled returns a back-off that was doubled that many times, at most most.
 func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return min(first<<min(max(times, 0), mostDoublings), most)
 }

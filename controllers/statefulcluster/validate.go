@@ -22,12 +22,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// MaxNameLength is how long the name of a StatefulCluster may be: its pods add
-// a hyphen and an id, and a pod's hostname has at most 63 characters.
+// MaxNameLength is the max length of the name of a StatefulCluster: its pods add a hyphen and an
+// id, and a pod's hostname has at most 63 characters.
 const MaxNameLength = validation.DNS1123LabelMaxLength - 1 - identity.Length
 
-// withDefaults fills in what the schema's defaults would, for objects that did
-// not go through the API server's, and the labels of a template without any.
+// withDefaults sets the defaults of the schema, for objects that were not defaulted by the API
+// server, and the labels of a template that has none.
 func withDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
 	set = set.DeepCopy()
 	spec := &set.Spec
@@ -62,8 +62,7 @@ func orElse[T ~string](field *T, value T) {
 	}
 }
 
-// problem says why a spec cannot be served, in the words of admission; "" if
-// it can.
+// problem returns why a spec cannot be served, with the messages of admission; "" if it is valid.
 func problem(set *v1alpha1.StatefulCluster) string {
 	if errs := validate(set); len(errs) > 0 {
 		return errs.ToAggregate().Error()
@@ -71,7 +70,7 @@ func problem(set *v1alpha1.StatefulCluster) string {
 	return ""
 }
 
-// validate checks what can be said about an object by itself, after defaults.
+// validate validates an object without other objects, after defaulting.
 func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
@@ -102,11 +101,11 @@ func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	return errs
 }
 
-// maxReplicas is how many members a set may have.
+// maxReplicas is the max number of members of a set.
 const maxReplicas = 20000
 
-// validateBounds refuses what the schema does, in objects that are older than that
-// part of it, and a spec that is longer than any needs to be.
+// validateBounds applies the bounds of the schema to objects that were stored before the schema had
+// them, and rejects a spec that is too large.
 func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if *spec.Replicas > maxReplicas {
@@ -196,8 +195,8 @@ func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field
 	return errs
 }
 
-// validateDrain refuses a template whose pods may start on a Node that is cordoned: a new
-// member would have to go again, for ever.
+// validateDrain rejects a template whose pods may start on a cordoned Node: a new member would have
+// to leave again, without end.
 func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	template := &spec.Template.Spec
 	at := path.Child("template", "spec")
@@ -214,12 +213,12 @@ func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.E
 	return nil
 }
 
-// startsOnCordoned reports whether pods of a template may start on a Node that is cordoned.
+// startsOnCordoned reports whether pods of a template may start on a cordoned Node.
 func startsOnCordoned(template *corev1.PodSpec) bool {
 	return template.NodeName != "" || nodestate.ToleratedCordon(template.Tolerations) != ""
 }
 
-// advise warns of what a template may say and does no good in a set.
+// advise returns warnings about template fields that are not useful in a set.
 func advise(set *v1alpha1.StatefulCluster) (warnings []string) {
 	spec, at := &set.Spec.Template.Spec, field.NewPath("spec", "template", "spec")
 	warn := func(name, why string) {
@@ -242,11 +241,11 @@ func advise(set *v1alpha1.StatefulCluster) (warnings []string) {
 	return warnings
 }
 
-// validateChange checks what may not change. Identity hangs on it, so the API
-// server's rules refuse a changed selector as well.
+// validateChange rejects changes of immutable fields. The identity of members depends on the
+// selector, so CEL rules of the schema also reject a changed one.
 func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
 	if unreadParts(old).Any() {
-		return nil // nothing is known of what it was
+		return nil // the old spec is unknown
 	}
 	path := field.NewPath("spec")
 	var errs field.ErrorList
@@ -256,8 +255,8 @@ func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
 	return append(errs, claim.CheckChange(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
 }
 
-// changedClaims says what is wrong with claim templates that were changed past
-// admission. Members that lack a new claim would count as lost.
+// changedClaims returns the errors of claim templates that were changed while the webhook was down.
+// Without this check, members that lack a new claim would count as lost.
 func changedClaims(w *world) string {
 	if len(w.revisions) == 0 {
 		return ""
@@ -273,7 +272,7 @@ func changedClaims(w *world) string {
 	return errs.ToAggregate().Error()
 }
 
-// share is a number, or that part of a whole; no more than a set may have.
+// share returns a number, or a percentage of whole, at most maxReplicas.
 func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, whole, roundUp)
 	if err != nil {
@@ -282,27 +281,27 @@ func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	return min(max(0, n), maxReplicas)
 }
 
-// settings are what the spec says, with its defaults.
+// settings are the settings of the spec, with defaults.
 type settings struct{ set *v1alpha1.StatefulCluster }
 
 func (s settings) replicas() int { return int(*s.set.Spec.Replicas) }
 
-// maxConcurrent is how many members may be in replacement at one time.
+// maxConcurrent returns how many members may be in replacement at the same time.
 func (s settings) maxConcurrent() int {
 	return max(1, share(*s.set.Spec.Replacement.MaxConcurrent, s.replicas(), false))
 }
 
-// parallel reports whether members are made without waiting for each other.
+// parallel reports whether members are created without waiting for each other.
 func (s settings) parallel() bool {
 	return s.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
 }
 
-// orderedReady reports whether members are made one at a time.
+// orderedReady reports whether members are created one at a time.
 func (s settings) orderedReady() bool {
 	return s.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement
 }
 
-// rolling reports whether the operator updates members by itself.
+// rolling reports whether the operator updates members automatically.
 func (s settings) rolling() bool {
 	return s.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
@@ -311,7 +310,7 @@ func (s settings) rollingUpdate() v1alpha1.RollingUpdate {
 	return ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
 }
 
-// partition is how many members an update leaves at their revision.
+// partition returns the number of members that an update leaves at their revision.
 func (s settings) partition() int { return int(s.rollingUpdate().Partition) }
 
 func (s settings) maxUnavailable() int {
@@ -329,14 +328,14 @@ func (s settings) maxSurge() int {
 	return share(ptr.Deref(s.rollingUpdate().MaxSurge, intstr.FromInt32(0)), s.replicas(), true)
 }
 
-// replacesFirst reports whether evictions are refused, and members of cordoned Nodes
-// replaced, each after a new one is available.
+// replacesFirst reports whether evictions are refused, and members on cordoned Nodes are retired
+// only after a new member is available.
 func (s settings) replacesFirst() bool {
 	return s.set.Spec.Replacement.OnEviction == v1alpha1.EvictionReplacesFirst
 }
 
-// mostExtra is how many members there may be beside the replicas: those that a surge
-// update adds. A set that is to replace first has one at least, or no drain would end.
+// mostExtra returns the max number of members above the replicas: those that a surge update adds.
+// With onEviction ReplaceFirst it is at least one, since otherwise no drain could complete.
 func (s settings) mostExtra() int {
 	if s.replacesFirst() {
 		return max(1, s.maxSurge())
@@ -344,10 +343,10 @@ func (s settings) mostExtra() int {
 	return s.maxSurge()
 }
 
-// retention says what becomes of claims.
+// retention returns the retention policy of claims.
 func (s settings) retention() v1alpha1.ClaimRetentionPolicy {
 	return s.set.Spec.PersistentVolumeClaimRetentionPolicy
 }
 
-// deletesClaims reports whether claims go with the set.
+// deletesClaims reports whether claims are deleted with the set.
 func (s settings) deletesClaims() bool { return s.retention().WhenDeleted == v1alpha1.DeleteClaims }

@@ -23,17 +23,19 @@ import (
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=list;watch,roleName=webhook-role
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=create,roleName=webhook-role
 
-// validator answers admission. It fails open (failurePolicy Ignore): what must
-// never slip past is a rule of the schema, and what does is a condition.
+// validator is the validating webhook of StatefulClusters. It fails open (failurePolicy Ignore):
+// objects that must never be admitted are also rejected by the schema, and other invalid objects
+// get a condition.
 type validator struct {
 	cache client.Reader
-	// court tries out what the operator would create, for who may create it himself.
+	// court runs dry-run creates of the operator's objects, if the requester may create such
+	// objects.
 	court *trial.Court
 }
 
 var _ admission.Validator[*v1alpha1.StatefulCluster] = &validator{}
 
-// SetupWebhook registers the admission of StatefulClusters.
+// SetupWebhook registers the webhook of StatefulClusters.
 func SetupWebhook(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.StatefulCluster{}).
 		WithValidator(&validator{cache: mgr.GetCache(), court: trial.NewCourt(mgr.GetClient())}).
@@ -46,9 +48,9 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.StatefulCl
 }
 
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
-	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // the field can be changed even if the rest of the spec is invalid
 	if set.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, set.Spec) {
-		return nil, nil // finalizers and labels must pass whatever the spec says
+		return nil, nil // changes of finalizers and labels must be admitted even if the spec is invalid
 	}
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
@@ -62,11 +64,11 @@ func (v *validator) ValidateDelete(context.Context, *v1alpha1.StatefulCluster) (
 	return nil, nil
 }
 
-// look is a look at a set that tells what else is in its namespace.
+// look checks a set against other objects in its namespace and the API server.
 type look func(context.Context, *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList)
 
-// answer says what is wrong with a set. Where all is right so far, it looks further,
-// for who may be told.
+// answer returns the response for a set. If errs is empty, it runs the further checks whose results
+// the requester may see.
 func (v *validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, errs field.ErrorList, further ...look) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	if len(errs) == 0 && len(further) > 0 {
@@ -94,12 +96,12 @@ func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.StatefulClust
 	return warnings, nil
 }
 
-// selectorInUse refuses a second set with the same selector: a Service or a
-// /scale of one would speak of the pods of both.
+// selectorInUse rejects a second set with the same selector, because a Service or the scale
+// subresource of one would select the pods of both.
 func (v *validator) selectorInUse(ctx context.Context, set *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList) {
 	var others v1alpha1.StatefulClusterList
 	if err := v.cache.List(ctx, &others, client.InNamespace(set.Namespace)); err != nil {
-		return nil, nil // a full cache is a convenience here; members are known by their owner
+		return nil, nil // best effort: membership is decided by the owner
 	}
 	for i := range others.Items {
 		if o := &others.Items[i]; o.Name != set.Name && apiequality.Semantic.DeepEqual(o.Spec.Selector, set.Spec.Selector) {
@@ -110,11 +112,11 @@ func (v *validator) selectorInUse(ctx context.Context, set *v1alpha1.StatefulClu
 	return nil, nil
 }
 
-// tryTemplates asks the API server, by dry run, whether it would take a pod and
-// the claims of this set. Invalid (422) refuses. Forbidden may be a quota or a
-// policy of the moment, and any other answer says nothing about the template:
-// both are warnings. What is said of fields is said of what the user wrote; all else
-// is in our own words.
+// tryTemplates asks the API server, with dry-run creates, whether it would accept a pod and the
+// claims of this set. An Invalid error (422) rejects the set. A Forbidden error may come from a
+// quota or policy that changes, and any other error is not about the template: both give warnings.
+// Messages about fields name the fields of the set that the user wrote; all other messages are the
+// operator's own.
 func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList) {
 	if set.UID == "" {
 		set.UID = types.UID("00000000-0000-0000-0000-000000000000")
@@ -144,13 +146,14 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 	return warnings, nil
 }
 
-// tried is an object that is tried out, and where it is in the set.
+// tried is an object for a dry-run create, and its path in the set.
 type tried struct {
 	object client.Object
 	path   *field.Path
 }
 
-// at is the path of a field of the object in the set; "" is the whole object.
+// at returns the path in the set for a field of the object; for "" it returns the path of the whole
+// object.
 func (t tried) at(name string) string {
 	if name == "" {
 		return t.path.String()
