@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// refusal is one bad object and what its author reads.
+// refusal is an invalid change and the message that its author gets.
 type refusal struct {
 	change  func(*v1alpha1.StatefulCluster)
 	message string
@@ -150,8 +150,8 @@ var _ = Describe("admission", func() {
 		Expect(warned.Texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never a container that ends may end its pod")))
 	})
 
-	// A gate that is off in all versions of Kubernetes that are tried stands for a field that
-	// is newer than the API server: it leaves out both.
+	// A field behind a gate that is off in all tested versions of Kubernetes stands for a field
+	// that is newer than the API server: the API server drops both.
 	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {

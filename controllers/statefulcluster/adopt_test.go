@@ -56,7 +56,7 @@ var _ = Describe("W5 a member whose owner reference was removed", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		Expect(degraded(ctx, set, v1alpha1.ReasonOrphanedPods)).To(ContainSubstring("patch pod " + p.Name))
 		Expect(pods(ctx, set)).To(HaveLen(1))
-		edit(ctx, p, func(p *corev1.Pod) { // the command of the message
+		edit(ctx, p, func(p *corev1.Pod) { // as the command in the message does
 			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))}
 		})
 		Expect(uids(settled(ctx, set, 2))).To(ConsistOf(uids(before)))

@@ -2,7 +2,8 @@ package statefulcluster
 
 import "testing"
 
-// BenchmarkPass is what a pass decides and says of a set of three, without reads and writes.
+// BenchmarkPass measures the decision and the status of a pass over a set of three, without reads
+// and writes.
 func BenchmarkPass(b *testing.B) {
 	for _, situation := range []struct {
 		name  string

@@ -15,11 +15,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// bound is how much there may be of something in a spec.
+// bound is the max number or size of something in a spec.
 type bound struct {
 	most   int
 	change func(s *v1alpha1.StatefulClusterSpec, n int)
-	says   string // of one more
+	says   string // the message for one more
 }
 
 var _ = Describe("a bound", func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 )
 
-// kept is a world in which a sample has kept the third member from running for that long, as
-// observe reads it; nil where the sample is of no member.
+// kept returns a world in which a sample has kept the third member from running for that long, as
+// observe reads it; nil if the sample is not about a member.
 func kept(s *causestest.Sample, age time.Duration) *world {
 	things := []thing{a(), b()}
 	switch {
@@ -31,15 +31,15 @@ func kept(s *causestest.Sample, age time.Duration) *world {
 	} else {
 		m.pod.Status.Conditions[0].LastTransitionTime.Time = since
 	}
-	if s.Deleted { // an update waits until it is gone
+	if s.Deleted { // an update waits for its deletion
 		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: m.name(), UID: m.pod.UID, Revision: "now"}}
 	}
 	w.causes = s.Read(noon, causesOf(w))
 	return w
 }
 
-// W7: what keeps a member from running is in condition Degraded after a minute, with the command
-// that helps, and Stalled where it needs a person.
+// W7: the reason why a member does not run is in condition Degraded after a minute, with a command
+// that helps, and in Stalled if it needs manual intervention.
 func TestW7EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
@@ -53,8 +53,8 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 	}
 }
 
-// W7: a pod that does not go, and that the set does not wait for, is named, and the set is as
-// its spec says.
+// W7: a pod that stays terminating and that the set does not wait for is named in condition
+// Degraded, which stays False.
 func TestW7ADepartedPodThatDoesNotGoIsNamed(t *testing.T) {
 	w := seen(set("db").replicas(2), a(), b(), pod("x").on("n3").going())
 	w.members[2].pod.Finalizers = []string{"example.com/hold"}

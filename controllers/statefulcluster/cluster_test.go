@@ -23,7 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// newSet builds a StatefulCluster with one claim; change is applied to it.
+// newSet builds a StatefulCluster with one claim and applies change to it.
 func newSet(namespace string, replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
 	set := &v1alpha1.StatefulCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace},
@@ -53,7 +53,7 @@ func claimTemplate(name, size string) corev1.PersistentVolumeClaim {
 	}
 }
 
-// edit changes the live object, again if another client changed it meanwhile.
+// edit changes the live object and retries on conflict.
 func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -70,7 +70,7 @@ func scaleTo(ctx context.Context, set *v1alpha1.StatefulCluster, n int32) {
 	edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = &n })
 }
 
-// pods lists the pods of a set that are not being deleted, by name.
+// pods returns the pods of a set that are not being deleted, by name.
 func pods(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
 	GinkgoHelper()
 	var list corev1.PodList
@@ -84,22 +84,22 @@ func pods(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.
 	return found
 }
 
-// claims lists the claims of the namespace that are not being deleted.
+// claims returns the claims of the namespace that are not being deleted.
 func claims(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeClaimList
 	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
 	found := map[string]corev1.PersistentVolumeClaim{}
 	for _, c := range list.Items {
-		if c.DeletionTimestamp == nil { // nothing takes off the protection finalizer here
+		if c.DeletionTimestamp == nil { // nothing removes the protection finalizer here
 			found[c.Name] = c
 		}
 	}
 	return found
 }
 
-// settled waits until n members are available, nothing progresses and the
-// status speaks of the present spec; it returns the pods.
+// settled waits until n members are available, no operation is in progress and the status has
+// observed the current spec. It returns the pods.
 func settled(ctx context.Context, set *v1alpha1.StatefulCluster, n int32) map[string]corev1.Pod {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -142,8 +142,8 @@ func anyOf(m map[string]corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// whole checks that each pod has exactly its own claims, and that no claim
-// without a pod is free to be attached again.
+// whole checks that each pod has exactly its own claims, and that no claim without a pod could be
+// attached again.
 func whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -180,8 +180,7 @@ func mounts(p *corev1.Pod, volume, claim string) bool {
 	return false
 }
 
-// degraded waits for the Degraded condition with that reason and returns its
-// message.
+// degraded waits for the Degraded condition with that reason and returns its message.
 func degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) string {
 	GinkgoHelper()
 	var message string
@@ -199,7 +198,7 @@ func degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string)
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// notes are the texts of the set's events of one reason.
+// notes returns the messages of the set's events with that reason.
 func notes(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList
@@ -213,7 +212,7 @@ func notes(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) []
 	return out
 }
 
-// unschedule makes a pod look as if the scheduler never found a node for it.
+// unschedule sets the status of a pod that the scheduler found no node for.
 func unschedule(ctx context.Context, p *corev1.Pod) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -226,10 +225,10 @@ func unschedule(ctx context.Context, p *corev1.Pod) {
 	}).Should(Succeed())
 }
 
-// clean is an error's text without the prefix that names the webhook.
+// clean returns an error's text without the prefix that names the webhook.
 func clean(err error) string { return apiserver.Said(err) }
 
-// revisions are the names of the set's ControllerRevisions.
+// revisions returns the names of the set's ControllerRevisions.
 func revisions(ctx context.Context, set *v1alpha1.StatefulCluster) []string {
 	GinkgoHelper()
 	var list appsv1.ControllerRevisionList
@@ -241,8 +240,8 @@ func revisions(ctx context.Context, set *v1alpha1.StatefulCluster) []string {
 	return out
 }
 
-// versions are the resourceVersions of the set and of everything that the
-// operator writes for it, by kind and name.
+// versions returns the resourceVersions of the set and of everything that the operator writes for
+// it, by kind and name.
 func versions(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -260,7 +259,7 @@ func versions(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]str
 	return found
 }
 
-// bindClaims makes the claims expandable: bound, of a class that expands.
+// bindClaims makes the claims expandable: bound, with a storage class that allows expansion.
 func bindClaims(ctx context.Context, set *v1alpha1.StatefulCluster) {
 	GinkgoHelper()
 	class := &storagev1.StorageClass{ObjectMeta: named("grows"), Provisioner: "fake", AllowVolumeExpansion: new(true)}

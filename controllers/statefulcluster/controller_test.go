@@ -139,7 +139,7 @@ var _ = Describe("members", func() {
 	})
 
 	It("W6 SC-20 kubectl get leaves no column blank, from the start and at rest", func(ctx SpecContext) {
-		elsewhere := newSet(server.NewNamespace(ctx), 2) // no operator is there
+		elsewhere := newSet(server.NewNamespace(ctx), 2) // no operator runs in this namespace
 		Expect(user.Create(ctx, elsewhere)).To(Succeed())
 		_, cells := server.Table(ctx, "statefulclusters", elsewhere)
 		for _, count := range []string{"Ready", "Updated", "Available", "Lost"} {
@@ -164,7 +164,7 @@ var _ = Describe("members", func() {
 			rest = versions(ctx, set)
 			g.Consistently(func() map[string]string { return versions(ctx, set) }, time.Second).Should(Equal(rest))
 		}).Should(Succeed())
-		// Each annotation of the user's makes the operator look at everything again.
+		// Each annotation by the user triggers a live pass.
 		for i := range 10 {
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 				s.Annotations = map[string]string{"note": strconv.Itoa(i)}

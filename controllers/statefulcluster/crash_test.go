@@ -21,9 +21,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// guillotine kills an operator at its n-th write: before the write leaves, or
-// after it took effect and before its answer arrives. Nothing gets through
-// after that.
+// guillotine kills an operator at its n-th write: before the write is sent, or after it took effect
+// and before the response arrives. It blocks all later requests.
 type guillotine struct {
 	next  http.RoundTripper
 	n     int
@@ -61,7 +60,7 @@ func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errDead
 }
 
-// story is a piece of a set's life, told from a settled set of two members.
+// story is a scenario that begins with a settled set of two members.
 type story struct {
 	name string
 	set  func(*v1alpha1.StatefulCluster)
@@ -168,8 +167,8 @@ func reasonsOf(all map[string]corev1.PersistentVolumeClaim) []string {
 	return reasons
 }
 
-// tell runs a story with an operator that is killed at its n-th write, and a
-// new one that finds what is left. It is false when the story has fewer writes.
+// tell runs a story with an operator that is killed at its n-th write, and then with a new
+// operator. It returns false if the story has fewer writes.
 func tell(ctx context.Context, s story, n int, after bool) bool {
 	GinkgoHelper()
 	ns := newNamespace(ctx)
@@ -188,7 +187,7 @@ func tell(ctx context.Context, s story, n int, after bool) bool {
 	}})
 	s.act(ctx, set, before)
 	killed := blade.fallsOrRests()
-	if !killed { // then it must have told the whole story
+	if !killed { // then the first operator must have completed the story
 		s.end(ctx, set, before)
 	}
 	cutOff.stop()
@@ -201,8 +200,8 @@ func tell(ctx context.Context, s story, n int, after bool) bool {
 	return killed
 }
 
-// fallsOrRests waits until the blade fell, or nothing was written for so long
-// that the story has ended.
+// fallsOrRests waits until the operator was killed, or made no write for so long that the story has
+// ended.
 func (g *guillotine) fallsOrRests() bool {
 	const rest = 3 * time.Second
 	for last := -1; ; {
@@ -224,8 +223,9 @@ func (g *guillotine) fallsOrRests() bool {
 var _ = Describe("SC-30 an operator killed between any two writes", func() {
 	for _, s := range stories {
 		It("leaves nothing behind: "+s.name, func(ctx SpecContext) {
-			// Every second write, and by turns before and after it: which, the seed says.
-			// With as many seeds as make test-stories has, each write in both ways.
+			// Tests every second write, alternating between before and after it; the seed selects
+			// which. With as many seeds as make test-stories uses, it tests each write in both
+			// ways.
 			n, step := 1+int(GinkgoRandomSeed()%2), 2
 			if flag.Lookup("seeds").Value.(flag.Getter).Get().(int) >= 100 {
 				n, step = 1, 1

@@ -61,7 +61,7 @@ var _ = Describe("drain", func() {
 		before := settled(ctx, set, 2)
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy}
-			s.Spec.Template.Annotations[playPending] = "yes" // new members find no node
+			s.Spec.Template.Annotations[playPending] = "yes" // new members are unschedulable
 		})
 		cordon(ctx, true)
 		Eventually(func() int { return len(pods(ctx, set)) }).Should(Equal(3))

@@ -20,9 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// eventLog notes what is recorded: the pod that an event is related to, type,
-// reason, action and text. Events that differ in nothing but the text are
-// shown as one.
+// eventLog records events: the pod that an event is related to, type, reason, action and text.
+// Events that differ only in the text are aggregated.
 type eventLog []string
 
 func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
@@ -34,8 +33,7 @@ func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note str
 	*h = append(*h, fmt.Sprintf("(%s) %s %s %s: %s", pod, kind, reason, act, fmt.Sprintf(note, args...)))
 }
 
-// emitted are the events of a pass over that world in which every action ended
-// with that error.
+// emitted returns the events of a pass over that world in which every action ended with that error.
 func emitted(w *world, err error) []string {
 	var told eventLog
 	f := derive(w)
@@ -62,8 +60,8 @@ func emitted(w *world, err error) []string {
 	return told
 }
 
-// manyMembers are n members, db-a01 and so on; goingMembers are the same while their pods
-// terminate.
+// manyMembers returns n members, db-a01 and so on; goingMembers returns the same with terminating
+// pods.
 func manyMembers(n int) (things []thing) {
 	for i := range n {
 		things = append(things, pod(fmt.Sprintf("a%02d", i+1)).on("n1").ready())
@@ -120,8 +118,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// V7 A pass whose status is not written is repeated, and what it saw is told by
-// the one whose status is.
+// V7 A pass whose status was not written is retried. The pass whose status is written emits the
+// events.
 func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 	w := seen(set("db").maxConcurrent("1"), a().going(), b().nodeGone(), c())
 	scheme := runtime.NewScheme()

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the fake control plane does with a pod is said by annotations of the template.
+// Annotations of the template control what the fake control plane does with a pod.
 const (
-	playNode    = "fake/node"    // the node to bind to; node-1 without, or while it is cordoned
+	playNode    = "fake/node"    // the node to bind to; node-1 by default, or while it is cordoned
 	playPending = "fake/pending" // never scheduled
 	playUnready = "fake/unready" // runs and is never Ready
 	playHang    = "fake/hang"    // a deleted pod stays, as on a lost node
@@ -36,7 +36,7 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 	Expect(user.Status().Update(ctx, &n)).To(Succeed())
 }
 
-// startFakeControlPlane plays scheduler and kubelet for a namespace until the test ends.
+// startFakeControlPlane simulates scheduler and kubelet for a namespace until the test ends.
 func startFakeControlPlane(namespace string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,7 +54,8 @@ func startFakeControlPlane(namespace string) {
 	DeferCleanup(func() { cancel(); <-done })
 }
 
-// play looks at every pod once. Errors are tried again: a pod may go any time.
+// play processes every pod once. Errors are ignored until the next call, because pods may be
+// deleted at any time.
 func play(ctx context.Context, namespace string) {
 	var pods corev1.PodList
 	if user.List(ctx, &pods, client.InNamespace(namespace)) != nil {
@@ -91,7 +92,7 @@ func schedule(ctx context.Context, p *corev1.Pod) {
 		if v.PersistentVolumeClaim != nil {
 			var c corev1.PersistentVolumeClaim
 			if user.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: v.PersistentVolumeClaim.ClaimName}, &c) != nil {
-				return // as the scheduler does, wait for the claim
+				return // like the scheduler, wait for the claim
 			}
 		}
 	}
@@ -145,14 +146,14 @@ func run(ctx context.Context, p *corev1.Pod) {
 		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, RestartCount: restarts, State: running, Ready: ready == corev1.ConditionTrue}
 		if running.Running != nil {
 			s.ImageID, s.ContainerID = "id-of-"+c.Image, "fake://"+string(p.UID)
-			s.Resources = c.Resources.DeepCopy() // as one says that can change them
+			s.Resources = c.Resources.DeepCopy() // reported by kubelets that support in-place resize
 		}
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
 	}
 	_ = user.Status().Update(ctx, p)
 }
 
-// crash makes the containers of a pod look as if they had restarted that often.
+// crash sets the number of container restarts in the status of a pod.
 func crash(ctx context.Context, p *corev1.Pod, times int32) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -166,7 +167,7 @@ func crash(ctx context.Context, p *corev1.Pod, times int32) {
 	}).Should(Succeed())
 }
 
-// setReady flips a running pod's Ready condition; the change is dated ago.
+// setReady changes a running pod's Ready condition, with a transition time that long ago.
 func setReady(ctx context.Context, p *corev1.Pod, ready corev1.ConditionStatus, ago time.Duration) {
 	GinkgoHelper()
 	Eventually(func() error {

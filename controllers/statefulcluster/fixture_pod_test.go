@@ -68,25 +68,26 @@ func (p *podFixture) condition(kind corev1.PodConditionType, status corev1.Condi
 	return p
 }
 
-// on says where the pod was scheduled, when it was made.
+// on sets the node of the pod, scheduled when the pod was created.
 func (p *podFixture) on(node string) *podFixture {
 	p.pod.Spec.NodeName = node
 	return p.condition(corev1.PodScheduled, corev1.ConditionTrue, "", p.pod.CreationTimestamp)
 }
 
-// neverBound is a pod whose template named the node: no scheduler saw it.
+// neverBound removes the conditions, as of a pod whose template names the node, so that no
+// scheduler handled it.
 func (p *podFixture) neverBound() *podFixture {
 	p.pod.Status.Conditions = nil
 	return p
 }
 
-// restarted: its container runs for the nth time; say it after ready or unready.
+// restarted sets the number of container restarts. Call it after ready or unready.
 func (p *podFixture) restarted(n int32) *podFixture {
 	p.pod.Status.ContainerStatuses[0].RestartCount = n
 	return p
 }
 
-// withoutContainers is a pod as the cache holds it while it is Ready.
+// withoutContainers removes the container statuses, as the cache does while the pod is Ready.
 func (p *podFixture) withoutContainers() *podFixture {
 	p.pod.Status.ContainerStatuses = nil
 	return p
@@ -101,19 +102,19 @@ func (p *podFixture) started(restarts int32) *podFixture {
 	return p
 }
 
-// ready: Ready since shortly after it started.
+// ready makes the pod Ready since shortly after it started.
 func (p *podFixture) ready() *podFixture { return p.readyFor(30 * time.Minute) }
 
 func (p *podFixture) readyFor(d time.Duration) *podFixture {
 	return p.started(0).condition(corev1.PodReady, corev1.ConditionTrue, "", ago(d))
 }
 
-// starting: it runs and was never Ready.
+// starting makes the pod run and never be Ready.
 func (p *podFixture) starting() *podFixture {
 	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", p.pod.CreationTimestamp)
 }
 
-// waiting: its containers do not run, for these reasons.
+// waiting makes the containers wait, for these reasons.
 func (p *podFixture) waiting(reasons ...string) *podFixture {
 	if len(reasons) > 0 {
 		p.pod.Status.ContainerStatuses = waiting(reasons...)
@@ -128,7 +129,7 @@ func waiting(reasons ...string) (statuses []corev1.ContainerStatus) {
 	return statuses
 }
 
-// unreadyFor: it was Ready, and is not for so long.
+// unreadyFor makes the pod not Ready for that long, after it was Ready.
 func (p *podFixture) unreadyFor(d time.Duration) *podFixture {
 	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", ago(d))
 }
@@ -137,7 +138,7 @@ func (p *podFixture) unschedulableFor(d time.Duration) *podFixture {
 	return p.condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, ago(d))
 }
 
-// aged sets when the pod was made; say it before on.
+// aged sets the creation time of the pod. Call it before on.
 func (p *podFixture) aged(d time.Duration) *podFixture {
 	p.pod.CreationTimestamp = ago(d)
 	return p
@@ -153,10 +154,10 @@ func (p *podFixture) nodeNotReadyFor(d time.Duration) *podFixture {
 func (p *podFixture) nodeGone() *podFixture         { p.node.gone = true; return p }
 func (p *podFixture) nodeOutOfService() *podFixture { p.node.outOfService = true; return p }
 
-// nodeCordoned: its node gets no new pods.
+// nodeCordoned cordons the node.
 func (p *podFixture) nodeCordoned() *podFixture { p.node.cordoned = true; return p }
 
-// going: it was deleted, and it is still there.
+// going makes the pod terminate.
 func (p *podFixture) going() *podFixture { return p.goingFor(10 * time.Second) }
 
 func (p *podFixture) goingFor(d time.Duration) *podFixture {
@@ -165,24 +166,24 @@ func (p *podFixture) goingFor(d time.Duration) *podFixture {
 	return p
 }
 
-// disrupted: it is deleted by a disruption of that reason.
+// disrupted makes the pod terminate because of a disruption with that reason.
 func (p *podFixture) disrupted(reason string) *podFixture {
 	return p.going().condition(corev1.DisruptionTarget, corev1.ConditionTrue, reason, ago(10*time.Second))
 }
 
-// endedByNode: its kubelet ended it, for that reason.
+// endedByNode makes the pod failed, ended by its kubelet for that reason.
 func (p *podFixture) endedByNode(reason string) *podFixture {
 	p.pod.Status.Reason = reason
 	return p.failed()
 }
 
-// restartPolicy sets the policy of the pod.
+// restartPolicy sets the restart policy of the pod.
 func (p *podFixture) restartPolicy(policy corev1.RestartPolicy) *podFixture {
 	p.pod.Spec.RestartPolicy = policy
 	return p
 }
 
-// nodeMissingFor: its Node is gone, and has been for that long as far as is known.
+// nodeMissingFor removes the Node, first seen missing that long ago.
 func (p *podFixture) nodeMissingFor(d time.Duration) *podFixture {
 	p.node.goneSince = noon.Add(-d)
 	return p.nodeGone()
@@ -192,7 +193,7 @@ func (p *podFixture) evicted() *podFixture {
 	return p.going().condition(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", ago(10*time.Second))
 }
 
-// takenByTaint: the control plane evicts it from its node, which is not Ready.
+// takenByTaint makes the control plane evict the pod from its node, which is not Ready.
 func (p *podFixture) takenByTaint() *podFixture {
 	return p.going().nodeNotReadyFor(time.Minute).condition(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager", ago(10*time.Second))
 }
@@ -216,7 +217,7 @@ func (p *podFixture) deleteFirst() *podFixture {
 	return p.annotated(v1alpha1.AnnotationDeleteFirst, "true")
 }
 
-// inPlaceOf: it fills the slot of a lost member, as the nth in a row.
+// inPlaceOf makes the member fill the slot of a lost one, as the nth successive replacement.
 func (p *podFixture) inPlaceOf(id string, nth int) *podFixture {
 	return p.annotated(v1alpha1.AnnotationReplaces, "db-"+id).annotated(v1alpha1.AnnotationReplacements, strconv.Itoa(nth))
 }
@@ -225,7 +226,7 @@ func (p *podFixture) recreated() *podFixture {
 	return p.annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingUpdate))
 }
 
-// patching: an in-place update is under way; this is what it waits for.
+// patching puts the pod into an in-place update with that annotation.
 func (p *podFixture) patching(note string) *podFixture {
 	return p.annotated(v1alpha1.AnnotationInPlace, note)
 }
@@ -237,7 +238,7 @@ func (p *podFixture) claimsAre(change func(*corev1.PersistentVolumeClaim)) *podF
 	return p
 }
 
-// claimsRetained: a pass that died labelled them before it deleted the pod.
+// claimsRetained labels the claims, as a pass that was interrupted before it deleted the pod.
 func (p *podFixture) claimsRetained() *podFixture {
 	return p.claimsAre(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelRetained] = scaled })
 }

@@ -23,23 +23,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// The worlds of the tables are said in these words:
+// The worlds of the tables are built from fixtures:
 //
 //	seen(set("db").replicas(3), pod("a").on("n1").ready(), looseClaimOf("x").retained("Lost"))
 //
-// It is noon in all of them. Members are whole (they have their claims), their
-// nodes are well, their revision is "now", was Ready before, and is the one of
-// the spec; the set has its disruption budget. Fresh ids are f1, f2, ..., and
-// their names are on record.
+// By default it is noon. Members have their claims, their nodes are healthy, and their revision is
+// "now", which is the revision of the spec and was Ready before. The set has its disruption budget.
+// Fresh ids are f1, f2, ..., and their names are on record.
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
-// thing is what a world is made of. Revisions and pods need the set.
+// thing is a part of a world. Revisions and pods need the set.
 type thing interface{ into(w *world) }
 
-// seen is a live world.
+// seen returns the world of a live read.
 func seen(set *setFixture, things ...thing) *world {
 	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{},
 		deleted: map[string]bool{}, aside: map[types.UID]time.Time{}}
@@ -70,27 +69,27 @@ func seen(set *setFixture, things ...thing) *world {
 	return w
 }
 
-// with changes a finished world in a way that has no word of its own.
+// with changes a finished world, for cases without a fixture.
 type with func(*world)
 
 func (f with) into(w *world) { f(w) }
 
-// cached is a world that was read from the cache.
+// cached makes the world one that was read from the cache.
 var cached = with(func(w *world) { w.live = false })
 
-// fresh ids are these and no others; their names are on record.
+// freshIDsAre sets the fresh ids and records their names.
 func freshIDsAre(ids ...string) thing {
 	return with(func(w *world) { w.fresh, w.set.Status.Creating = ids, w.namesOf(ids) })
 }
 
-// offRecord takes the names of new members from the record.
+// offRecord removes the names of new members from the record.
 var offRecord = with(func(w *world) { w.set.Status.Creating = nil })
 
 func refused(reason, message string, wait time.Duration) thing {
 	return with(func(w *world) { w.refused[reason] = refusal{message: message, until: noon.Add(wait), times: 1} })
 }
 
-// updating puts a pod of that id and UID into status.updating.
+// updating adds the pod with that id and UID to status.updating.
 func updating(id string, uid types.UID, revision string) thing {
 	return with(func(w *world) {
 		w.set.Status.Updating = append(w.set.Status.Updating, v1alpha1.UpdatingMember{Name: "db-" + id, UID: uid, Revision: revision})
@@ -152,7 +151,7 @@ func (s *setFixture) maxUnavailable(n int) *setFixture {
 	return s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt(n))})
 }
 
-// surge adds before it retires: nothing may be unavailable.
+// surge sets maxSurge, and maxUnavailable to 0.
 func (s *setFixture) surge(n int) *setFixture {
 	return s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt(0)), MaxSurge: ptr.To(intstr.FromInt(n))})
 }
@@ -187,7 +186,7 @@ func (s *setFixture) retention(deleted, scaled, lost v1alpha1.RetentionPolicy) *
 	return s
 }
 
-// revision is one of the set's history: the spec of today with that change.
+// revisionFixture is an older revision of the set: the current spec with that change.
 type revisionFixture struct {
 	name    string
 	number  int64
@@ -220,12 +219,12 @@ func (r *revisionFixture) into(w *world) {
 	w.revisions = append(w.revisions, rev)
 }
 
-// specNotRecorded takes the revision of the spec away: the template is new.
+// specNotRecorded removes the revision of the spec, as if the template were new.
 var specNotRecorded = with(func(w *world) {
 	w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
 })
 
-// nowNeverReady takes back that a member of the spec's revision was Ready.
+// nowNeverReady makes no member of the spec's revision ever Ready.
 var nowNeverReady = with(func(w *world) {
 	for _, rev := range w.revisions {
 		if rev.Name == "now" {
@@ -234,7 +233,7 @@ var nowNeverReady = with(func(w *world) {
 	}
 })
 
-// nowUnproven takes back that one was Ready for long.
+// nowUnproven makes the spec's revision unproven.
 var nowUnproven = with(func(w *world) {
 	for _, rev := range w.revisions {
 		if rev.Name == "now" {
@@ -246,24 +245,25 @@ var nowUnproven = with(func(w *world) {
 // claimFixture is a claim whose pod is gone.
 type claimFixture struct {
 	id, why string
-	seen    time.Duration // for how long it has been seen to be set aside
+	seen    time.Duration // for how long it has been seen set aside
 	record  types.UID
 	change  []func(*corev1.PersistentVolumeClaim)
 }
 
 func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id, seen: time.Hour} }
 
-// seenFor is for how long this process has seen that the claim was set aside.
+// seenFor sets for how long this process has seen the claim set aside.
 func (c *claimFixture) seenFor(d time.Duration) *claimFixture { c.seen = d; return c }
 
-// setAsideUnder: what the policy said when the claim was set aside.
+// setAsideUnder sets the retention policy at the time when the claim was set aside.
 func (c *claimFixture) setAsideUnder(p v1alpha1.RetentionPolicy) *claimFixture {
 	return c.but(func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{v1alpha1.AnnotationRetention: string(p)}
 	})
 }
 
-// onRecord: the status knows it for a member's; named by another UID, one that is gone.
+// onRecord adds the claim to status.claims as that of a member. With another UID, the record is
+// about an earlier claim of that name.
 func (c *claimFixture) onRecord() *claimFixture {
 	return c.onRecordAs("uid-of-db-data-" + types.UID(c.id))
 }
@@ -303,23 +303,23 @@ func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
 	return claims
 }
 
-// planOf is what is decided on a world.
+// planOf returns the plan for a world.
 func planOf(w *world) plan { return decide(derive(w)) }
 
-// firstWritten is the object of the first thing that is done.
+// firstWritten returns the object of the first action of the plan.
 func firstWritten(w *world) client.Object { return planOf(w).Steps[0][0][0].Object }
 
-// statusOf is the status of a world after a pass with these outcomes.
+// statusOf returns the status of a world after a pass with these outcomes.
 func statusOf(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
 	return summarize(derive(w), p, results{outcomes: outcomes, refused: w.refused})
 }
 
-// row is one line of a table: a sentence, a world, and what is to be done.
+// row is one row of a table: a description, a world, and the expected actions.
 type row struct {
 	name  string
 	world *world
 	want  []string
-	// Why nothing, or not more, is done, and when to look again.
+	// Why nothing, or no more, is done, and when the next pass is due.
 	held, failing []string
 	manyUnready   int
 	wait          time.Duration
@@ -352,7 +352,7 @@ func check(t *testing.T, rows []row) {
 	}
 }
 
-// The lines of what is done most.
+// The expected lines of the most frequent actions.
 func creates(ids ...string) (lines []string) {
 	for _, id := range ids {
 		lines = append(lines, fmt.Sprintf("create pod db-%s: Missing > create persistentvolumeclaim db-data-%s: Claim", id, id))
@@ -380,7 +380,8 @@ func retires(ids ...string) (lines []string) {
 	return lines
 }
 
-// recreates is an update: the first of the new pods is tried out.
+// recreates returns the lines of an update, which begins with a dry-run create of the first new
+// pod.
 func recreates(ids ...string) []string {
 	return slices.Insert(restarts(ids...), 0, fmt.Sprintf("try pod db-%s: Trial, before pods are deleted for the update", ids[0]))
 }

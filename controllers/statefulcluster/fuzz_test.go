@@ -32,8 +32,8 @@ var nastySpecs = []string{
 	`{"metadata":{"name":"` + strings.Repeat("a", 53) + `"},"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":[{"name":"a"}]}}}}`,
 }
 
-// FuzzValidate reads an object as a stranger would write it: what passes is within
-// bounds, and can be built.
+// FuzzValidate validates untrusted objects: those that are accepted are within bounds and can be
+// built.
 func FuzzValidate(f *testing.F) {
 	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
 		f.Add(raw)
@@ -61,7 +61,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// checkServed looks at a set that passed validation, and at what is made for it.
+// checkServed checks a set that passed validation, and the objects built for it.
 func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	t.Helper()
 	spec := &set.Spec
@@ -109,7 +109,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	}
 }
 
-// silent is an API server that answers nothing.
+// silent is a client for an unreachable API server.
 type silent struct{ client.Client }
 
 var errSilent = errors.New("no answer")
@@ -118,7 +118,8 @@ func (silent) Create(context.Context, client.Object, ...client.CreateOption) err
 
 func (silent) List(context.Context, client.ObjectList, ...client.ListOption) error { return errSilent }
 
-// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+// FuzzWebhook sends arbitrary bodies to the webhook: it responds, and the objects that it allows
+// are valid.
 func FuzzWebhook(f *testing.F) {
 	all := stranger.Samples(f, samples, "StatefulCluster")
 	for _, raw := range all {
@@ -128,9 +129,9 @@ func FuzzWebhook(f *testing.F) {
 		func(object *v1alpha1.StatefulCluster) string { return problem(withDefaults(object)) })
 }
 
-// FuzzNotesOnPods reads what the operator keeps in annotations of pods, which who may
-// patch pods can write: nothing is counted below zero or waited for longer than may be,
-// and a note that is read is written the same.
+// FuzzNotesOnPods reads the operator's annotations on pods, which anyone who may patch pods can
+// write: no count is negative, no delay is above its max, and a decoded annotation is encoded the
+// same.
 func FuzzNotesOnPods(f *testing.F) {
 	f.Add("3", "2", `{"containers":{"main":{"restarts":1,"imageID":"a","image":"one"}},"resize":true}`, int32(5))
 	f.Add("-1", "9223372036854775808", "null", int32(0))

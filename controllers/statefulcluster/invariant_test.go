@@ -13,17 +13,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// invariants are what must hold at every step of every story.
+// invariants checks what must hold at every step of every story.
 type invariants struct {
 	s     *stage
-	seen  *world            // on which the operator acts now
+	seen  *world            // the world that the operator acts on now
 	names map[string]string // the last UID of each name
 	slots map[string]string // members by the lost one whose slot they fill
 	open  map[string]bool   // slots of lost members without a Ready replacement
-	// unwanted are members that a user evicted or deleted, or that the operator gave up.
+	// unwanted are members that a user evicted or deleted, or that the operator removed in a
+	// scale-down.
 	unwanted map[string]bool
-	// lenient while others act between the operator's look and its writes: a
-	// budget cannot be kept against them.
+	// lenient is true while others act between the operator's reads and its writes. The operator
+	// cannot guarantee a budget then.
 	lenient bool
 }
 
@@ -31,7 +32,7 @@ func newInvariants(s *stage) *invariants {
 	return &invariants{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}, unwanted: map[string]bool{}}
 }
 
-// changed hears of everything that happens.
+// changed is called for every change of an object.
 func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	switch o := first(is, was).(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -58,7 +59,7 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	}
 }
 
-// watched lets the operator's watch say what becomes of pods.
+// watched passes a change of a pod to the operator's pod watch.
 func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	if is == nil {
 		pod := was.(*corev1.Pod)
@@ -75,8 +76,8 @@ func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	}
 }
 
-// setAside: a claim is set aside as one of a lost member. While no member is Ready this is
-// so only for what a user asked for.
+// setAside checks a claim that was labelled as lost. While no member is Ready, that is allowed only
+// for members that a user evicted or deleted.
 func (l *invariants) setAside(c *corev1.PersistentVolumeClaim) {
 	if l.seen == nil || !findUp(l.seen).IsZero() || l.lenient {
 		return
@@ -142,7 +143,7 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 		l.drained(p)
 	default:
 		if f := derive(l.seen); f.replacesFirst() && f.successors() <= 0 {
-			break // all slots are taken without it
+			break // all slots are filled without it
 		}
 		if l.slots[p.Name] == "" {
 			l.slots[p.Name] = p.Name
@@ -154,7 +155,7 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 	}
 }
 
-// drained: a member was retired. If that was for the cordon of its node, all replicas are
+// drained checks the retirement of a member. If its node was cordoned, all replicas must be
 // available without it.
 func (l *invariants) drained(p *corev1.Pod) {
 	i := slices.IndexFunc(l.seen.members, func(m *member) bool { return m.pod.UID == p.UID })
@@ -167,7 +168,7 @@ func (l *invariants) drained(p *corev1.Pod) {
 	}
 }
 
-// availableBeside is how many members are available beside one.
+// availableBeside returns the number of available members other than p.
 func (l *invariants) availableBeside(p *corev1.Pod) (n int) {
 	for _, other := range l.s.members() {
 		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
@@ -177,7 +178,7 @@ func (l *invariants) availableBeside(p *corev1.Pod) (n int) {
 	return n
 }
 
-// disrupted: an update took a member away that was serving.
+// disrupted checks that an update of an available member keeps enough members available.
 func (l *invariants) disrupted(p *corev1.Pod) {
 	ok, _ := l.seen.available(&member{pod: p})
 	if !ok || l.lenient {

@@ -82,7 +82,7 @@ var _ = Describe("the life of a set", func() {
 		Expect(user.Create(ctx, stranger)).To(Succeed())
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
-		// One that has all labels of a member, and another owner.
+		// A pod that has all labels of a member, and another owner.
 		theirs := &corev1.Pod{ObjectMeta: *anyOf(settled(ctx, set, 2)).ObjectMeta.DeepCopy(), Spec: stranger.Spec}
 		theirs.Name, theirs.UID, theirs.ResourceVersion = "theirs", "", ""
 		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "another", Controller: new(true)}}

@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// V4 A set is deleted and made again under its name while no operator looks.
+// V4 A set is deleted and recreated under its name while no operator runs.
 func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)
@@ -45,8 +45,8 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	}
 }
 
-// V4 Only claims that say that they are of another set, and not why they stay,
-// are those of a namesake.
+// V4 Only claims that carry the UID of another set and lack the retained label belong to an earlier
+// set of this name.
 func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	s := newStage(t, three())
 	claim := func(name string, change func(*corev1.PersistentVolumeClaim)) {
@@ -68,7 +68,7 @@ func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	}
 }
 
-// A Node that looks lost in the cache is read live before it is believed.
+// A Node that looks lost in the cache is read again from the API server.
 func TestACacheThatShowsALostNode(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)
@@ -159,7 +159,7 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 	}
 }
 
-// A member of a machine whose name another machine has now is lost at once.
+// A member is lost at once if a different machine has the name of its machine now.
 func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)
@@ -185,8 +185,8 @@ func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
 	s.Check(t)
 }
 
-// Pods with our labels that the set does not control are as many and as large as who makes
-// them wants.
+// The number and size of pods with the operator's labels that the set does not control are up to
+// the users who create them.
 func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)

@@ -15,10 +15,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// ownerless takes the owner reference from the first member.
+// ownerless removes the owner reference of the first member.
 var ownerless = with(func(w *world) { w.members[0].pod.OwnerReferences = nil })
 
-// orphan is a pod of that id with the set's labels, no owner, and the claims of a member.
+// orphan returns a pod with that id, the set's labels, no owner, and the claims of a member.
 func orphan(id string) thing {
 	return with(func(w *world) {
 		stray(id).into(w)
@@ -26,7 +26,7 @@ func orphan(id string) thing {
 	})
 }
 
-// stray is an orphan without claims.
+// stray returns an orphan without claims.
 func stray(id string) thing {
 	return with(func(w *world) { w.orphans = append(w.orphans, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
 }
@@ -76,7 +76,7 @@ func orphanOne(s *stage) *corev1.Pod {
 	return p
 }
 
-// uidsOf are the UIDs of all pods that do not terminate.
+// uidsOf returns the UIDs of all pods that are not terminating.
 func uidsOf(s *stage) (uids []types.UID) {
 	for _, p := range s.members() {
 		uids = append(uids, p.UID)
@@ -103,7 +103,7 @@ func TestW5AMemberThatLostItsOwnerIsAdopted(t *testing.T) {
 	s.Check(t)
 }
 
-// An operator that restarted does not know whether the pod was a member.
+// After a restart the operator does not know whether the pod was a member.
 func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)
@@ -124,14 +124,14 @@ func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 	}
 	left = s.members()[0]
 	left.OwnerReferences = []metav1.OwnerReference{owner(&world{settings: settings{s.set()}})}
-	s.Put(left) // the command of the condition
+	s.Put(left) // as the command in the condition does
 	s.settle(2 * time.Second)
 	s.ends()
 	s.Check(t)
 }
 
-// `kubectl delete --cascade=orphan` marks the set before it takes the owner references, and a
-// pod that is adopted then would be deleted with the set.
+// `kubectl delete --cascade=orphan` marks the set as deleted before it removes the owner
+// references. A pod adopted after that would be deleted with the set.
 func TestW5NothingIsAdoptedBySetsThatAreDeleted(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)
@@ -146,7 +146,7 @@ func TestW5NothingIsAdoptedBySetsThatAreDeleted(t *testing.T) {
 	}
 }
 
-// Who also removes the labels of the selector releases the pod.
+// A user who also removes the labels of the selector releases the pod.
 func TestW5AReleasedPodIsNoMember(t *testing.T) {
 	s := newStage(t, three())
 	s.settle(2 * time.Second)

@@ -8,8 +8,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// V9 Pods of a bad template may become Ready and crash later. c is the member
-// that crashes; "now" was Ready once.
+// V9 Pods of a bad template may become Ready and crash later. c is the member that crashes; a
+// member of "now" was Ready once.
 func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 	crashes := func() *podFixture { return pod("c").on("n3").unreadyFor(50 * time.Minute).restarted(5) }
 	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(settlingTime - time.Minute) }

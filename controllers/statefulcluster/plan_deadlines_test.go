@@ -9,9 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// V5 Every deadline that gives a member up, as docs/kinds/statefulcluster.md
-// lists them, a moment after it passed on the wall clock. No member is given up for
-// time in which the operator did not look.
+// V5 Every deadline after which a member is lost, as listed in docs/kinds/statefulcluster.md,
+// shortly after it passed on the wall clock. The time in which the operator did not observe the
+// cluster does not count.
 func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 	const away = 36 * time.Second
 	for _, d := range []struct {

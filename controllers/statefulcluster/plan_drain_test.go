@@ -19,17 +19,17 @@ func d() *podFixture        { return pod("d").on("n4").ready() }
 
 func replacing() *setFixture { return set("db").replacesFirst() }
 
-// budgeted: the budget is as it should be while that many members are wanted.
+// budgeted sets the budget that is correct while that many members are wanted.
 func budgeted(wanted int) thing {
 	return with(func(w *world) { w.budget = buildBudget(w, wanted) })
 }
 
-// ahead is the create of a member before those leave.
+// ahead returns the line of a member that is created before others leave.
 func ahead(id, leaving string) string {
 	return "create pod db-" + id + ": Missing, before members leave their cordoned nodes: " + leaving + " > create persistentvolumeclaim db-data-" + id + ": Claim"
 }
 
-// retiresLeaving are the lines of members that are retired from cordoned nodes.
+// retiresLeaving returns the lines of members that are retired from cordoned nodes.
 func retiresLeaving(ids ...string) (lines []string) {
 	for _, id := range ids {
 		lines = append(lines, "patch persistentvolumeclaim db-data-"+id+": Retention, its member is scaled > "+
@@ -84,7 +84,7 @@ func TestReplaceFirst(t *testing.T) {
 	})
 }
 
-// An update does not take pods from cordoned nodes that could not start there again.
+// An update does not recreate pods on cordoned nodes on which they could not start again.
 func TestUpdatesOfMembersThatLeave(t *testing.T) {
 	old := revisionWith("old", func(d *revisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
 	check(t, []row{
@@ -97,7 +97,7 @@ func TestUpdatesOfMembersThatLeave(t *testing.T) {
 	})
 }
 
-// A partition keeps members at a revision, and one that leaves counts no more.
+// A partition keeps members at a revision. A leaving member no longer counts.
 func TestSuccessorsUnderAPartition(t *testing.T) {
 	partition := func() *setFixture {
 		s := replacing().rolling(v1alpha1.RollingUpdate{Partition: 3})
@@ -122,7 +122,8 @@ func TestSuccessorsUnderAPartition(t *testing.T) {
 	}
 }
 
-// SC-43 The budget lets no Ready member be evicted, also while there is one more.
+// SC-43 The budget allows no eviction of a Ready member, even while the set has an additional
+// member.
 func TestTheBudgetOfASetThatReplacesFirst(t *testing.T) {
 	budget := func(things ...thing) policyv1.PodDisruptionBudgetSpec {
 		w := seen(replacing(), append(things, with(func(w *world) { w.budget = nil }))...)
@@ -164,7 +165,7 @@ func TestWhatIsSaidOfADrain(t *testing.T) {
 	}
 }
 
-// SC-43 A Node that is cordoned in the cache alone costs no one his place.
+// SC-43 No member is retired for a Node that is cordoned only in the cache.
 func TestACacheThatShowsACordon(t *testing.T) {
 	s := newStage(t, three().replacesFirst())
 	s.settle(2 * time.Second)
@@ -181,7 +182,7 @@ func TestACacheThatShowsACordon(t *testing.T) {
 	}
 }
 
-// SC-46 SC-47 What the claims of those that leave follow.
+// SC-46 SC-47 The policy for the claims of leaving members.
 func TestClaimsOfMembersThatLeave(t *testing.T) {
 	policies := replacing().retention(v1alpha1.RetainClaims, v1alpha1.DeleteClaims, v1alpha1.RetainClaims)
 	w := seen(policies, leavingA(), b(), c(), d(), budgeted(4))
@@ -196,7 +197,7 @@ func TestClaimsOfMembersThatLeave(t *testing.T) {
 	}
 }
 
-// No pass of a set that is older than the field changes anything.
+// A set that was stored before the field existed is not changed.
 func TestStoredSetsAreLeftAlone(t *testing.T) {
 	for name, w := range map[string]*world{
 		"Replace": seen(set("db"), leavingA(), b(), c()), "Keep": seen(set("db").keepsEvicted(), leavingA(), b(), c()),

@@ -27,8 +27,7 @@ func TestEndedMembers(t *testing.T) {
 	})
 }
 
-// What happens soon after a member was Ready may be what happened to its
-// predecessor too.
+// A failure soon after a member became Ready may have the same cause as that of its predecessor.
 func TestSettlingDown(t *testing.T) {
 	again := func(age time.Duration) *podFixture { return pod("a").inPlaceOf("x", 3).aged(age).on("n1") }
 	check(t, []row{

@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// What the cache does not show, because it lacks our labels.
+// Objects that the cache does not show, because they lack the operator's labels.
 
 func TestABudgetOfAnotherOwner(t *testing.T) {
 	s := newStage(t, set("db"))
@@ -30,7 +30,7 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner") {
 		t.Errorf("the condition says %s", degraded())
 	}
-	for range 100 { // rest is rest, and nothing is tried again and again
+	for range 100 { // at rest nothing is written or retried
 		tried := len(s.Story)
 		s.Now = s.Now.Add(foreignInterval)
 		s.look()
@@ -63,7 +63,7 @@ func TestARevisionWithoutOurLabels(t *testing.T) {
 	s.Check(s.t)
 }
 
-// A member that lost our labels is one, however many foreign pods there are.
+// A member that lost the operator's labels is still a member, however many foreign pods there are.
 func TestAMemberAmongForeignPods(t *testing.T) {
 	s := newStage(t, set("db").retention(v1alpha1.RetainClaims, v1alpha1.RetainClaims, v1alpha1.DeleteClaims))
 	s.settle(15 * time.Minute)
@@ -102,7 +102,7 @@ func TestW3AnUpdateKeepsAMemberWhoseClaimLostItsLabels(t *testing.T) {
 	s.losesNoMember()
 }
 
-// strip leaves an object no labels but these.
+// strip removes all labels of an object except these.
 func (s *stage) strip(obj client.Object, name string, left map[string]string) {
 	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, obj); err != nil {
 		s.t.Fatal(err)
@@ -111,8 +111,7 @@ func (s *stage) strip(obj client.Object, name string, left map[string]string) {
 	s.Put(obj)
 }
 
-// losesNoMember comes to the end of a story with the three members that it began
-// with.
+// losesNoMember checks that a story ends with the three members that it began with.
 func (s *stage) losesNoMember() {
 	s.settle(15 * time.Minute)
 	s.ends()
@@ -122,8 +121,8 @@ func (s *stage) losesNoMember() {
 	}
 }
 
-// A pod may lose our label after the list of pods without it, and before the
-// list of pods with it: then neither has the pod.
+// A pod may lose the operator's label after the list of pods without it, and before the list of
+// pods with it. Then neither list has the pod.
 func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
@@ -162,7 +161,7 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 		s.pass()
 	}
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { *spec.Replicas = 2 })
-	for range 3 { // while the old pod still ends
+	for range 3 { // while the old pod is still terminating
 		s.look()
 		s.pass()
 	}
@@ -173,7 +172,7 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 	}
 }
 
-// reader answers lists its own way.
+// reader returns a Reader with that List function.
 func reader(list func(context.Context, client.ObjectList, ...client.ListOption) error, all client.Reader) client.Reader {
 	return lister{all, list}
 }
@@ -187,7 +186,7 @@ func (l lister) List(ctx context.Context, into client.ObjectList, opts ...client
 	return l.list(ctx, into, opts...)
 }
 
-// A pod without any label is found by its name, while its claims name it.
+// A pod without any label is found by name, as long as its claims have their labels.
 func TestAMemberWithoutAnyLabel(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
@@ -195,7 +194,7 @@ func TestAMemberWithoutAnyLabel(t *testing.T) {
 	s.losesNoMember()
 }
 
-// A claim without any label is found by its name, and is not gone.
+// A claim without any label is found by name, so it does not count as gone.
 func TestAClaimWithoutAnyLabel(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)

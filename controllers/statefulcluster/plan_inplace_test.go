@@ -82,7 +82,7 @@ func labelsOnly() *corev1.Pod {
 	return firstWritten(w).(*corev1.Pod)
 }
 
-// imageIs is a pod whose container has that image, and runs the one from before the update.
+// imageIs sets the image of the pod, with a container that still runs the previous one.
 func imageIs(p *podFixture, image string) *podFixture {
 	p.pod.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
 	p.pod.Status.ContainerStatuses[0].ImageID = "id-of-zero"
@@ -135,7 +135,7 @@ func TestInPlaceIsDone(t *testing.T) {
 	})
 }
 
-// The image goes back before the kubelet did anything: no restart will come.
+// The image is reverted before the kubelet acted, so no restart follows.
 func TestAnUpdateThatIsTakenBack(t *testing.T) {
 	back := func(change func(*podFixture)) (note string) {
 		p := a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"one"}}}`).of("bad")

@@ -14,13 +14,13 @@ func a() *podFixture { return pod("a").on("n1").ready() }
 func b() *podFixture { return pod("b").on("n2").ready() }
 func c() *podFixture { return pod("c").on("n3").ready() }
 
-// claimedFor is a member that has been unschedulable for a day, because its claims were
-// created only that long ago.
+// claimedFor returns a member that has been unschedulable for a day, with claims that were created
+// that long ago.
 func claimedFor(id string, d time.Duration) *podFixture {
 	return pod(id).unschedulableFor(24 * time.Hour).claimsAre(func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = ago(d) })
 }
 
-// deadlines are evidence that grows old, and when it is a loss.
+// deadlines are the losses that have a deadline.
 var deadlines = []struct {
 	reason   v1alpha1.LossReason
 	deadline time.Duration
@@ -126,7 +126,7 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	// b and c are well; a fills the slot of x, as the nth in a row.
+	// b and c are healthy; a fills the slot of x, as the nth successive replacement.
 	nth := func(n int, age time.Duration) *world {
 		return seen(set("db"), pod("a").inPlaceOf("x", n).aged(age).on("n1").starting(), b(), c())
 	}
@@ -282,7 +282,7 @@ func TestATemplateIsToBlame(t *testing.T) {
 	})
 }
 
-// withoutUpdates stops updates, so that a row shows what a loss does alone.
+// withoutUpdates disables updates, so that a row shows only the effect of a loss.
 func (w *world) withoutUpdates() *world {
 	w.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 	return w

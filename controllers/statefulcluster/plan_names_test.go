@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// creating are the names of new members that status.creating holds.
+// creating sets the names of new members in status.creating.
 func creating(ids ...string) thing {
 	return with(func(w *world) { w.set.Status.Creating = w.namesOf(ids) })
 }
@@ -40,7 +40,7 @@ func TestNamesAreRecordedFirst(t *testing.T) {
 	})
 }
 
-// What stays on record after a pass in which every write ended like that.
+// The names on record after a pass in which every write had that result.
 func TestNamesLeaveTheRecord(t *testing.T) {
 	exists := apierrors.NewAlreadyExists(corev1.Resource("pods"), "db-f1")
 	quota := apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota"))
@@ -87,7 +87,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 	}
 }
 
-// Names that a member has or had are not given to new members.
+// A new member never gets a name that a member has or had.
 func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
 		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
@@ -97,10 +97,8 @@ func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	}
 }
 
-// A leader is frozen right before one of its writes, another takes over and
-// brings everything to rest, and the first wakes and goes on as if nothing had
-// been: the worst case, in which nothing but the writes themselves keeps the
-// first from doing harm.
+// A leader is frozen right before one of its writes. Another takes over and settles the set. Then
+// the first wakes and continues. This is the worst case: only the writes themselves prevent harm.
 func TestV2AFrozenLeaderWakes(t *testing.T) {
 	stories := append(slices.Clone(stories[:goldenStories]),
 		story{"surge-of-all", func() *setFixture { return three().surge(3) }, []act{roll("two")}},
@@ -133,8 +131,8 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 	}
 }
 
-// anotherLeads lets another process do something, and comes back to this one.
-// Ids are random: the other one comes upon none that this one has thought of.
+// anotherLeads runs do as another process and then switches back to this one. Ids are random, so
+// the other process never generates those of this one.
 func (s *stage) anotherLeads(do func()) {
 	for _, id := range s.invariants.seen.fresh {
 		s.used[id] = true

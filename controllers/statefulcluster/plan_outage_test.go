@@ -11,12 +11,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// deletedByUser: this process watched how a user deleted the pod.
+// deletedByUser records that this process saw a user delete the pod.
 func deletedByUser(id string) thing {
 	return with(func(w *world) { w.deleted[w.nameOf(id)] = true })
 }
 
-// endsUnseen: the cache still shows a pod that is gone.
+// endsUnseen makes the cache still show a pod that is gone.
 func endsUnseen(id string) thing {
 	return with(func(w *world) { w.ending = append(w.ending, w.nameOf(id)) })
 }
@@ -32,7 +32,7 @@ func (s *setFixture) replacesInOutage() *setFixture {
 	return s
 }
 
-// withClaims are the claims of each member.
+// withClaims sets the claim templates.
 func (s *setFixture) withClaims(templates ...string) *setFixture {
 	s.Spec.VolumeClaimTemplates = nil
 	for _, t := range templates {
@@ -169,7 +169,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// givenBack: the owner of the claims gave them back to the set.
+// givenBack annotates the claim as given back to the set.
 func (c *claimFixture) givenBack() *claimFixture {
 	return c.but(func(c *corev1.PersistentVolumeClaim) {
 		if c.Annotations == nil {
@@ -179,7 +179,7 @@ func (c *claimFixture) givenBack() *claimFixture {
 	})
 }
 
-// offered looks for claims that were given to the set; no name is on record.
+// offered searches for claims that were given to the set, with no names on record.
 var offered = with(func(w *world) {
 	w.set.Status.Creating = nil
 	w.offers = w.offersOf(w.loose)
@@ -265,7 +265,7 @@ func TestClaimsAreDeletedAtASecondLook(t *testing.T) {
 	})
 }
 
-// W2: the power fails in a surge update.
+// W2: a power failure during a surge update.
 func TestW2AnOutageInASurgeUpdate(t *testing.T) {
 	s := newStage(t, set("db").surge(1))
 	s.settle(15 * time.Minute)

@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// recordOf is what the status says of claims, without their UIDs.
+// recordOf returns the claims in the status, without their UIDs.
 func recordOf(s v1alpha1.StatefulClusterStatus) (names []string) {
 	for _, c := range s.Claims {
 		if c.UID == "" {

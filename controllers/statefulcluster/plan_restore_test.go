@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
-// What a namesake of the set left, or a backup brought back, is said so:
+// Claims that an earlier set of this name left, or that a backup restored, are built like this:
 //
 //	left("x").by("uid-of-old").from("monday").given()
 
@@ -24,7 +24,7 @@ type leftFixture struct {
 	id, backup, why string
 	uid             types.UID
 	adopt           string
-	missing         int  // claims that are not there
+	missing         int  // number of missing claims
 	named           bool // a pod has the name
 }
 
@@ -52,7 +52,7 @@ func (l *leftFixture) claims(w *world) (all []*corev1.PersistentVolumeClaim) {
 	return all[l.missing:]
 }
 
-// leftBehindBy puts them into a world of which no name is on record.
+// leftBehindBy adds the claims to a world with no names on record.
 func leftBehindBy(all ...*leftFixture) thing {
 	return with(func(w *world) {
 		w.set.Status.Creating = nil
@@ -70,19 +70,19 @@ func leftBehindBy(all ...*leftFixture) thing {
 	})
 }
 
-// neverRan: no member of any revision was Ready.
+// neverRan makes no member of any revision ever Ready.
 var neverRan = with(func(w *world) {
 	for _, r := range w.revisions {
 		r.Annotations = nil
 	}
 })
 
-// asks: the last pass waited for a person to say whose the restored claims are.
+// asks makes the last pass one that waited for the user's decision about restored claims.
 var asks = with(func(w *world) {
 	w.set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRestoredClaims}}
 })
 
-// cameWith is a member that was created on claims that were given to the set.
+// cameWith returns a member that was created on claims given to the set.
 func cameWith(id string) *podFixture {
 	return pod(id).on("n1").ready().annotated(v1alpha1.AnnotationUpdated, restored)
 }
@@ -98,7 +98,7 @@ func (s *setFixture) twoClaims() *setFixture {
 	})
 }
 
-// takes is the member that is made on claims that were given to the set.
+// takes returns the line of a member that is created on claims given to the set.
 func takes(id string) string {
 	return fmt.Sprintf("create pod db-%s: Missing > patch persistentvolumeclaim db-data-%s: Claim, given by its owner", id, id)
 }
@@ -158,8 +158,8 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	})
 }
 
-// A member on claims that were given has been there before: it gets no empty claim, and is
-// not replaced because it starts slowly.
+// A member on given claims existed before: it gets no empty claim, and is not replaced because it
+// starts slowly.
 func TestMembersOnGivenClaims(t *testing.T) {
 	p := planOf(seen(set("db").replicas(1), leftBehindBy(left(xs).retained("Deleted").given())))
 	chain := p.Steps[len(p.Steps)-1][0]

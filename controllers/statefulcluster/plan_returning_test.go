@@ -65,7 +65,7 @@ func TestWhyAMemberCameBack(t *testing.T) {
 		want:  []string{replaces("a", "f1", v1alpha1.LossStartup)}}})
 }
 
-// V1 The API server may refuse the pod of the revision that a member was to get.
+// V1 The API server may refuse a pod of the revision recorded for a returning member.
 func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 	bad := revisionWith("bad", func(d *revisionData) { d.Template.Spec.RuntimeClassName = new("none") }).numbered(50)
 	entry := updating("a", "uid-of-old-a", "bad")
@@ -95,7 +95,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 	}
 }
 
-// entryOf says which revision the entry in status.updating has on record.
+// entryOf sets the revision of the entry in status.updating.
 func entryOf(revision string) thing {
 	return with(func(w *world) { w.set.Status.Updating[0].Revision = revision })
 }
@@ -104,8 +104,8 @@ var noCommand = act{"the user wants the old template", func(s *stage) {
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Command = nil })
 }}
 
-// V1 The API server refuses pods of the new template: the corrected one brings
-// the member back, under its name on its claims.
+// V1 The API server refuses pods of the new template. With a corrected template the member is
+// recreated, with its name and claims.
 func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 	for _, story := range []story{
 		{"by the old template", three, []act{command("refused"), noCommand}},
@@ -120,7 +120,7 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 				}
 				return nil, nil
 			}
-			// The last try was refused for longer than that: only the edit brings the next.
+			// The last retry was delayed for longer than that: only the edit causes the next one.
 			s.play(story, func() { s.settle(10 * time.Second) })
 			s.ends()
 			if len(s.invariants.names) != 3 {
@@ -131,7 +131,7 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 	}
 }
 
-// SC-48 The API server says beforehand that it would refuse pods of the new template.
+// SC-48 A dry-run create shows that the API server would refuse pods of the new template.
 func TestSC48ARefusedTemplateTakesNoOneDown(t *testing.T) {
 	s := newStage(t, three())
 	s.Interfere = func(_ int, a action.Action) (before, after error) {
@@ -217,8 +217,8 @@ func TestClaimTemplatesChangedPastAdmission(t *testing.T) {
 	}
 }
 
-// Entries that were not written name pods that were not deleted; entries that
-// are still written name pods that are not to come back only when that is said.
+// Entries that were not written name pods that were not deleted. Entries that are still recorded
+// stay until their removal is written.
 func TestUpdatingFollowsTheRecord(t *testing.T) {
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))
 	entry := updating("a", "uid-of-a", "now")
@@ -239,7 +239,7 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 	}
 }
 
-// SC-53: a kubelet writes how a pod ended also when a user deleted it.
+// SC-53: a kubelet reports how a pod ended even if a user deleted it.
 func TestWhoDeletedAPodThatEnded(t *testing.T) {
 	running := &corev1.Pod{}
 	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: "uid"}
@@ -285,7 +285,7 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 	}
 }
 
-// W5: whoever may create claims copies the labels of a member.
+// W5: anyone who may create claims can copy the labels of a member.
 func TestW5AClaimThatIsNotOnRecordIsNoMember(t *testing.T) {
 	recorded := looseClaimOf("y").onRecord()
 	check(t, []row{

@@ -26,7 +26,7 @@ import (
 
 var seeds = flag.Int("seeds", 12, "random orders of each story; with 100 or more, every write fails in every way")
 
-// story is what happens to a set, act by act.
+// story is a sequence of acts on a set.
 type story struct {
 	name string
 	set  func() *setFixture
@@ -72,7 +72,7 @@ func returns(node string) act {
 	return act{node + " returns", func(s *stage) { kubelet.Turn(s.Cluster, node, true) }}
 }
 
-// onOne does something to the member whose name comes first.
+// onOne applies do to the first member by name.
 func onOne(what string, do func(*stage, *corev1.Pod)) act {
 	return act{what, func(s *stage) {
 		if members := s.members(); len(members) > 0 {
@@ -89,8 +89,7 @@ func evictOne() act {
 	return onOne("a drain evicts the first pod", func(s *stage, p *corev1.Pod) { kubelet.Disrupt(s.Cluster, p, "EvictionByEvictionAPI") })
 }
 
-// takeByTaint is what the control plane does to the pods of a lost node after
-// a while.
+// takeByTaint evicts the pods of a lost node, as the control plane does after a while.
 func takeByTaint(node string) act {
 	return act{"the control plane evicts the pods of " + node, func(s *stage) {
 		for _, p := range kubelet.Pods(s.Cluster) {
@@ -140,7 +139,7 @@ var stories = []story{
 		roll("two"), evictOne(), scaleTo(6), deleteOne(), command("serve"), lose("n2"), scaleTo(3), takeByTaint("n2"), roll("three"), returns("n2"), evictOne()}},
 }
 
-// goldenStories are few enough to be read.
+// goldenStories is the number of stories with golden files.
 const goldenStories = 11
 
 func TestStories(t *testing.T) {
@@ -156,7 +155,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// play does act after act; in between, whatever between does.
+// play performs the acts of a story and calls between after each.
 func (s *stage) play(story story, between func()) {
 	s.Say("# the user creates a set of %d", *s.set().Spec.Replicas)
 	between()
@@ -169,7 +168,7 @@ func (s *stage) play(story story, between func()) {
 	}
 }
 
-// readable calls revisions by their numbers: their names are hashes.
+// readable replaces the names of revisions, which are hashes, by their numbers.
 func (s *stage) readable() string {
 	var revisions appsv1.ControllerRevisionList
 	if err := s.List(context.Background(), &revisions); err != nil {
@@ -182,8 +181,8 @@ func (s *stage) readable() string {
 	return text
 }
 
-// SC-30 SC-31 The same stories with everything in any order: a cache that lags,
-// operators that restart, chains shuffled, users who do not wait.
+// SC-30 SC-31 The same stories in random order: a cache that lags, operators that restart, shuffled
+// chains, users who do not wait.
 func TestStoriesInRandomOrder(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
@@ -202,7 +201,7 @@ func TestStoriesInRandomOrder(t *testing.T) {
 	}
 }
 
-// SC-35 Others act between the operator's look at the world and its writes.
+// SC-35 Others act between the operator's reads and its writes.
 func TestStoriesWithRaces(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
@@ -232,14 +231,13 @@ func TestStoriesWithRaces(t *testing.T) {
 	}
 }
 
-// failures are the ways in which one write can go wrong.
+// failures are the ways in which one write can fail.
 var failures = []simtest.Failure{
 	{Name: "is refused", Before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
 	simtest.Fails, simtest.NoAnswer, simtest.DiesBefore, simtest.DiesAfter,
 }
 
-// SC-18 SC-30 SC-42 Every single write of every story goes wrong: the end is
-// the same.
+// SC-18 SC-30 SC-42 Every single write of every story fails once; the result is the same.
 func TestStoriesWithEachWriteFailing(t *testing.T) {
 	for i, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
@@ -260,8 +258,7 @@ func TestStoriesWithEachWriteFailing(t *testing.T) {
 	}
 }
 
-// playWithFailure lets the nth write fail in that way, and returns how many
-// there were.
+// playWithFailure makes the nth write fail in that way, and returns the number of writes.
 func playWithFailure(t *testing.T, story story, n, way int) int {
 	t.Helper()
 	s := newStage(t, story.set())
@@ -273,8 +270,8 @@ func playWithFailure(t *testing.T, story story, n, way int) int {
 	return s.Writes()
 }
 
-// A plan that is carried out twice does no more than one that is carried out
-// once: its process died after the writes and before it knew.
+// Carrying out a plan twice, as after a crash between the writes and their responses, has the same
+// result as once.
 func TestPlansCarriedOutTwice(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {

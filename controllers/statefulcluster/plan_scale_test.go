@@ -35,7 +35,7 @@ func TestCreateMissing(t *testing.T) {
 	})
 }
 
-// Of two members, x and y, the one with more reason to go is retired.
+// Of two members, x and y, the one that comes first in scale-down order is retired.
 func TestScaleDownOrder(t *testing.T) {
 	x, y := func() *podFixture { return pod("x").on("n1") }, func() *podFixture { return pod("y").on("n2") }
 	two := func(things ...thing) *world {
@@ -120,9 +120,9 @@ func TestScaleDownKeepsTheHealthy(t *testing.T) {
 	})
 }
 
-// A template and fewer replicas in one write: recording the revision lets the other
-// rules act in the same pass, and those that are too many are no reserve that would
-// let the members that stay go.
+// A new template and fewer replicas in one write. Other rules act in the same pass as the one that
+// records the revision. Surplus members do not count as spare, so no remaining member is updated
+// for them.
 func TestScaleDownWithANewTemplate(t *testing.T) {
 	w := seen(set("db").replicas(2), oldA(), oldB(), oldC(), pod("d").on("n4").of("old").ready(), oldImage(),
 		specNotRecorded)

@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// undoneBudget has a policy change back what the budget says, a moment ago.
+// undoneBudget makes a policy that reverted the budget a moment ago.
 func undoneBudget() thing {
 	return with(func(w *world) {
 		w.budget.UID = "budget"
@@ -102,7 +102,7 @@ func TestRevisionAndBudget(t *testing.T) {
 	})
 }
 
-// otherName is the name that the plan gives a new revision; not that one.
+// otherName returns the name that the plan gives a new revision, which must not be taken.
 func otherName(t *testing.T, w *world, taken string) string {
 	t.Helper()
 	got := firstWritten(w).GetName()
@@ -156,7 +156,7 @@ func TestRulesComeInOrder(t *testing.T) {
 			updating("e", "uid-of-e", "v1"), looseClaimOf("e"), looseClaimOf("x"), deletedByUser("x"),
 			revisionOfImage("v1", "one"))
 	}
-	// Each remedy takes away what the rule before acted on.
+	// Each remedy removes the cause on which the previous rule acted.
 	remedies := []struct {
 		rule   string
 		remedy func(*world)

@@ -20,8 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// old are the members before their template changed: only the image did, or
-// something that no running pod can take.
+// oldA, oldB and oldC are the members before their template changed: only the image, or a field
+// that cannot be changed in a running pod.
 func oldA() *podFixture { return a().of("old") }
 func oldB() *podFixture { return b().of("old") }
 func oldC() *podFixture { return c().of("old") }
@@ -77,7 +77,7 @@ func TestRollOutRecreates(t *testing.T) {
 	})
 }
 
-// SC-48 The API server is asked about the new pod before the first old one is deleted.
+// SC-48 A dry-run create of the new pod comes before the deletion of the first old one.
 func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
 	policy := refused(reasonTrial, "policy", time.Minute)
 	overSurge := func() *setFixture {
@@ -100,7 +100,7 @@ func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
 	}
 }
 
-// SC-48 Condition Degraded says why no one is updated, and what helps.
+// SC-48 Condition Degraded reports why no member is updated, and what to do.
 func TestARefusedTrialIsTold(t *testing.T) {
 	w := seen(set("db"), oldA(), oldB(), oldC(), oldCommand())
 	p := planOf(w)
@@ -171,7 +171,6 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// The life of an entry of status.updating.
 func TestW2SurgeUpdates(t *testing.T) {
 	one := func(things ...thing) *world {
 		return seen(set("db").replicas(1).surge(1), append(things, oldImage())...)
@@ -249,8 +248,7 @@ func TestWhatComesBack(t *testing.T) {
 	}
 }
 
-// A pod has the service that its revision records; no running pod can take
-// another.
+// A pod has the service of its revision, which cannot be changed in a running pod.
 func TestAServiceRollsOut(t *testing.T) {
 	in := func(service string) *setFixture {
 		return set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName = service })
@@ -277,8 +275,7 @@ func TestAServiceRollsOut(t *testing.T) {
 	}
 }
 
-// A partition keeps members at the current revision; a new member takes the
-// place of one that was lost there.
+// A partition keeps members at the current revision. A new member replaces one that was lost there.
 func TestNewMembersUnderAPartition(t *testing.T) {
 	under := func(partition int32, things ...thing) string {
 		s := set("db").rolling(v1alpha1.RollingUpdate{Partition: partition})

@@ -8,7 +8,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+// readAsToolsDo returns the situations whose statuses the tests in test/readiness read, as tools
+// do.
 func readAsToolsDo() map[golden.Situation]*world {
 	const current, moving, failed = "Current", "InProgress", "Failed"
 	down := func(id string, d time.Duration) *podFixture { return pod(id).on("n-" + id).unreadyFor(d) }

@@ -75,7 +75,8 @@ var _ = Describe("replacement", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
-		// The next member of the good revision finds no node: its claim's volume died.
+		// The next member of the good revision is unschedulable, because the volume of its claim
+		// was lost.
 		stuck := &corev1.Pod{}
 		scaleTo(ctx, set, 3)
 		for name, p := range settled(ctx, set, 3) {
@@ -263,7 +264,7 @@ var _ = Describe("replacement", func() {
 		}, "maximum cpu usage per Container is 1, but limit is 2"),
 	)
 
-	// No controller counts here, so what a quota says of used pods is what the test wrote.
+	// No quota controller runs here, so the used pods of the quota are what the test wrote.
 	It("SC-48 V1 a full quota holds no update, and who is away comes back when there is room, or with a corrected template", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())

@@ -74,7 +74,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 			giveOne(ctx, name)
 		}
 	}
-	// comesBack: the members of before, on the claims that were restored.
+	// comesBack checks that the members of before return, on the restored claims.
 	comesBack := func(ctx context.Context, uids map[string]types.UID) {
 		GinkgoHelper()
 		after := settled(ctx, set, 2)
@@ -136,7 +136,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		}
 		give(ctx)
 		settled(ctx, set, 2)
-		// Its budget was restored too, and is nobody's: that is told, and harms no member.
+		// Its budget was restored too, without an owner. That is reported and affects no member.
 		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring("has no owner, as one that was restored from a backup"))
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 	})

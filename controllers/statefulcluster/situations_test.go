@@ -13,10 +13,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// situation is a sentence of an engineer on call who looks at the pods, what the
-// columns Desired, Ready, Updated and Lost show, and what the conditions say: the
-// status and reason of Available, Progressing and Degraded, and words that must be
-// in the message of one of them.
+// situation is a description of the pods by an engineer on call, with the columns Desired, Ready,
+// Updated and Lost, and the conditions: status and reason of Available, Progressing and Degraded,
+// and words that must be in the message of one of them.
 type situation struct {
 	sentence string
 	world    *world
@@ -113,8 +112,8 @@ func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 	}
 }
 
-// V11 While an update recreates members nothing is scaled: after each step that
-// succeeded, it says so.
+// V11 While an update recreates members, the set does not report scaling after any step that
+// succeeded.
 func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 	for name, w := range map[string]*world{
 		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),

@@ -24,8 +24,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// stage is a simulated cluster with an operator in it, whose passes are made one by
-// one. Ids are a, b, c, ..., so that a story can be read.
+// stage is a simulated cluster with an operator whose passes are run one by one. Ids are a, b, c,
+// ..., so that stories are readable.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
@@ -33,10 +33,10 @@ type stage struct {
 	r          *Reconciler
 	used       map[string]bool // ids that a pod had
 
-	shown *objects.Objects // what the operator's cache shows
-	since int              // the version of the API server that it must show before the next pass
-	at    int              // the version that it shows
-	// race, if set, happens between a live read and the writes that follow it.
+	shown *objects.Objects // the operator's cache
+	since int              // the version of the API server that the cache must show before the next pass
+	at    int              // the version that the cache shows
+	// race, if set, is called between a live read and the writes that follow it.
 	race func()
 }
 
@@ -57,12 +57,12 @@ func newStage(t *testing.T, set *setFixture) *stage {
 	return s
 }
 
-// restart is a new process of the operator: what the old one knew is lost.
+// restart replaces the operator by a new process without the memory of the old one.
 func (s *stage) restart() {
 	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
 }
 
-// look shows the operator's cache what there is now, cut as the cache cuts.
+// look updates the operator's cache to the present state, with its transforms applied.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
 	s.r.Cache = s.shown
@@ -93,7 +93,7 @@ func (s *stage) set() *v1alpha1.StatefulCluster {
 	return &set
 }
 
-// edit is what a user does to the set.
+// edit changes the spec of the set, as a user.
 func (s *stage) edit(change func(*v1alpha1.StatefulClusterSpec)) {
 	set := s.set()
 	change(&set.Spec)
@@ -101,7 +101,7 @@ func (s *stage) edit(change func(*v1alpha1.StatefulClusterSpec)) {
 	s.Put(set)
 }
 
-// members are the pods that are not being deleted.
+// members returns the pods that are not being deleted.
 func (s *stage) members() (pods []*corev1.Pod) {
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if !podstate.Terminating(p) {
@@ -111,8 +111,8 @@ func (s *stage) members() (pods []*corev1.Pod) {
 	return pods
 }
 
-// pass is Reconciler.pass with simulated writes. It reports whether anything was
-// written, and when to look again.
+// pass is Reconciler.pass with simulated writes. It reports whether anything was written, and when
+// the next pass is due.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
 		return false, 0 // its own writes are not in its cache yet
@@ -173,7 +173,7 @@ func idNumber(n int) string {
 
 func (s *stage) report(c considered, outcomes []action.Outcome) (done results, alive bool) {
 	known := s.r.of(c.facts.set)
-	_ = known.learn(c.facts, &c.plan, outcomes) // an error is a retry, and passes are made anyway
+	_ = known.learn(c.facts, &c.plan, outcomes) // an error means a retry, and passes are run anyway
 	done = results{outcomes, maps.Clone(known.refused)}
 	base := c.facts.set
 	for _, o := range outcomes {
@@ -190,13 +190,13 @@ func (s *stage) report(c considered, outcomes []action.Outcome) (done results, a
 	lines := len(s.Story)
 	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: base, Reason: "Observed"}}}})
 	if alive {
-		s.Story = s.Story[:lines] // the status is told where it comes to rest
+		s.Story = s.Story[:lines] // only the status at rest is added to the story
 	}
 	return done, alive
 }
 
-// settle lets operator and kubelets act in turn until nothing moves. Refused
-// writes are tried again within patience.
+// settle runs the operator and kubelets in turn until nothing changes. It waits up to patience for
+// retries of refused writes.
 func (s *stage) settle(patience time.Duration) {
 	for range 400 {
 		s.look()
@@ -217,7 +217,7 @@ func (s *stage) settle(patience time.Duration) {
 	s.Fatal(s.t, "it does not come to rest")
 }
 
-// tell adds to the story what a user sees at rest.
+// tell adds the status at rest to the story.
 func (s *stage) tell() {
 	st := s.set().Status
 	s.Say("= %d members, %d ready, %d updated, %d lost", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, st.LostReplicas)
@@ -226,8 +226,8 @@ func (s *stage) tell() {
 	}
 }
 
-// ends checks the end of every story: all that is wanted is there and well,
-// nothing else, and the operator rests.
+// ends checks the end of a story: all wanted objects exist and are healthy, there are no others,
+// and the operator makes no writes.
 func (s *stage) ends() {
 	set := s.set()
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
@@ -256,7 +256,7 @@ func (s *stage) ends() {
 		s.Breaks("the status says %s, %s, updating %v", available, progressing, set.Status.Updating)
 	}
 	before := s.Writes()
-	s.restart() // even one that knows nothing has nothing to do
+	s.restart() // a new process has nothing to do either
 	s.look()
 	s.pass()
 	if s.Writes() != before {
@@ -268,7 +268,7 @@ func (s *stage) ends() {
 	}
 }
 
-// scramble lets anything happen in any order for a while.
+// scramble runs random moves in random order for a while.
 func (s *stage) scramble(chance *rand.Rand, steps int) {
 	for range steps {
 		switch n := chance.Intn(100); {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// lagging delays every byte of every watch.
+// lagging delays all data of every watch.
 type lagging struct {
 	next http.RoundTripper
 	lag  time.Duration
@@ -29,7 +29,7 @@ func (l lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// delay passes on what it reads, that much later.
+// delay forwards the data of body, delayed by lag.
 func delay(body io.ReadCloser, lag time.Duration) io.ReadCloser {
 	type piece struct {
 		bytes []byte
@@ -84,8 +84,8 @@ var _ = Describe("with a cache that is ten seconds old", func() {
 	})
 })
 
-// heldBack keeps the creates of pods from leaving until it is let go, as in a
-// process that is frozen after it has decided.
+// heldBack blocks creates of pods until let is closed, as in a process that is frozen after its
+// decision.
 type heldBack struct {
 	next http.RoundTripper
 	let  chan struct{}
@@ -129,7 +129,7 @@ var _ = Describe("several operators", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		made := names(settled(ctx, set, 3))
 		Expect(set.Status.Creating).To(BeEmpty(), "the members are there")
-		close(frozen.let) // it wakes
+		close(frozen.let) // the frozen process continues
 		Eventually(frozen.answered).Should(Equal([]int{http.StatusConflict, http.StatusConflict, http.StatusConflict}))
 		Expect(names(settled(ctx, set, 3))).To(ConsistOf(made))
 		Expect(claims(ctx, set)).To(HaveLen(3))

@@ -18,13 +18,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// told is the status of a world after a pass in which nothing was refused.
+// told returns the status of a world after a pass in which nothing was refused.
 func told(w *world) v1alpha1.StatefulClusterStatus {
 	p := planOf(w)
 	return statusOf(w, &p, nil)
 }
 
-// says is one condition in a line: status, reason, message.
+// says returns a condition as one line: status, reason, message.
 func says(s v1alpha1.StatefulClusterStatus, kind string) string {
 	c := meta.FindStatusCondition(s.Conditions, kind)
 	if c == nil {
@@ -102,7 +102,7 @@ func TestProgressingCondition(t *testing.T) {
 	}
 }
 
-// A member that is not Ready is named with why, if a user must act on it.
+// A member that is not Ready is named with the reason if it needs an action by the user.
 func TestWhyMembersAreNotReady(t *testing.T) {
 	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }
 	init := starting("c").waiting("PodInitializing")
@@ -139,8 +139,8 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 	}
 }
 
-// A container that crashes runs in between: a message that came and went with
-// it would be written for ever.
+// A crashing container runs between two crashes. A message that followed it would be written again
+// and again.
 func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
 	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
@@ -262,7 +262,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// An invalid spec says nothing of revisions; its pods are counted all the same.
+// An invalid spec leaves the revisions in the status as they are; its pods are still counted.
 func TestAnInvalidSpecKeepsWhatWasKnown(t *testing.T) {
 	s := set("d.b")
 	s.Status.ReadyReplicas, s.Status.CurrentRevision = 5, "then"
@@ -314,7 +314,7 @@ func TestLostMembersAreListed(t *testing.T) {
 	}
 }
 
-// Pods may hang on a dead node for days: their list comes to rest, though
+// Pods may stay terminating on a lost node for days. The list of losses must become stable, even if
 // there are more of them than it holds.
 func TestTheListOfTheLostComesToRest(t *testing.T) {
 	var things []thing
@@ -336,7 +336,7 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 	}
 }
 
-// The entry of a member whose delete was refused goes: another client was faster.
+// The entry of a member whose deletion was refused is removed, because another client was faster.
 func TestUpdatingFollowsTheDeletes(t *testing.T) {
 	w := seen(set("db"), oldA(), b(), c(), oldCommand())
 	p := planOf(w)
@@ -374,8 +374,8 @@ func TestARefusalThatIsOver(t *testing.T) {
 	}
 }
 
-// The pod that came back is a member like any: should a user delete it before
-// the next pass, it is lost.
+// A recreated pod is a member like any other: if a user deletes it before the next pass, the member
+// is lost.
 func TestAnEntryGoesWithTheCreate(t *testing.T) {
 	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"))
 	p := planOf(w)

@@ -22,13 +22,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// These tests run against a real API server. The kubelets are played by
-// fake_control_plane_test.go; what a kubelet really does is shown on real nodes.
+// These tests run against a real API server. fake_control_plane_test.go simulates the kubelets; the
+// specs in scorecard/promises use real nodes.
 
 var (
 	scheme = runtime.NewScheme()
 	server apiserver.Server
-	user   client.WithWatch // a person with kubectl
+	user   client.WithWatch // a user with kubectl
 )
 
 func TestAPI(t *testing.T) { apiserver.Run(t, "StatefulCluster") }
@@ -43,13 +43,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	server.ServeWebhooks(statefulcluster.SetupWebhook)
 })
 
-// operator is one process of the operator, in this process.
+// operator is an instance of the operator, running in this process.
 type operator struct {
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// operatorOptions disturb an operator.
+// operatorOptions configure an operator, and failures for it.
 type operatorOptions struct {
 	namespaces []string
 	wrap       func(client.Client) client.Client // sees every write
@@ -57,12 +57,11 @@ type operatorOptions struct {
 	lease      string // the namespace of the lease to hold; none is needed if ""
 }
 
-// startOperator starts an operator for these namespaces and ends it with the
-// test.
+// startOperator starts an operator for these namespaces and stops it when the test ends.
 func startOperator(o operatorOptions) *operator {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
-	if o.lease == "" { // leases are the rights of another role
+	if o.lease == "" { // another role has the permissions for leases
 		conf.Impersonate.UserName = apiserver.TheOperator
 	}
 	if o.rest != nil {
@@ -100,15 +99,15 @@ func startOperator(o operatorOptions) *operator {
 	return op
 }
 
-// stop ends the operator as a kill does: what was not written is lost.
+// stop stops the operator like a kill: writes that were not sent are lost.
 func (o *operator) stop() {
 	o.cancel()
 	if err := <-o.done; err != nil {
-		GinkgoLogr.Info("the operator ended", "error", err) // killed, it may end with what it likes
+		GinkgoLogr.Info("the operator ended", "error", err) // any error is acceptable after a kill
 	}
 }
 
-// newNamespace makes a namespace with a fake control plane in it.
+// newNamespace creates a namespace with a fake control plane.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := server.NewNamespace(ctx)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// What must hold between the durations.
+// The relations that must hold between the durations.
 func TestTiming(t *testing.T) {
 	for _, r := range []struct {
 		why          string
 		less, orSame time.Duration
 	}{
 		{"one restart is forgiven sooner than many", steadyTime, settlingTime},
-		// The kubelet's longest back-off is 5 minutes: a container that crashes restarts
-		// within settlingTime, so that it never looks as if it had settled.
+		// The kubelet's longest back-off is 5 minutes. So a crashing container restarts within
+		// settlingTime, and never looks as if it had settled down.
 		{"a revision that crashes is not proven between two crashes", 2 * 5 * time.Minute, settlingTime},
 		{"a member that is starting is not an outage", defaultStartupSeconds * time.Second, attentionTime},
 		{"a member is replaced before it is reported as never replaced", defaultUnreadySeconds * time.Second, attentionTime},

@@ -188,7 +188,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A spec has room for all that kubectl can apply, and no more.
+// A spec may be as large as kubectl can apply, and no larger.
 func TestALongSpec(t *testing.T) {
 	s := withDefaults(&set("db").StatefulCluster)
 	arg := func(n int) string {
@@ -255,8 +255,7 @@ func TestValidateChange(t *testing.T) {
 	}
 }
 
-// An object that was made while the schema's defaults were not there is served
-// like any other.
+// An object that was created without the schema's defaults is served like any other.
 func TestDefaults(t *testing.T) {
 	bare := &v1alpha1.StatefulCluster{}
 	spec := withDefaults(bare).Spec
