@@ -149,8 +149,8 @@ type succession struct {
 	ahead string
 }
 
-// successorOf returns the succession for the slot of m. The number of replacements starts again at
-// 1 if m had settled down.
+// successorOf returns the succession for the slot of m. It counts on from the replacements of m
+// unless m settled down.
 func successorOf(w *world, m *member) succession {
 	n := 1
 	if !settledDown(w, m) {

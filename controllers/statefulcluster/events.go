@@ -142,9 +142,8 @@ func (r results) firstRefusal() (action.Outcome, bool) {
 	return action.Outcome{}, false
 }
 
-// emitNews emits events for changes that the status reports for the first time. It is called after
-// the status was written, because a pass whose status write fails is retried and would emit the
-// same events again.
+// emitNews emits events for what the status reports for the first time. It is called after the
+// status write, because a pass whose status write fails is retried and would emit them again.
 func (r *Reconciler) emitNews(f *facts, p *plan) {
 	if f.served() {
 		r.emitLosses(f)

@@ -18,9 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// remembered is state that is kept in this process only, such as refused writes and when to retry
-// them, pods deleted by a scale-down, and crashing pods. After a restart each refused write is
-// tried once more.
+// remembered is state of this process that no object has, such as refused writes, pods deleted by a
+// scale-down, and crashing pods. After a restart each refused write is retried once.
 type remembered struct {
 	seen    int64 // generation of the last live pass
 	refused map[string]refusal
@@ -59,9 +58,9 @@ func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
 	return known
 }
 
-// wantsLive reports whether a live read is needed because this process has not read this generation
-// of the set live, has to look again for objects that the cache does not show, or has not yet
-// labelled all claims of earlier sets with this name.
+// wantsLive reports whether a live read is needed: for a new generation of the set, for objects
+// that the cache does not show, or for claims of earlier sets with this name that lack the retained
+// label.
 func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 	switch {
 	case known.seen != set.Generation, !known.searched:

@@ -73,8 +73,8 @@ type world struct {
 	retired map[types.UID]bool
 	// deleted holds the names of pods whose deletion by others this process observed.
 	deleted map[string]bool
-	// ending are members whose pod is gone from the API server but still in the cache, so that it
-	// is not yet known how it ended.
+	// ending are members whose pod is gone but still in the cache, so that it is unknown how it
+	// ended.
 	ending []string
 	// causes are the reasons why members do not run.
 	causes causes.Hindrances

@@ -62,8 +62,8 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// isControlledMember reports whether a pod is controlled by the set in its label. The label alone
-// proves nothing, because anyone who may create pods can copy it.
+// isControlledMember reports whether the set in a pod's label controls the pod. Anyone who may
+// create pods can copy the label.
 func isControlledMember(pod *corev1.Pod) bool {
 	label := pod.Labels[v1alpha1.LabelClusterUID]
 	return controls(&v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Name: pod.Labels[v1alpha1.LabelCluster], UID: types.UID(label)}}, pod)

@@ -23,8 +23,7 @@ type plan struct {
 	// recorded is true if the steps write status.updating and status.creating. That is possible
 	// once for each version of the set.
 	recorded bool
-	// held are lost members that wait until maxConcurrent allows their replacement, or until new
-	// members can be created.
+	// held are lost members that wait, for maxConcurrent or because new members are refused.
 	held []string
 	// failing are members that passed a deadline and are not replaced, because their template may
 	// be the cause.

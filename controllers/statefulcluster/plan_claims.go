@@ -291,8 +291,8 @@ func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolume
 	return names
 }
 
-// memberOf returns the id of the member that a claim belongs to. It is the end of the claim's name,
-// because anyone who may patch the claim can change its label.
+// memberOf returns the id of the member that a claim belongs to: the end of its name. Anyone who
+// may patch the claim can change its label.
 func memberOf(c *corev1.PersistentVolumeClaim) string {
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }

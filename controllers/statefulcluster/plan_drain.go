@@ -32,8 +32,8 @@ func (f *facts) findLeaving() {
 }
 
 // startsAgain returns the reason why new members could start on a cordoned Node; "" if they cannot.
-// They would have to leave again, and so would their successors. Admission validates the current
-// template, but new members get an older one while a partition keeps members at it.
+// They and their successors would have to leave again. Admission validates the current template,
+// but new members get an older one while a partition keeps members at it.
 func (f *facts) startsAgain() string {
 	if !f.replacesFirst() || f.partition() == 0 {
 		return ""

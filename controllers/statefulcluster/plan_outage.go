@@ -44,8 +44,8 @@ func inOutage(f *facts) bool {
 
 // keptInOutage reports whether a member that counts as lost is kept because of an outage, and until
 // when. A zero time means until a member is Ready. A member that went down before the first member
-// became Ready again is kept for outageGrace more, because nodes do not start all at once. A Node
-// that is out of service was tainted on purpose, so its members are not kept.
+// became Ready again is kept until outageGrace after that, because nodes do not start all at once.
+// Members of a Node that is out of service are not kept: it was tainted on purpose.
 func keptInOutage(f *facts, m *member) (kept bool, until time.Time) {
 	switch {
 	case !inOutage(f), m.node.outOfService, !mayHaveData(m):

@@ -20,9 +20,8 @@ import (
 // status. If the status is older than this record, or was restored, the first pass records the
 // claims of the members. Claims that lost their pod before that are kept.
 
-// maxClaims bounds the record, so that the object stays far below the etcd limit (1.5 MiB). In a
-// set with more claims, those without a pod come first, and those whose pod is terminating or on a
-// lost Node.
+// maxClaims bounds the record, so that the object stays far below the etcd limit (1.5 MiB). If
+// there are more, claims whose pod is gone, terminating or on a lost Node come first.
 const maxClaims = 2000
 
 // namedAsOurs separates the claims with a name that the set would give from the others.

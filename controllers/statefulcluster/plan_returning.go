@@ -21,8 +21,8 @@ func keepEvicted(f *facts, p *plan) {
 	}
 	for _, name := range returnsUnseen(f) {
 		// The revision of the member is unknown, because its pod is gone. It gets the revision that
-		// an update would give it. If it does not become Ready, its template is the possible cause
-		// only if no member of that revision was ever Ready.
+		// an update would give it. Its template is blamed for unreadiness only if no member of that
+		// revision was ever Ready.
 		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingEviction})
 	}
 	if len(entries) > len(p.updating) {

@@ -365,8 +365,8 @@ func claimNotGrown(f *facts, p *plan, done results) engine.Notice {
 	return done.notice(reasonExpand, v1alpha1.ReasonClaimResize, "", f, p)
 }
 
-// notice returns a notice about the refusal of an action, with words before its message. It is
-// empty if nothing is refused, or the refused write is no longer wanted.
+// notice returns a notice about the refusal of an action, with words before the message. It is
+// empty if no wanted write is refused.
 func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Notice {
 	refusal, refused := r.refused[of]
 	if !refused || !stands(refusal, f.world, p) {

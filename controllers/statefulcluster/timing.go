@@ -9,7 +9,7 @@ const (
 	steadyTime = 2 * time.Minute
 	// settlingTime is how long a member must be Ready to prove that its revision works. It is also
 	// the age from which on the loss of a member does not count as a repetition. The kubelet
-	// restarts a container that ran that long without a back-off.
+	// restarts a container that ran that long without a backoff.
 	settlingTime = 10 * time.Minute
 	// attentionTime is how long a member without a deadline for replacement may be not Ready before
 	// condition Degraded names it.
@@ -36,7 +36,7 @@ const (
 	// refusal.
 	firstRefusal = time.Second
 	maxRefusal   = 5 * time.Minute
-	// mostDoublings bounds how often a back-off is doubled, so that it cannot overflow.
+	// mostDoublings bounds how often a backoff is doubled, so that it cannot overflow.
 	mostDoublings = 10
 
 	// statusInterval is the min time between two status writes that only change counts.
@@ -54,7 +54,7 @@ const (
 	defaultPendingSeconds  = 300
 )
 
-// doubled returns a back-off that was doubled that many times, at most most.
+// doubled returns a backoff that was doubled that many times, at most most.
 func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return min(first<<min(max(times, 0), mostDoublings), most)
 }

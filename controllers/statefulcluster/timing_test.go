@@ -12,7 +12,7 @@ func TestTiming(t *testing.T) {
 		less, orSame time.Duration
 	}{
 		{"one restart is forgiven sooner than many", steadyTime, settlingTime},
-		// The kubelet's longest back-off is 5 minutes. So a crashing container restarts within
+		// The kubelet's longest backoff is 5 minutes. So a crashing container restarts within
 		// settlingTime, and never looks as if it had settled down.
 		{"a revision that crashes is not proven between two crashes", 2 * 5 * time.Minute, settlingTime},
 		{"a member that is starting is not an outage", defaultStartupSeconds * time.Second, attentionTime},
