@@ -19,14 +19,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
-// grantOf is the text that lets the pod of that UID start its program.
+// grantOf returns the annotation value that lets the pod with that UID start its program.
 func grantOf(uid types.UID, epoch int64) string { return fmt.Sprintf("%s %d", uid, epoch) }
 
-// buildWrapper builds the ConfigMap that a namespace's StatefulSingletons share: the
-// script of Script mode, for people to read. No new pod mounts it, since whoever may
-// write ConfigMaps could then say what runs first in other people's pods.
-// It belongs to all of them, so that the garbage collector deletes it with the
-// last one.
+// buildWrapper builds the ConfigMap with the script of Script mode, for users to read. The
+// StatefulSingletons of a namespace share it and all own it, so the garbage collector
+// deletes it with the last one. New pods do not mount it: otherwise anyone with write
+// access to ConfigMaps could choose the first command of other users' pods.
 func buildWrapper(namespace, script string, owners []v1.StatefulSingleton) *corev1.ConfigMap {
 	wrapper := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapWrapper, Namespace: namespace, Labels: ownLabels()},
@@ -44,13 +43,13 @@ func ownLabels() map[string]string {
 	return map[string]string{v1.LabelPartOf: v1.PartOf, v1.LabelManagedBy: v1.ManagedBy}
 }
 
-// budgetName is the name of the PodDisruptionBudget of an object. None of the other kinds'
-// budgets has a dot before that word.
+// budgetName returns the name of the PodDisruptionBudget of an object. Budgets of the other
+// kinds have no dot in this position.
 func budgetName(object string) string { return object + ".singleton" }
 
-// buildBudget builds the PodDisruptionBudget that keeps the holder: it is the only pod of the
-// object that is Ready. Pods that are not Ready may be evicted, since they run no program, or
-// one that serves nobody.
+// buildBudget builds the PodDisruptionBudget that protects the holder, the only Ready pod
+// of the object. Pods that are not Ready may be evicted, because their program does not run
+// or serves no requests.
 func buildBudget(s *v1.StatefulSingleton) *policyv1.PodDisruptionBudget {
 	of := map[string]string{v1.LabelSingleton: s.Name}
 	return &policyv1.PodDisruptionBudget{
@@ -80,10 +79,10 @@ const (
 	uidField   = "metadata.uid"
 )
 
-// home is where the gate is in a pod: a volume, and where it is mounted.
+// home is the location of the gate in a pod: a volume and its mount path.
 type home struct{ volume, path string }
 
-// homeOf is the script's or that of the static gate.
+// homeOf returns the location of the script in Script mode, else that of the static gate.
 func homeOf(mode v1.GateMode) home {
 	if mode == v1.GateScript {
 		return home{v1.VolumeScripts, v1.PathScripts}
@@ -91,15 +90,16 @@ func homeOf(mode v1.GateMode) home {
 	return home{v1.VolumeGate, v1.PathGate}
 }
 
-// emptyVolume is on disk, or in memory, where it counts against the memory of the pod.
+// emptyVolume returns the volume of the gate, on disk or in memory. In memory it counts
+// towards the pod's memory.
 func (h home) emptyVolume(medium corev1.StorageMedium) corev1.Volume {
 	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium, SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
 }
 
-// mediumFor returns where the gate of a pod is. What is on disk counts against the limits of
-// ephemeral storage of its containers: the kubelet evicts a pod that exceeds their sum, and
-// the next one too.
+// mediumFor returns the medium of the gate's volume. Files on disk count towards the
+// ephemeral storage limits of the pod's containers. The kubelet evicts a pod that exceeds
+// their sum, and its replacements too.
 func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
 	sum, limited := resource.Quantity{}, false
 	for i := range pod.Spec.Containers {
@@ -114,7 +114,7 @@ func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
 	return corev1.StorageMediumDefault
 }
 
-// smallStorage is a limit of ephemeral storage in which the gate, of 1.7 MB, would matter.
+// smallStorage is the ephemeral storage limit below which the 1.7 MB of the gate matter.
 var smallStorage = resource.MustParse("64Mi")
 
 func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
@@ -125,8 +125,8 @@ func mounted(volume, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true}
 }
 
-// The containers. None sets a user: the operator's image names one, and
-// OpenShift gives each namespace a range of its own.
+// The containers. They set no user: the operator's image defines one, and OpenShift assigns
+// each namespace its own range.
 
 var (
 	binaryGate   = []string{v1.GateInPod, "run", "--"}
@@ -136,7 +136,7 @@ var (
 	touchCommand = []string{v1.GateInPod, "touch"}
 )
 
-// installContainer copies the gate to where the containers of the pod find it.
+// installContainer copies the gate into the volume from which the pod's containers run it.
 func installContainer(pod *corev1.Pod, at home, image string) corev1.Container {
 	c := gateContainer(pod, v1.ContainerInstall, image, at.installCommand())
 	c.VolumeMounts = []corev1.VolumeMount{{Name: at.volume, MountPath: at.path}}
@@ -144,7 +144,7 @@ func installContainer(pod *corev1.Pod, at home, image string) corev1.Container {
 	return c
 }
 
-// waitContainer ends when the pod is granted the start.
+// waitContainer exits when the pod is granted.
 func waitContainer(pod *corev1.Pod, image string) corev1.Container {
 	c := gateContainer(pod, v1.ContainerWait, image, waitCommand)
 	c.VolumeMounts = []corev1.VolumeMount{mounted(v1.VolumeSignal, v1.PathSignal)}
@@ -152,20 +152,20 @@ func waitContainer(pod *corev1.Pod, image string) corev1.Container {
 	return c
 }
 
-// sidecarContainer answers where the pod stands.
+// sidecarContainer reports the state of the pod.
 func sidecarContainer(pod *corev1.Pod, image string) corev1.Container {
 	c := gateContainer(pod, v1.ContainerSidecar, image, idleCommand)
 	c.VolumeMounts = []corev1.VolumeMount{mounted(v1.VolumeSignal, v1.PathSignal)}
 	c.Resources = corev1.ResourceRequirements{Requests: cpuAndMemory("10m", "32Mi"), Limits: cpuAndMemory("20m", "64Mi")}
-	if guaranteed(pod) { // and stays so
+	if guaranteed(pod) { // keep the QoS class
 		c.Resources.Limits = cpuAndMemory("10m", "32Mi")
 	}
 	return c
 }
 
-// imageContainer brings the image of a container to the pod's node. It runs as
-// that container does: whoever runs a container as a user of its own does it for
-// this image too, and what the namespace allows there it allows here.
+// imageContainer pulls the image of a container onto the pod's node. It runs as the same
+// user as that container, because the image may require it, and because the namespace
+// allows that user.
 func imageContainer(like *corev1.Container, name string) corev1.Container {
 	c := corev1.Container{
 		Name: name, Image: like.Image, ImagePullPolicy: like.ImagePullPolicy,
@@ -182,8 +182,8 @@ func imageContainer(like *corev1.Container, name string) corev1.Container {
 	return c
 }
 
-// gateContainer runs the gate from the operator's image, whose user is not root;
-// a pod whose user is root contradicts that, and then it runs as root.
+// gateContainer runs the gate from the operator's image, whose user is not root. If the pod
+// sets its user to root, the gate runs as root too.
 func gateContainer(pod *corev1.Pod, name, image string, command []string) corev1.Container {
 	c := corev1.Container{Name: name, Image: image, Command: command, SecurityContext: restricted()}
 	if own := pod.Spec.SecurityContext; own == nil || ptr.Deref(own.RunAsUser, 1) != 0 {
@@ -192,8 +192,8 @@ func gateContainer(pod *corev1.Pod, name, image string, command []string) corev1
 	return c
 }
 
-// restricted is what the Pod Security standard of that name asks of a container,
-// except for the user.
+// restricted returns the security context required by the Pod Security Standard
+// "restricted", except for the user.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),
@@ -203,10 +203,10 @@ func restricted() *corev1.SecurityContext {
 	}
 }
 
-// likeProgram gives an init container what the pod's first container has. That
-// costs nothing, because init containers run before it and not beside it; it
-// keeps the pod's QoS class, and what a LimitRange says; and the gate is not
-// slowed down by a limit that the program does not have.
+// likeProgram gives an init container the resources of the pod's first container. This
+// costs nothing, because init containers run before that container. It keeps the pod's QoS
+// class, satisfies a LimitRange, and does not slow the gate down by a limit that the
+// program does not have.
 func likeProgram(pod *corev1.Pod) corev1.ResourceRequirements {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; !isOurs(c) {
@@ -237,8 +237,8 @@ func cpuAndMemory(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// guaranteed reports whether all containers of the pod but ours have limits for
-// CPU and memory that equal their requests, which is QoS class Guaranteed.
+// guaranteed reports whether all containers of the pod except ours have CPU and memory
+// limits equal to their requests, which is QoS class Guaranteed.
 func guaranteed(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -254,7 +254,7 @@ func isGuaranteed(c *corev1.Container) bool {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := c.Resources.Limits[name]
 		request, asked := c.Resources.Requests[name]
-		if !asked { // then it is the limit
+		if !asked { // defaults to the limit
 			request = limit
 		}
 		if !limited || request.Cmp(limit) != 0 {
@@ -264,15 +264,15 @@ func isGuaranteed(c *corev1.Container) bool {
 	return true
 }
 
-// startupProbe keeps the kubelet from looking at a program that waits: other
-// probes begin when this one has succeeded, which is with the grant.
+// startupProbe keeps the kubelet from probing a waiting program: other probes begin after
+// this one has succeeded, which is after the grant.
 func startupProbe(command []string) *corev1.Probe {
 	const always = 1<<31 - 1
 	return &corev1.Probe{
 		ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}},
 		PeriodSeconds:  1,
 		TimeoutSeconds: 10,
-		// A pod may wait for as long as the one before it lives.
+		// A pod may wait for the whole lifetime of its predecessor.
 		FailureThreshold: always,
 	}
 }
@@ -283,12 +283,12 @@ var (
 		`; read -r pod <` + v1.PathSignal + `/` + v1.FilePodUID + `; [ -n "$uid" ] && [ "$uid" = "$pod" ]`}
 )
 
-// The guard: what the API server itself checks, whether the operator runs or
-// not. It is evaluated once for each StatefulSingleton of the pod's namespace.
-// Whatever may be absent is asked for with has(): an object that cannot be
-// evaluated would deny every pod of its namespace.
+// The guard: checks by the API server that work without the operator. The policy is
+// evaluated once for each StatefulSingleton in the pod's namespace. Every optional field is
+// tested with has(): an object that fails the evaluation would block every pod of its
+// namespace.
 
-// guardVariables are evaluated when they are first used.
+// guardVariables are evaluated on first use.
 var guardVariables = []admissionv1.Variable{
 	{Name: "labels", Expression: `has(object.metadata.labels) ? object.metadata.labels : {}`},
 	{Name: "oldLabels", Expression: `oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}`},
@@ -320,13 +320,13 @@ var guardVariables = []admissionv1.Variable{
 	{Name: "hasGate", Expression: `variables.signal && variables.intact && (variables.waits || variables.program.all(n, n in variables.held))`},
 }
 
-// mountsCEL is that a container mounts our volumes as isOurMount says.
+// mountsCEL is isOurMount in CEL, for all mounts of a container.
 const mountsCEL = `!has(c.volumeMounts) || c.volumeMounts.all(m, !(m.name in variables.ours) || ` +
 	`m.mountPath == {"` + v1.VolumeSignal + `": "` + v1.PathSignal + `", "` + v1.VolumeGate + `": "` + v1.PathGate + `", "` + v1.VolumeScripts + `": "` + v1.PathScripts + `"}[m.name] && ` +
 	`(has(m.readOnly) && m.readOnly || c.name == "` + v1.ContainerInstall + `" || m.name == "` + v1.VolumeSignal + `") && ` +
 	`(!has(m.subPath) || m.subPath == "") && (!has(m.subPathExpr) || m.subPathExpr == ""))`
 
-// matchesCEL is labels.Selector in CEL.
+// matchesCEL returns labels.Selector in CEL.
 func matchesCEL(have string) string {
 	hasOne := `e.key in ` + have + ` && ` + have + `[e.key] in e.values`
 	return strings.NewReplacer("\n", " ", "\t", "", "HAVE", have, "ONE", hasOne).Replace(
@@ -352,13 +352,13 @@ func isContainerCEL(name string, command []string) string {
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
-// guardName has the operator's namespace in it, so that two operators of one
-// cluster do not fight over one policy.
+// guardName returns the name of the policy. It contains the operator's namespace, so that
+// two operators in one cluster do not overwrite each other's policy.
 func guardName(namespace string) string { return "statefulsingleton-guard-" + namespace }
 
-// buildGuard builds the policy, and the binding that limits it to the watched
-// namespaces; none means all. Defaults are spelled out, so that what is stored
-// can be compared with what is wanted.
+// buildGuard builds the policy, and the binding that limits it to the watched namespaces;
+// an empty list means all. Defaults are set explicitly, so that the stored objects can be
+// compared with these.
 func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	meta := metav1.ObjectMeta{Name: guardName(namespace), Labels: ownLabels()}
 	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -370,8 +370,8 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 				Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
 					Scope: ptr.To(admissionv1.AllScopes)},
 			}}},
-			// The policy itself says it too: what an API server cannot evaluate it denies before
-			// it looks at the binding.
+			// The policy needs the selector too: the API server denies requests that it
+			// cannot evaluate before it looks at the binding.
 			NamespaceSelector: policy.Namespaces(namespace, watched), ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		},
 		Variables:   guardVariables,
@@ -379,7 +379,7 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 	}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: made.Name,
-		// All objects of the pod's own namespace; where there is none, nothing
+		// Select all StatefulSingletons in the pod's namespace. If there are none, nothing
 		// is checked.
 		ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{},
 			ParameterNotFoundAction: ptr.To(admissionv1.AllowAction)},

@@ -33,33 +33,35 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Options are what the controller needs to know of its process.
+// Options configure the controller.
 type Options struct {
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
-	// Watched are the namespaces that the operator acts in; none means all.
+	// Watched are the namespaces that the operator manages; empty means all.
 	Watched []string
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process is the leader, and when it could observe the
+	// cluster.
 	Lease *leadership.Lease
 }
 
-// runner carries out actions: an action.Runner, or a test's.
+// runner executes actions. It is an action.Runner, or a fake in tests.
 type runner interface {
 	Run(ctx context.Context, key types.NamespacedName, steps action.Steps) []action.Outcome
 }
 
 // Reconciler starts the pods of StatefulSingletons one after another.
 type Reconciler struct {
-	// Cache reads what the watches brought; Live reads the API server.
+	// Cache reads from the watch caches, Live from the API server.
 	Cache, Live client.Reader
-	// Runner is the only writer.
+	// Runner makes all writes.
 	Runner runner
-	// Guard is the policy in the API server.
+	// Guard checks the policy in the API server.
 	Guard  *Guard
 	Events events.EventRecorder
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process is the leader, and when it could observe the
+	// cluster.
 	Lease *leadership.Lease
 
 	pods   *podWatch
@@ -83,7 +85,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulsingleton-role
 
-// Reconcile looks at one StatefulSingleton and does the next thing.
+// Reconcile reads one StatefulSingleton and its pods, and performs the next step.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, leave := large.Pass(ctx)
 	defer leave()
@@ -103,23 +105,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
 }
 
-// unreadParts returns why the operator does not have parts of an object.
+// unreadParts returns the parts of an object that the operator could not decode, with the
+// errors.
 func unreadParts(s *v1.StatefulSingleton) unread.Parts {
 	return unread.Parts{Spec: s.Spec.Problem, Status: s.Status.Problem}
 }
 
-// undecoded reports whether a part of the object does not decode. Then nothing else was read.
+// unread reports whether a part of the object cannot be decoded. In this case nothing else
+// was read.
 func (w *world) unread() bool { return w.object != nil && unreadParts(w.object).Any() }
 
-// reportUnread reports why an object cannot be read.
+// reportUnread reports in the status why an object cannot be decoded.
 func reportUnread(ctx context.Context, runner unread.Runner, s *v1.StatefulSingleton) report.Outcome {
 	next := s.DeepCopy()
 	next.Status.ObservedGeneration = s.Generation
 	return unreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
 }
 
-// Cache says what the manager's cache holds for this kind. Pods are not in it:
-// they are watched only in namespaces that have a StatefulSingleton.
+// Cache returns the cache options of this kind. Pods are not cached there; they are watched
+// only in namespaces that have a StatefulSingleton.
 func Cache() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		metadataOf("ConfigMap"): {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, v1.ConfigMapWrapper), Transform: slim.Kept{}.Metadata},
@@ -134,7 +138,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// mostPodBytes is how many bytes of JSON the pods of an object may have in all.
+// mostPodBytes is the max total size in bytes of JSON of an object's pods.
 const mostPodBytes = 16 << 20
 
 // Setup adds the controller to the manager.
@@ -173,8 +177,8 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// known are the StatefulSingletons of a namespace, or of all, as the cache has them.
-// They are the cache's own: no one may change them.
+// known returns the StatefulSingletons of a namespace, or of all namespaces, from the
+// cache. They must not be modified.
 func (r *Reconciler) known(ctx context.Context, namespace string) []v1.StatefulSingleton {
 	var all v1.StatefulSingletonList
 	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -183,8 +187,8 @@ func (r *Reconciler) known(ctx context.Context, namespace string) []v1.StatefulS
 	return all.Items
 }
 
-// inNamespace lists the StatefulSingletons of a namespace, or of all, that a
-// filter lets pass.
+// inNamespace returns requests for the StatefulSingletons of a namespace, or of all
+// namespaces, that pass the filter.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
 	all := r.known(ctx, namespace)
 	var requests []reconcile.Request
@@ -196,14 +200,14 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter f
 	return requests
 }
 
-// everyone is each object: the guard of all has changed.
+// everyone returns a request for every object, when the guard has changed.
 func (r *Reconciler) everyone(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.inNamespace(ctx, "", func(*v1.StatefulSingleton) bool { return true })
 }
 
-// neighbours are those that look at an object which comes or goes: whose selectors
-// overlap with its own, and who are served or not any more, since a namespace has a
-// limit. All others are left alone.
+// neighbours returns requests for the objects that are affected by the creation or deletion
+// of another one: objects with an overlapping selector, and objects at the namespace limit,
+// which may start or stop being served.
 func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []reconcile.Request {
 	s, ok := changed.(*v1.StatefulSingleton)
 	if !ok {
@@ -228,8 +232,8 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 	return requests
 }
 
-// onNode finds the objects that a Node may concern: where a pod runs that is
-// waited for, or will be, and where pods wait.
+// onNode returns requests for the objects that a Node may concern: the holder runs there,
+// the active pod is not the holder, or pods wait.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
 	return r.inNamespace(ctx, "", func(s *v1.StatefulSingleton) bool {
 		h := s.Status.Holder
@@ -237,15 +241,15 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 	})
 }
 
-// concerned finds the objects that a pod belongs to, and the one that it was
-// made for even if that is gone.
+// concerned returns requests for the objects that select a pod, and for the object that it
+// was created for, even if that object is gone.
 func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
 	maker := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
 		switch {
-		case crowded(pod): // it may be of any
+		case crowded(pod): // any object may select it
 			return true
-		case s.Name == maker: // it is added below
+		case s.Name == maker: // added below
 			return false
 		}
 		return namesHolder(s, pod.GetName()) || selects(s, labelsOf(pod))
@@ -261,8 +265,9 @@ func namesHolder(s *v1.StatefulSingleton, pod string) bool {
 	return s.Status.Holder != nil && s.Status.Holder.Name == pod
 }
 
-// slimObject is a cache transform that keeps what others ask of an object: its spec, who
-// holds its grant, and what metrics tell. A selector that is too large is not kept.
+// slimObject is a cache transform that keeps the fields that other objects and metrics
+// need: the spec, the holder, and parts of the status. A selector that is too large is
+// dropped.
 func slimObject(obj any) (any, error) {
 	s, ok := obj.(*v1.StatefulSingleton)
 	if !ok {

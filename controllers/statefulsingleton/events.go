@@ -18,8 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// report tells users what happened and what is: events, metrics, one status
-// patch. It turns the pass into an outcome.
+// report publishes the result of a pass: events, metrics, and one status patch. It returns
+// the outcome of the pass.
 func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
 	overtaken, failed := judgeWrites(outcomes)
 	known := r.of(key)
@@ -34,7 +34,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 		if overtaken {
 			return report.Wait(again)
 		}
-		return report.Wait(report.Sooner(p.Wait, afterActs)) // what was written wakes the key
+		return report.Wait(report.Sooner(p.Wait, afterActs)) // the watch event of the write triggers the next pass
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, f)); err != nil {
 		return report.Retry(err)
@@ -42,7 +42,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 	return report.Wait(p.Wait)
 }
 
-// learnUndone remembers which writes were changed back, and tells of those that are new.
+// learnUndone records which writes were reverted, and emits an event for each new one.
 func (r *Reconciler) learnUndone(known *remembered, f *facts, outcomes []action.Outcome) {
 	news := known.undone.Learn(outcomes, f.now)
 	if f.object == nil {
@@ -54,8 +54,8 @@ func (r *Reconciler) learnUndone(known *remembered, f *facts, outcomes []action.
 	f.undone = known.undone.Held(f.object.Generation, f.now)
 }
 
-// judgeWrites reports whether the world was another than we read, and joins what failed
-// for other reasons.
+// judgeWrites reports whether a write failed because the object had changed since it was
+// read, and joins all other errors.
 func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
 	for _, o := range outcomes {
 		switch report.Judge(o.Err) {
@@ -70,8 +70,8 @@ func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
 	return overtaken, failed
 }
 
-// afterDeletion looks for the pods of an object that is gone. atRest is true if there is
-// nothing to do, and no pod waits for it.
+// afterDeletion reschedules the search for pods of a deleted object. atRest is true if
+// there was nothing to do and no pod waits for the object.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, atRest bool, failed error) report.Outcome {
 	forgetMetrics(key)
 	looks := 0
@@ -116,7 +116,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	return nil
 }
 
-// announce tells what a new status says for the first time.
+// announce emits events and metrics for changes of the status.
 func (r *Reconciler) announce(f *facts, status *v1.StatefulSingletonStatus) {
 	before := &f.object.Status
 	r.announceUnmanaged(f, before, status)
@@ -132,8 +132,8 @@ func (r *Reconciler) announce(f *facts, status *v1.StatefulSingletonStatus) {
 	}
 }
 
-// announceUnmanaged tells of programs that run beside each other, or else of pods that
-// have no gate.
+// announceUnmanaged emits an event if several programs may be running, or else if a pod has
+// no gate.
 func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSingletonStatus) {
 	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonSeveralRunning {
 		if degradedReason(before) != is.Reason {
@@ -147,7 +147,7 @@ func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSing
 	}
 }
 
-// announceTimeout tells once of a handover that takes too long.
+// announceTimeout emits one event for a handover that exceeds spec.maxTransitionTime.
 func (r *Reconciler) announceTimeout(f *facts, before *v1.StatefulSingletonStatus) {
 	if !f.late || f.several() || saidTimeout(before) {
 		return
@@ -160,8 +160,8 @@ func (r *Reconciler) announceTimeout(f *facts, before *v1.StatefulSingletonStatu
 	r.warn(f, first, v1.EventTransitionTimeout, "Handover", lateText(f))
 }
 
-// saidTimeout reports whether a status was Failed for another reason than that several
-// pods run, which counts as no timeout.
+// saidTimeout reports whether the phase was already Failed for a reason other than several
+// running pods, which does not count as a timeout.
 func saidTimeout(s *v1.StatefulSingletonStatus) bool {
 	switch degradedReason(s) {
 	case "", v1.ReasonSeveralRunning:
@@ -170,7 +170,7 @@ func saidTimeout(s *v1.StatefulSingletonStatus) bool {
 	return s.Phase == v1.PhaseFailed
 }
 
-// degradedReason is the reason of condition Degraded; "" if it is not there.
+// degradedReason returns the reason of condition Degraded; "" if the condition is missing.
 func degradedReason(s *v1.StatefulSingletonStatus) string {
 	if c := meta.FindStatusCondition(s.Conditions, v1.ConditionDegraded); c != nil {
 		return c.Reason
@@ -178,12 +178,12 @@ func degradedReason(s *v1.StatefulSingletonStatus) string {
 	return ""
 }
 
-// warn writes a Warning event of the object. about may be nil.
+// warn emits a Warning event for the object. about may be nil.
 func (r *Reconciler) warn(f *facts, about client.Object, reason, doing, note string) {
 	r.Events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
 }
 
-// emit writes an event for each act that users should know of.
+// emit emits an event for each successful action that matters to users.
 func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcome) {
 	if object == nil {
 		return
@@ -198,13 +198,13 @@ func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcom
 	}
 }
 
-// isFirstGrant reports whether a pod has the first grant of its object.
+// isFirstGrant reports whether the pod has the first grant of its object.
 func isFirstGrant(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && (&member{pod: pod}).epoch() == 1
 }
 
-// eventOf is what to tell of an act that took effect; "" if nothing.
+// eventOf returns the event for a successful action; empty strings for none.
 func eventOf(o action.Outcome) (reason, doing, note string) {
 	pod := "pod " + o.Object.GetName()
 	switch {

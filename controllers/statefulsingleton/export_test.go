@@ -1,9 +1,9 @@
 package statefulsingleton
 
-// What the tests in statefulsingleton_test need of the inside.
+// Identifiers that the tests in package statefulsingleton_test need.
 var (
-	// SetupWithClock is Setup with another clock: an object settles, a handover
-	// times out and a Node's absence counts when the test says so.
+	// SetupWithClock is Setup with a different clock, so that a test can control when an
+	// object has settled, a handover times out, and a missing Node counts as off.
 	SetupWithClock = setup
 	// BuildGuard builds the policy and its binding.
 	BuildGuard = buildGuard

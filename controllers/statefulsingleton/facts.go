@@ -13,55 +13,57 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// facts are what a pass knows: the world as it was read, and what follows from it. They
-// are derived once; rules and conditions read them, and change nothing in them.
+// facts is the input of rules and conditions: the world that a pass has read, and
+// everything derived from it. derive computes it once per pass; afterwards it is read-only.
 type facts struct {
 	*world
-	// blockers are the pods that may be running a program, the oldest first.
+	// blockers are the pods that may be running a program, oldest first.
 	blockers []*member
-	// waiting are the pods that wait for their turn, the next one first.
+	// waiting are the pods that wait for a grant, next one first.
 	waiting []*member
-	// active is the pod that may run its program: the holder, or the oldest blocker; nil
-	// if there is none.
+	// active is the pod that may run its program: the holder, or else the oldest blocker;
+	// nil if there are no blockers.
 	active *member
-	// started are the blockers whose program has been started, as far as is known.
+	// started are the blockers whose program has started, or may have started on an
+	// unreachable Node.
 	started []*member
-	// leaving is the active pod while it is to leave its cordoned Node, once another one
-	// can take its place; nil if there is none.
+	// leaving is the active pod if its Node is cordoned and it has to hand over to a pod on
+	// another Node; nil otherwise.
 	leaving *member
-	// handover is true while one is in progress; late is true of one that has taken
-	// longer than the spec allows.
+	// handover is true while a handover is in progress. late is true if the handover has
+	// exceeded spec.maxTransitionTime.
 	handover, late bool
 }
 
-// verdict is what derive finds out about a pod.
+// verdict is the part of a member that derive computes.
 type verdict struct {
 	standing standing
-	// holder is true of the pod that status.holder names.
+	// holder is true for the pod named in status.holder.
 	holder bool
-	// poweredOff is true of a pod whose machine is off.
+	// poweredOff is true for a pod whose machine is off.
 	poweredOff bool
-	// replaced is true of a pod for which no other is deleted: one of its owner and revision
-	// was deleted for another one before.
+	// replaced is true if no other pod may be deleted for this one, because onTimeout has
+	// already deleted a pod of the same owner and revision (see wasReplaced).
 	replaced bool
-	// rests is true of a pod to which the kubelet would show a grant at once.
+	// rests is true if the gate has been running for restsAfter, so that the kubelet would
+	// show it a grant at once.
 	rests bool
 }
 
-// standing is where a pod stands in the states of doc.go.
+// standing is the state of a pod, see doc.go.
 type standing uint8
 
 const (
-	// out is a pod that has stopped or will never run its program, or one that the
-	// promise does not cover.
+	// out is a pod that has stopped, that will never run its program, or that the guarantee
+	// does not cover.
 	out standing = iota
-	// waits is a pod that could be granted, once it is its turn.
+	// waits is a pod that can be granted.
 	waits
-	// mayRun is a pod that may be running its program now, or start it without asking.
+	// mayRun is a pod that may be running its program, or may start it at any time.
 	mayRun
 )
 
-// derive finds out what follows from a world. It is pure.
+// derive computes the facts from a world. It is pure.
 func derive(w *world) *facts {
 	f := &facts{world: w}
 	for _, m := range w.pods {
@@ -92,7 +94,7 @@ func (w *world) judge(m *member) verdict {
 	}
 }
 
-// activeOf is the holder, or else the oldest.
+// activeOf returns the holder if it is a blocker, else the oldest blocker.
 func activeOf(blockers []*member) *member {
 	for _, m := range blockers {
 		if m.holder {
@@ -105,22 +107,22 @@ func activeOf(blockers []*member) *member {
 	return nil
 }
 
-// Facts about time. Time in which this process could not look, because it was frozen,
-// did not lead or had no API server, does not count: no pod is blamed for it.
+// Facts about time. Time during which this process was frozen, was not the leader, or could
+// not reach the API server does not count towards any deadline.
 
-// since is how much time has passed.
+// since returns the time elapsed since from.
 func (w *world) since(from time.Time) time.Duration {
 	return w.watch.Elapsed(from, w.now)
 }
 
-// until is how much is left of a time that began then.
+// until returns the remaining time until from+d.
 func (w *world) until(from time.Time, d time.Duration) time.Duration {
 	return w.watch.Deadline(from, d).Sub(w.now)
 }
 
-// reviews are the times after which to look again for what no event tells: a Node's
-// absence, a new object that settles, a gate that comes to rest, a handover that takes
-// too long.
+// reviews returns the delays after which to reconcile again although no watch event is
+// expected: a Node has been missing long enough, a new object has settled, a gate has been
+// running long enough, a handover times out.
 func (f *facts) reviews() []time.Duration {
 	after := f.podReviews()
 	if f.object == nil {
@@ -157,7 +159,8 @@ func (f *facts) podReviews() []time.Duration {
 	return after
 }
 
-// mirrorMayReturn is for how long a static pod that is not shown may be shown again.
+// mirrorMayReturn returns for how long the mirror of a missing static pod may still
+// reappear.
 func (w *world) mirrorMayReturn() time.Duration {
 	if w.mirrorGone.IsZero() {
 		return 0
@@ -165,9 +168,9 @@ func (w *world) mirrorMayReturn() time.Duration {
 	return max(w.until(w.mirrorGone, mirrorReturns), 0)
 }
 
-// settlesIn is how long the object needs to settle; 0 if it has. What counts is when
-// this process saw it first: the clock of the API server may be another. One that has
-// started a pod is not new.
+// settlesIn returns how long a new object has to wait before it may start pods; 0 if it
+// may. The time counts from when this process first saw the object, because the clock of
+// the API server may differ. An object that has started a pod is not new.
 func (w *world) settlesIn() time.Duration {
 	if w.object.Status.Holder != nil {
 		return 0
@@ -175,12 +178,12 @@ func (w *world) settlesIn() time.Duration {
 	return max(w.until(w.firstSeen, settleAfter), 0)
 }
 
-// patience is how long a handover may take.
+// patience returns the max duration of a handover.
 func (w *world) patience() time.Duration {
 	return time.Duration(*w.object.Spec.MaxTransitionTime) * time.Second
 }
 
-// isLate reports whether a handover has taken longer than the spec allows.
+// isLate reports whether the handover has exceeded spec.maxTransitionTime.
 func (w *world) isLate() bool {
 	if w.object == nil || w.invalid != "" {
 		return false
@@ -195,8 +198,8 @@ func (w *world) deleting() bool {
 	return w.object != nil && w.object.DeletionTimestamp != nil
 }
 
-// releasesAll reports whether a person, or the end of the namespace, has ended the
-// promise for all pods at once.
+// releasesAll reports whether all pods are released at once, by a user's request or because
+// the namespace is terminating.
 func (w *world) releasesAll() bool {
 	if !w.deleting() {
 		return false
@@ -207,7 +210,8 @@ func (w *world) releasesAll() bool {
 	return releaseOrder{w.object}.isOrdered()
 }
 
-// serves reports whether this object decides about pods.
+// serves reports whether this object manages its pods: its spec is valid, the namespace
+// limit is not exceeded, and no older object overlaps.
 func (w *world) serves() bool {
 	switch {
 	case w.object == nil, w.invalid != "", w.crowded:
@@ -216,7 +220,8 @@ func (w *world) serves() bool {
 	return w.elder() == nil
 }
 
-// grants reports whether this object may start a pod now, and delete one for it.
+// grants reports whether this object may start a pod now, or delete one to let another
+// start.
 func (w *world) grants() bool {
 	if !w.serves() || w.releasesAll() {
 		return false
@@ -224,8 +229,8 @@ func (w *world) grants() bool {
 	return w.settlesIn() == 0 && w.mirrorMayReturn() == 0
 }
 
-// elder is an older object whose selector overlaps; it decides about the pods
-// of both.
+// elder returns an older object whose selector overlaps; nil if there is none. The older
+// object manages the pods of both.
 func (w *world) elder() *v1.StatefulSingleton {
 	for _, other := range w.rivals {
 		if older(other, w.object) {
@@ -235,7 +240,7 @@ func (w *world) elder() *v1.StatefulSingleton {
 	return nil
 }
 
-// epoch is the highest that any grant of this object is known to have.
+// epoch returns the highest known epoch of this object's grants.
 func (w *world) epoch() int64 {
 	var highest int64
 	if w.object != nil && w.object.Status.Holder != nil {
@@ -247,9 +252,9 @@ func (w *world) epoch() int64 {
 	return highest
 }
 
-// Facts about a pod of the object.
+// Facts about a pod in relation to its object.
 
-// standingOf is where a pod stands.
+// standingOf returns the state of a pod.
 func (w *world) standingOf(m *member) standing {
 	switch {
 	case w.mayRun(m):
@@ -260,8 +265,7 @@ func (w *world) standingOf(m *member) standing {
 	return out
 }
 
-// mayRun reports whether the pod may be running its program now, or start it
-// without asking.
+// mayRun reports whether the pod may be running its program, or may start it at any time.
 func (w *world) mayRun(m *member) bool {
 	switch {
 	case podstate.Stopped(m.pod, m.protected()):
@@ -271,9 +275,9 @@ func (w *world) mayRun(m *member) bool {
 	case m.granted(), m.protectedForItself():
 		return true
 	case m.gated:
-		// Named, and its grant is still to come, or on its way. One that is being
-		// deleted cannot be granted any more: the API server refuses it. One that has
-		// ended is another version than the grant is bound to, and gets none.
+		// The pod is named in status.holder, and its grant is pending. A terminating pod
+		// can no longer be granted, because the API server rejects the patch. An ended pod
+		// can neither, because its resourceVersion has changed.
 		return w.isHolder(m) && m.lives()
 	}
 	return !w.isNewcomer(m)
@@ -287,16 +291,15 @@ func (w *world) isHolder(m *member) bool {
 	return w.object.Status.Holder.UID == m.pod.UID
 }
 
-// isFenced reports whether the pod cannot run any more, by an administrator's word:
-// its machine is off, and it will not start when that is switched on again,
-// because the pod was deleted, or has ended.
+// isFenced reports whether the pod can no longer run: its machine is off, according to an
+// administrator or a deleted Node, and the pod was deleted or has ended, so it does not
+// start when the machine is switched on again.
 func (w *world) isFenced(m *member) bool {
 	return w.isPoweredOff(m) && !m.lives()
 }
 
-// isPoweredOff reports whether the machine of the pod is off. The taint is to be
-// taken off after the machine is on again, so that it says nothing about a Node
-// that is Ready.
+// isPoweredOff reports whether the machine of the pod is off. The out-of-service taint is
+// removed only after the machine is on again, so it is ignored on a Ready Node.
 func (w *world) isPoweredOff(m *member) bool {
 	if m.node.OutOfService && !m.node.Ready {
 		return true
@@ -304,8 +307,9 @@ func (w *world) isPoweredOff(m *member) bool {
 	return m.node.Missing && w.since(m.node.MissingSince) >= fenceAfter
 }
 
-// isNewcomer reports whether the pod may have been created after its object had lost our
-// finalizer, and another one still keeps the object: the promise does not cover the pod.
+// isNewcomer reports whether the pod may have been created after its object lost our
+// finalizer, while another finalizer still keeps the object. The guarantee does not cover
+// such a pod.
 func (w *world) isNewcomer(m *member) bool {
 	if w.object == nil || holdsNewPods(w.object) {
 		return false
@@ -313,22 +317,22 @@ func (w *world) isNewcomer(m *member) bool {
 	return w.object.DeletionTimestamp.Before(&m.pod.CreationTimestamp)
 }
 
-// madeUnder reports whether the pod was created under this very object: it has the
-// gate, and the webhook wrote the object's UID into it. A pod that was there before,
-// or came past the webhook, is not the object's to delete; labels and times can be
-// had otherwise.
+// madeUnder reports whether the pod was created under this object: it has the gate, and the
+// webhook recorded the object's UID in it. Any other pod existed before the object or
+// bypassed the webhook, and this object has no right to delete it. Labels and creation
+// times prove nothing, because users can set them up.
 func (w *world) madeUnder(m *member) bool {
 	return m.gated && m.pod.Annotations[v1.AnnotationSingletonUID] == string(w.object.UID)
 }
 
-// isAlsoOfAnother reports whether another object, whose selector overlaps,
-// watches the pod too.
+// isAlsoOfAnother reports whether another object with an overlapping selector also selects
+// the pod.
 func (w *world) isAlsoOfAnother(m *member) bool {
 	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selects(s, labelsOf(m.pod)) })
 }
 
-// inHandover reports whether a handover is in progress: a pod waits, and no other may
-// be running, or one that may be has to go.
+// inHandover reports whether a handover is in progress: a pod waits, and no other pod may
+// be running or a blocker has to stop.
 func (f *facts) inHandover() bool {
 	switch {
 	case f.leaving != nil:
@@ -341,9 +345,9 @@ func (f *facts) inHandover() bool {
 	return slices.ContainsFunc(f.blockers, f.hasToGo)
 }
 
-// hasToGo reports whether a pod goes, or stands in the way of those that wait: it ended
-// without proof, it has no gate, a newer revision takes its place, or it cannot come as
-// far as its program while another could.
+// hasToGo reports whether a blocker has to stop so that a waiting pod can start: it is
+// terminating or has ended without proof, it has no gate, a newer revision replaces it, or
+// it cannot start its program while another pod could.
 func (f *facts) hasToGo(m *member) bool {
 	switch {
 	case !m.lives(), m.isUnmanaged(), f.isIdle(m):
@@ -354,26 +358,25 @@ func (f *facts) hasToGo(m *member) bool {
 	return len(f.successors(m)) > 0
 }
 
-// isIdle reports whether a pod has its turn and cannot come as far as its program,
-// while another could.
+// isIdle reports whether a granted pod cannot start its program while a waiting pod could.
 func (f *facts) isIdle(m *member) bool {
 	return m.granted() && !m.begun() && slices.ContainsFunc(f.waiting, (*member).held)
 }
 
-// several reports whether the programs of more than one pod may be running now. Of pods
-// with the gate they cannot, unless a person let them go.
+// several reports whether the programs of several pods may be running. Pods with the gate
+// run at the same time only if a user released them.
 func (f *facts) several() bool {
 	return len(f.started) > 1
 }
 
-// Facts about a pod by itself.
+// Facts about a single pod.
 
 func (m *member) name() string { return m.pod.Name }
 
 func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
 
-// lives reports whether the pod is not being deleted and has not ended: the API server
-// takes a grant for it.
+// lives reports whether the pod is neither terminating nor ended, so that the API server
+// accepts a grant for it.
 func (m *member) lives() bool {
 	return !m.terminating() && !podstate.Ended(m.pod)
 }
@@ -384,7 +387,7 @@ func (m *member) granted() bool {
 	return ok && uid == string(m.pod.UID)
 }
 
-// epoch is that of the pod's grant; 0 without one.
+// epoch returns the epoch of the pod's grant; 0 without a grant.
 func (m *member) epoch() int64 {
 	_, text, _ := strings.Cut(m.pod.Annotations[v1.AnnotationGrant], " ")
 	epoch, err := strconv.ParseInt(text, 10, 64)
@@ -399,8 +402,8 @@ func (m *member) protected() bool {
 	return controllerutil.ContainsFinalizer(m.pod, v1.FinalizerPod)
 }
 
-// protectedForItself reports whether the finalizer counts as a grant: it came with one,
-// unless the pod was made from the text of another.
+// protectedForItself reports whether the finalizer counts as a grant. It is set together
+// with a grant, unless the pod is a copy.
 func (m *member) protectedForItself() bool {
 	if m.gated && m.isCopy() {
 		return false
@@ -408,8 +411,8 @@ func (m *member) protectedForItself() bool {
 	return m.protected()
 }
 
-// isCopy reports whether the pod was made from the text of another, whose grant it
-// carries; the finalizer came with it and says nothing.
+// isCopy reports whether the pod was created from the manifest of another pod, including
+// its grant. The finalizer was copied as well, so it proves nothing.
 func (m *member) isCopy() bool {
 	return m.pod.Annotations[v1.AnnotationGrant] != "" && !m.granted()
 }
@@ -419,15 +422,15 @@ func (m *member) isUnmanaged() bool {
 	return !m.gated && !m.granted()
 }
 
-// ready reports whether the readiness condition of the pod is True.
+// ready reports whether our readiness gate of the pod is True.
 func (m *member) ready() bool {
 	return slices.ContainsFunc(m.pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1.ReadinessGate && c.Status == corev1.ConditionTrue
 	})
 }
 
-// held reports whether the gate of the pod runs, so that its program would start
-// at once.
+// held reports whether the gate of the pod is running, so that its program would start at
+// once.
 func (m *member) held() bool {
 	if wait := statusOf(m.pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil {
 		return wait.State.Running != nil
@@ -441,7 +444,7 @@ func (m *member) held() bool {
 	return running > 0 && running == len(m.program)
 }
 
-// statusOf is what the kubelet says of the container of a name; nil if it says nothing.
+// statusOf returns the status of the named container; nil if the kubelet has reported none.
 func statusOf(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if i < 0 {
@@ -450,10 +453,9 @@ func statusOf(statuses []corev1.ContainerStatus, name string) *corev1.ContainerS
 	return &statuses[i]
 }
 
-// lasts reports whether the gate does not end by itself. The script does, in an
-// image without a shell, after a moment in which it is seen to run. Before the
-// pod's turn that is known to be the script's fault; after it, it could be the
-// program's.
+// lasts reports whether the gate is known to keep running. In an image without a shell the
+// script ends shortly after it is reported as running. Before the grant this is known to be
+// the script's fault. After the grant it could be the program's.
 func (m *member) lasts() bool {
 	return m.rests || !slices.ContainsFunc(m.pod.Spec.Containers, runsScript)
 }
@@ -462,9 +464,8 @@ func runsScript(c corev1.Container) bool {
 	return len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod
 }
 
-// eligible reports whether a waiting pod could start its program now: it is on a
-// Node that answers, whose kubelet has taken it, and no container of it fails to
-// start.
+// eligible reports whether a waiting pod could start its program now: its Node is Ready,
+// the kubelet has reported container statuses, and no container fails to start.
 func (m *member) eligible() bool {
 	switch {
 	case !podstate.Scheduled(m.pod), podstate.Silent(m.pod):
@@ -475,8 +476,8 @@ func (m *member) eligible() bool {
 	return m.stuckOn() == ""
 }
 
-// stuckOn says why a waiting pod cannot come as far as its gate; "" if nothing
-// is in the way. Its program has not run yet, so that it is not to blame.
+// stuckOn returns why a waiting pod cannot reach its gate; "" if nothing blocks it. The
+// program has not run yet, so it is not the cause.
 func (m *member) stuckOn() string {
 	for _, s := range m.pod.Status.InitContainerStatuses {
 		if why := stuckStart(&s); why != "" {
@@ -491,7 +492,8 @@ func (m *member) stuckOn() string {
 	return ""
 }
 
-// stuckStart says why a container does not start; "" if it does, or is about to.
+// stuckStart returns why a container does not start; "" if it has started or is being
+// created.
 func stuckStart(s *corev1.ContainerStatus) string {
 	if s.State.Waiting == nil {
 		return ""
@@ -504,8 +506,8 @@ func stuckStart(s *corev1.ContainerStatus) string {
 	}
 }
 
-// begun reports whether a container of the program has ever started. Where none of
-// the names in spec.containers is in the pod, that is any container.
+// begun reports whether a container of the program has ever started. If the pod has no
+// container named in spec.containers, any container counts.
 func (m *member) begun() bool {
 	return slices.ContainsFunc(m.pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		if len(m.program) > 0 && !slices.Contains(m.program, s.Name) {
@@ -515,8 +517,8 @@ func (m *member) begun() bool {
 	})
 }
 
-// mayHaveStarted reports whether the program of a pod that may run has been started, as
-// far as is known: where no kubelet answers, it may have been.
+// mayHaveStarted reports whether the program of a blocker has started, or may have started
+// because its kubelet has not reported.
 func (m *member) mayHaveStarted() bool {
 	if m.begun() {
 		return true
@@ -525,11 +527,11 @@ func (m *member) mayHaveStarted() bool {
 	return !heard && (!m.node.Ready || podstate.Ended(m.pod))
 }
 
-// Facts about pods beside each other.
+// Facts about pairs of pods.
 
-// needsClaimOf reports whether the pod cannot come as far as its gate because
-// another has its volume: it is on another node, or found none, as the scheduler
-// leaves a pod whose claim has mode ReadWriteOncePod.
+// needsClaimOf reports whether the pod cannot reach its gate because another pod uses its
+// volume: the pod is on a different Node, or it is unscheduled because the claim has mode
+// ReadWriteOncePod.
 func (m *member) needsClaimOf(other *member) bool {
 	switch {
 	case !podstate.Scheduled(m.pod):

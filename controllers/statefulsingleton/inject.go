@@ -19,17 +19,17 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// surroundings are what an injection needs to know besides pod and object.
+// surroundings are the inputs of an injection besides the pod and the object.
 type surroundings struct {
-	// image of the operator, which holds the gate.
+	// image is the operator's image, which contains the gate.
 	image string
-	// oneNodeClaims are the pod's claims that one node at a time can mount.
+	// oneNodeClaims are the pod's claims that only one node at a time can mount.
 	oneNodeClaims sets.Set[string]
 }
 
-// inject puts the gate into a pod that is being created, or says why it cannot;
-// then the pod is as it was. It only adds, and adds nothing that is there: it
-// may be called again on its own work, after others have changed the pod too.
+// inject adds the gate to a pod that is being created, or returns why it cannot and leaves
+// the pod unchanged. It never removes anything, and it is idempotent: it may be called
+// again on its own result, after other webhooks have changed the pod.
 func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field.ErrorList {
 	s = withDefaults(s)
 	mode := modeFor(pod, s)
@@ -58,7 +58,7 @@ func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field
 	switch {
 	case !mountsAny(pod, around.oneNodeClaims):
 		keepApart(pod, s)
-	case pod.Labels[appsv1.StatefulSetPodNameLabel] == "": // a StatefulSet's pods have claims of their own
+	case pod.Labels[appsv1.StatefulSetPodNameLabel] == "": // each pod of a StatefulSet has its own claims
 		keepTogether(pod, s)
 	}
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelManaged, v1.True)
@@ -71,11 +71,11 @@ func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field
 	return nil
 }
 
-// annotationLocalVolumes names the volumes on a node's disk for which the cluster autoscaler
-// does not keep the node.
+// annotationLocalVolumes lists the volumes on a node's disk that do not prevent the cluster
+// autoscaler from removing the node.
 const annotationLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
-// spareAutoscaler adds a volume to those that do not keep the node of a pod.
+// spareAutoscaler adds a volume to that annotation.
 func spareAutoscaler(pod *corev1.Pod, volume string) {
 	names := pod.Annotations[annotationLocalVolumes]
 	switch {
@@ -87,10 +87,10 @@ func spareAutoscaler(pod *corev1.Pod, volume string) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotationLocalVolumes, names)
 }
 
-// modeFor settles Auto. A pod that was made to wait as a whole when it was
-// looked at first stays so. One that lacks a container of the program waits as a
-// whole in any mode: to refuse it would keep the pods of others from being made
-// where a selector matches them, and to hold what there is could let the program run.
+// modeFor resolves mode Auto. A pod that got mode Init in an earlier call keeps it. A pod
+// that lacks a container named in spec.containers gets Init in every mode: a rejection
+// would block the creation of other users' pods that a selector happens to match, and
+// holding only the existing containers could let the program run.
 func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
 	if len(lacking(pod, s)) > 0 {
 		return v1.GateInit
@@ -110,7 +110,8 @@ func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
 	return v1.GateBinary
 }
 
-// program are the containers that must not run beside another pod's.
+// program returns the containers that must not run at the same time as those of another
+// pod.
 func program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
 	var found []*corev1.Container
 	for i := range pod.Spec.Containers {
@@ -121,7 +122,7 @@ func program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
 	return found
 }
 
-// isProgram reports whether a container must not run beside another pod's.
+// isProgram reports whether a container belongs to the program.
 func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
 	if isSidecar(*c) {
 		return false
@@ -129,9 +130,9 @@ func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
 	return len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name)
 }
 
-// hasGate reports whether a pod cannot start the program without a grant. The
-// guard asks the same. The mode does not matter: it may have been changed since
-// the pod was made.
+// hasGate reports whether a pod cannot start the program without a grant. The guard makes
+// the same check. The mode is ignored, because it may have changed since the pod was
+// created.
 func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) || !intact(pod) {
 		return false
@@ -149,9 +150,9 @@ func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 	return missing.Len() == 0
 }
 
-// hold makes the gate the first word of a container's command. The command
-// follows it as separate arguments, and args stay where they are: Kubernetes
-// appends them, as it does without the gate, and no one takes them apart.
+// hold prepends the gate to a container's command. The original command follows as separate
+// arguments, and args are unchanged: Kubernetes appends them as it does without the gate,
+// and nothing parses them.
 func hold(c *corev1.Container, mode v1.GateMode) {
 	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
 	addMount(c, homeOf(mode).mount())
@@ -171,11 +172,11 @@ func hold(c *corev1.Container, mode v1.GateMode) {
 	c.Command = slices.Concat(gate, c.Command)
 }
 
-// originalEntrypoint is what the container was, as JSON; false for one whose
-// text could be longer than Linux allows an environment variable to be, which
+// originalEntrypoint returns command, args and image of the container as JSON. It returns
+// false if the text could exceed the max length of an environment variable in Linux, which
 // would keep the program from starting.
 func originalEntrypoint(c *corev1.Container) (string, bool) {
-	const most = 64 << 10 // of 128 KiB
+	const most = 64 << 10 // half of the limit of 128 KiB
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -184,7 +185,7 @@ func originalEntrypoint(c *corev1.Container) (string, bool) {
 		Args    []string `json:"args"`
 		Image   string   `json:"image"`
 	}{c.Command, c.Args, c.Image})
-	// The kubelet expands $(NAME) in it, and $$ to $.
+	// The kubelet expands $(NAME) in the value, and $$ to $.
 	value := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "$", "$$")
 	return value, err == nil && len(value) <= most
 }
@@ -195,7 +196,7 @@ func addMount(c *corev1.Container, mount corev1.VolumeMount) {
 	}
 }
 
-// gateFirst are the init containers of the pod with ours before them.
+// gateFirst returns the pod's init containers with ours first.
 func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Container {
 	var install, images, wait, others []corev1.Container
 	for _, c := range pod.Spec.InitContainers {
@@ -222,7 +223,7 @@ func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Contain
 	return slices.Concat(install, images, wait, others)
 }
 
-// withImagesOf adds a container for each image that none has yet.
+// withImagesOf adds a container for each image that has none yet.
 func withImagesOf(have []corev1.Container, lists ...[]corev1.Container) []corev1.Container {
 	images, names := sets.New[string](), sets.New[string]()
 	for i := range have {
@@ -249,8 +250,8 @@ func withImagesOf(have []corev1.Container, lists ...[]corev1.Container) []corev1
 	return have
 }
 
-// wantsSidecar spares pods that are to end by themselves: the sidecar would keep
-// them, and their Job, from ever ending.
+// wantsSidecar reports whether the pod gets the status sidecar. Pods that run to completion
+// do not, because the sidecar would keep them, and their Job, from completing.
 func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bool {
 	if !*s.Spec.StatusSidecar && mode != v1.GateScript {
 		return false
@@ -262,10 +263,10 @@ func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bo
 	return !slices.ContainsFunc(pod.Spec.Containers, isSidecar)
 }
 
-// gracePeriod is what the pod gets. The API server has put its default of 30
-// seconds into pods that do not say their own. It is shortened only where the pod's
-// author has a say in it: a program that gets less time to stop than it needs may
-// harm its data.
+// gracePeriod returns the pod's termination grace period. The API server has already set
+// its default of 30 seconds if the pod specifies none. The period is shortened only with
+// the consent of the pod's author, because a program that has too little time to stop may
+// damage its data.
 func gracePeriod(pod *corev1.Pod, spec *v1.StatefulSingletonSpec) *int64 {
 	own, wanted := pod.Spec.TerminationGracePeriodSeconds, *spec.TerminationGracePeriod
 	switch {
@@ -284,8 +285,8 @@ func mountsAny(pod *corev1.Pod, claims sets.Set[string]) bool {
 	})
 }
 
-// keepApart asks for a node without another pod of this object, so that the
-// next one does not go down with the node of the present one.
+// keepApart prefers a node without another pod of this object, so that the next pod does
+// not fail together with the node of the current one.
 func keepApart(pod *corev1.Pod, s *v1.StatefulSingleton) {
 	affinity := affinityOf(pod)
 	if affinity.PodAntiAffinity == nil {
@@ -294,8 +295,8 @@ func keepApart(pod *corev1.Pod, s *v1.StatefulSingleton) {
 	prefer(&affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
 }
 
-// keepTogether asks for the node of the other pods of this object, where a
-// volume of one node can be mounted before the present pod has left it.
+// keepTogether prefers the node of the object's other pods, where a volume that only one
+// node can mount is usable before the current pod has released it.
 func keepTogether(pod *corev1.Pod, s *v1.StatefulSingleton) {
 	affinity := affinityOf(pod)
 	if affinity.PodAffinity == nil {
@@ -311,7 +312,7 @@ func affinityOf(pod *corev1.Pod) *corev1.Affinity {
 	return pod.Spec.Affinity
 }
 
-// prefer adds the pods of this object to what the scheduler minds on a node.
+// prefer adds a preferred affinity term for the pods of this object.
 func prefer(terms *[]corev1.WeightedPodAffinityTerm, s *v1.StatefulSingleton) {
 	term := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 		TopologyKey:   corev1.LabelHostname,
@@ -322,7 +323,8 @@ func prefer(terms *[]corev1.WeightedPodAffinityTerm, s *v1.StatefulSingleton) {
 	}
 }
 
-// What is ours is known by name and command; others may have added to it.
+// Our containers are recognized by name and command. Other clients may have changed other
+// fields.
 
 func is(c *corev1.Container, name string, command []string) bool {
 	return c.Name == name && slices.Equal(c.Command, command) && len(c.Args) == 0
@@ -349,20 +351,20 @@ func isOurs(c *corev1.Container) bool {
 	return false
 }
 
-// isHeld reports whether the container starts with the gate.
+// isHeld reports whether the container's command starts with a gate.
 func isHeld(c *corev1.Container) bool {
 	return isHeldBy(c, binaryGate) || isHeldBy(c, scriptGate)
 }
 
-// isHeldBy reports whether a command begins with that gate, and goes on.
+// isHeldBy reports whether the container's command starts with that gate and continues.
 func isHeldBy(c *corev1.Container, gate []string) bool {
 	return len(c.Command) > len(gate) && slices.Equal(c.Command[:len(gate)], gate)
 }
 
-// cameThrough reports whether the kubelet says that the gate of a pod without a grant
-// has let something through. Our gate does not: so it is not ours, or was changed. It
-// sees only what a gate never does before the grant, which is to end well, or to tell
-// the startup probe that it is over.
+// cameThrough reports whether the kubelet's status shows that the gate of a pod without a
+// grant let something through. Our gate never does, so this gate is not ours, or was
+// modified. Only behavior that our gate never shows before the grant is detected: it exits
+// successfully, or its startup probe succeeds.
 func (m *member) cameThrough() bool {
 	if m.granted() {
 		return false
@@ -376,8 +378,8 @@ func (m *member) cameThrough() bool {
 	})
 }
 
-// letThrough reports whether a container that is held back shows what its gate never
-// does before the grant.
+// letThrough reports whether the status of a held container shows behavior that our gate
+// never shows before the grant.
 func letThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
 	if endedWell(s) {
 		return true
@@ -401,8 +403,8 @@ func isOurProbe(p *corev1.Probe) bool {
 
 func isSignal(v corev1.Volume) bool { return same(&v, ptr.To(signalVolume())) }
 
-// same reports whether a volume is the one that we would add. What the API server
-// has filled in does not matter.
+// same reports whether a volume is the one that we would add, ignoring the API server's
+// defaults.
 func same(have, want *corev1.Volume) bool {
 	switch {
 	case have.Name != want.Name:
@@ -413,8 +415,8 @@ func same(have, want *corev1.Volume) bool {
 	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
 }
 
-// onDisk returns the source of a volume that is in memory as if it were on disk. Which of
-// both is right may change between two calls of the webhook, with the limits of the pod.
+// onDisk returns an in-memory volume source as if it were on disk. The correct medium may
+// change between two calls of the webhook, together with the limits of the pod.
 func onDisk(source *corev1.EmptyDirVolumeSource) *corev1.EmptyDirVolumeSource {
 	if source == nil || source.Medium != corev1.StorageMediumMemory {
 		return source
@@ -424,7 +426,7 @@ func onDisk(source *corev1.EmptyDirVolumeSource) *corev1.EmptyDirVolumeSource {
 	return source
 }
 
-// sameFiles reports whether a volume shows the same fields of a pod in the same files.
+// sameFiles reports whether a volume exposes the same fields of a pod in the same files.
 func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
 	if len(have) != len(want) {
 		return false
@@ -444,8 +446,8 @@ func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
 	return []corev1.Volume{signalVolume(), homeOf(mode).emptyVolume(medium)}
 }
 
-// mountClashes are mounts of a program's container that would hide ours, or
-// below which ours cannot be made.
+// mountClashes returns an error for each mount of a program's container that would hide
+// ours, or below which ours cannot be created.
 func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range c.VolumeMounts {
@@ -463,7 +465,7 @@ func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode,
 	return errs
 }
 
-// mountClash says why a mount and ours cannot be in one container; "" if they can.
+// mountClash returns why a mount conflicts with ours; "" if it does not.
 func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
 	theirs := realPath(m.MountPath)
 	switch {
@@ -477,12 +479,12 @@ func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode
 	return ""
 }
 
-// isBelow reports whether a path is a folder, or in it.
+// isBelow reports whether a path is the folder or inside it.
 func isBelow(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// readOnlyVolumes are those of a pod in which nothing can be made.
+// readOnlyVolumes returns the names of the pod's volumes in which nothing can be created.
 func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
 	fixed := sets.New[string]()
 	for i := range pod.Spec.Volumes {
@@ -503,7 +505,8 @@ func isReadOnly(v *corev1.Volume) bool {
 	return false
 }
 
-// realPath is a path in a container without the link that most images have.
+// realPath returns a clean path in a container, with /run as /var/run: most images link the
+// two.
 func realPath(p string) string {
 	p = path.Clean(p)
 	if p == "/run" || strings.HasPrefix(p, "/run/") {

@@ -10,51 +10,54 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// Refused owners are looked for when an object is first seen by this process, and then,
-// while it has no pods, at growing intervals; the pods of an object that is gone, since
-// one may have been on its way when it went.
+// Max number of searches. Owners of refused pods are searched for when this process first
+// sees an object, and then at increasing intervals while the object has no pods. The pods
+// of a deleted object are searched for several times, because one may have been in creation
+// during the deletion.
 const (
 	ownerLooks           = 9 // half an hour
 	ownerLooksBesidePods = 3
 	orphanLooks          = 5
 )
 
-// remembered is what no object says, by its name: what is known of the pods of one that is
-// gone stays. A restart counts the rest of gates from its begin, and looks for refused owners
-// once more.
+// remembered is what this process remembers about an object name, because the API does not
+// store it. It is kept when the object is deleted, for the object's remaining pods. After a
+// restart the time for which gates have been running starts again, and refused owners are
+// searched for again.
 type remembered struct {
 	uid     types.UID
-	first   time.Time // when this object was first seen
+	first   time.Time // when this process first saw the object
 	refused memory.Refusal
 	undone  undone.Memory
-	orphans int       // how often the pods of an object that is gone were looked for
-	looks   int       // how often refused owners were looked for
-	due     time.Time // when to look for them again
+	orphans int       // number of searches for pods of the deleted object
+	looks   int       // number of searches for refused owners
+	due     time.Time // time of the next search for refused owners
 	hadPods bool
-	held    map[types.UID]time.Time // since when the gates of pods are known to run
-	mirrors map[string]time.Time    // static pods that may run, and since when they are not shown; zero while they are
+	held    map[types.UID]time.Time // when the gate of each pod was first seen running
+	mirrors map[string]time.Time    // static pods that may run; when the mirror went missing, zero while it exists
 	causes  causes.Known
 	lacking lackingOwner // the owner that lacks a pod
-	// withoutBudget is the generation of the object that wants no PodDisruptionBudget, and
+	// withoutBudget is the generation of an object that wants no PodDisruptionBudget and
 	// was seen to have none.
 	withoutBudget generation
 }
 
-// generation is one of the spec of an object.
+// generation identifies one generation of the spec of one object.
 type generation struct {
 	uid types.UID
 	of  int64
 }
 
-// of returns what is remembered of a name.
+// of returns the memory of an object name.
 func (r *Reconciler) of(key types.NamespacedName) *remembered {
 	known, _ := r.memory.Get(key, "")
 	return known
 }
 
-// dueForOwners reports whether to look for refused owners now, and when next.
+// dueForOwners reports whether to search for refused owners now, and when the next search
+// is due.
 func (known *remembered) dueForOwners(w *world) (bool, time.Time) {
-	if len(w.pods) == 0 && known.hadPods { // mostly for a moment
+	if len(w.pods) == 0 && known.hadPods { // usually only for a moment
 		known.looks, known.due = 0, w.now.Add(firstOwnerLook)
 	}
 	known.hadPods = len(w.pods) > 0
@@ -69,9 +72,9 @@ func (known *remembered) dueForOwners(w *world) (bool, time.Time) {
 	return due, known.due
 }
 
-// mostLooks is how often refused owners are looked for. An outage of the webhook is
-// mostly one of this process: the first looks are for pods of a rollout, whose old pod is
-// there still.
+// mostLooks returns the max number of searches for refused owners. An outage of the webhook
+// is usually an outage of this process as well. So the first searches after a start also
+// find the refused pod of a rollout whose old pod still exists.
 func (known *remembered) mostLooks() int {
 	if known.hadPods {
 		return ownerLooksBesidePods
@@ -79,7 +82,7 @@ func (known *remembered) mostLooks() int {
 	return ownerLooks
 }
 
-// recall puts what is remembered into a world.
+// recall copies the memory into a world, and updates the memory.
 func (known *remembered) recall(w *world) {
 	w.refused = known.refused.Text()
 	if w.object == nil {
@@ -105,8 +108,8 @@ func (known *remembered) recall(w *world) {
 	}
 }
 
-// recallMirrors finds out which static pods are not shown any more. One that is
-// seen to have ended is not missed.
+// recallMirrors finds the static pods whose mirror is missing. A static pod that was seen
+// to have ended is not missed.
 func (known *remembered) recallMirrors(w *world) {
 	shown := known.noteMirrors(w)
 	for name, gone := range known.mirrors {
@@ -126,8 +129,7 @@ func (known *remembered) recallMirrors(w *world) {
 	}
 }
 
-// noteMirrors remembers the static pods that may run, and returns the names of all that
-// are shown.
+// noteMirrors records the static pods that may run, and returns the names of all mirrors.
 func (known *remembered) noteMirrors(w *world) (shown map[string]bool) {
 	if known.mirrors == nil {
 		known.mirrors = map[string]time.Time{}

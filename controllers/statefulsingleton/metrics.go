@@ -38,7 +38,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(actionsTotal, waitingGauge, availableGauge, runningGauge, transitionSeconds, timeoutsTotal)
-	actionsTotal.WithLabelValues(action.Patch.Label(), reasonGrant) // from 0: Prometheus sees no increase in a first figure
+	actionsTotal.WithLabelValues(action.Patch.Label(), reasonGrant) // start at 0, because Prometheus sees no increase in a first sample
 }
 
 func forgetMetrics(key types.NamespacedName) {
@@ -48,7 +48,7 @@ func forgetMetrics(key types.NamespacedName) {
 	runningGauge.DeletePartialMatch(labels)
 }
 
-// gauge sets what a status says as numbers.
+// gauge sets the gauges of an object.
 func gauge(key types.NamespacedName, f *facts, available bool) {
 	waitingGauge.WithLabelValues(key.Namespace, key.Name).Set(float64(len(f.waiting)))
 	runningGauge.WithLabelValues(key.Namespace, key.Name).Set(float64(len(f.started)))

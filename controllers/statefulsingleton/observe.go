@@ -26,71 +26,70 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// world is all that a decision may know. But for Nodes that look well and for other
-// objects of its kind, all of it is read from the API server: the caches only say when
-// to look.
+// world is the input of decisions. It is read from the API server, except for Nodes without
+// problems and for other objects of this kind, which are read from the cache. Otherwise
+// caches only trigger a pass.
 type world struct {
 	now time.Time
-	// watch says in which time before now this process could look.
+	// watch records when this process could observe the cluster.
 	watch leadership.Watch
-	// firstSeen is when this process saw the object first.
+	// firstSeen is when this process first saw the object.
 	firstSeen time.Time
-	// mirrorGone is when a static pod was first not shown any more that was seen
-	// before; zero if none is missed.
+	// mirrorGone is when the last known static pod went missing; zero if none is missing.
 	mirrorGone time.Time
-	// object is the StatefulSingleton; nil when it is gone.
+	// object is the StatefulSingleton; nil if it is gone.
 	object *v1.StatefulSingleton
-	// invalid says why the spec cannot be served; "" if it can.
+	// invalid is the reason why the spec cannot be served; "" if it can.
 	invalid string
-	// crowded is true when the namespace has too many older objects.
+	// crowded is true if the namespace has too many older objects.
 	crowded bool
 	// rivals are the objects of the namespace whose selectors overlap.
 	rivals []*v1.StatefulSingleton
-	// pods are those that match the selector, that carry the object's name, or
-	// that status.holder names, the oldest first. Ended ones are among them.
+	// pods are the pods that match the selector, that carry the object's name, or that
+	// status.holder names, oldest first. They include ended pods.
 	pods []*member
-	// namespaceGoes is true while the namespace is being deleted.
+	// namespaceGoes is true while the namespace is terminating.
 	namespaceGoes bool
 	wrapper       *corev1.ConfigMap
-	// budget is what has the name of the object's PodDisruptionBudget; nil if nothing has.
+	// budget is the object with the name of our PodDisruptionBudget; nil if there is none.
 	budget *policyv1.PodDisruptionBudget
-	// unguarded is why the API server does not refuse pods without the gate; empty if it
-	// does.
+	// unguarded is the reason why the API server does not reject pods without the gate;
+	// empty if it does.
 	unguarded engine.Notice
-	// refusedOwners have pods that the API server refused; ownersDue is when to
-	// look for such owners again.
+	// refusedOwners are owners whose pods the API server refused. ownersDue is when to
+	// search for such owners again.
 	refusedOwners []object
 	ownersDue     time.Time
-	// refused is the last write that the API server refused, in its words.
+	// refused is the API server's message about the last write that it refused.
 	refused string
-	// undone are the writes that an admission webhook or policy changed back.
+	// undone are the writes that an admission webhook or policy reverted.
 	undone undone.Held
-	// delay is what keeps the pod whose turn it is from running.
+	// delay is the reason why the pod whose turn it is does not run.
 	delay delay
 }
 
-// member is a pod and what is known of it.
+// member is a pod and the facts known about it.
 type member struct {
 	pod *corev1.Pod
-	// gated reports whether the program cannot start without a grant, program
-	// which containers that are.
+	// gated reports whether the program cannot start without a grant. program are the names
+	// of its containers.
 	gated   bool
 	program []string
-	// lacks are the containers of the program that the pod does not have.
+	// lacks are the names in spec.containers that the pod does not have.
 	lacks  []string
 	node   nodestate.Facts
 	family family
-	// heldSince is when this process first saw the gate run.
+	// heldSince is when this process first saw the gate running.
 	heldSince time.Time
-	// claims are those of its volumes that other pods mount too, with how narrow
-	// the mode is: ReadWriteOnce, ReadWriteOncePod, or "" for any other.
+	// claims are the claims that the pod shares with other pods. The value is the access
+	// mode if it is restrictive, ReadWriteOnce or ReadWriteOncePod, else "".
 	claims map[string]corev1.PersistentVolumeAccessMode
 
-	verdict // what derive finds out
+	verdict // set by derive
 }
 
-// observe reads the world of an object. The order is part of the proof of the
-// grant: the object first, its pods after it, the holder last.
+// observe reads the world of an object. The proof that a grant is safe depends on the
+// order: the object first, then its pods, the holder last.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
 	w := &world{now: r.Now(), watch: r.Lease.Watch()}
 	if err := r.readObject(ctx, w, key); err != nil || w.unread() {
@@ -152,9 +151,9 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 	return latest(pods), nil
 }
 
-// latest keeps the newest view of each pod, and orders them by age.
+// latest keeps the newest view of each pod, and sorts the pods by age.
 func latest(pods []corev1.Pod) []corev1.Pod {
-	slices.Reverse(pods) // what was read last comes first
+	slices.Reverse(pods) // the last read comes first
 	seen := map[types.UID]bool{}
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		before := seen[p.UID]
@@ -167,7 +166,7 @@ func latest(pods []corev1.Pod) []corev1.Pod {
 	return pods
 }
 
-// assemble finds out what there is to know about each pod.
+// assemble adds the pods to the world, with their Nodes and owners.
 func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) error {
 	families := map[types.UID]*family{}
 	for i := range pods {
@@ -177,7 +176,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		if m.node, err = r.readNode(ctx, w, m.pod.Spec.NodeName); err != nil {
 			return err
 		}
-		// One pod by itself has no one to be compared with.
+		// A single pod has no other pod to be compared with.
 		if len(pods) > 1 || w.replacesFirst() || m.detached() {
 			if m.family, err = r.readFamily(ctx, m.pod, families); err != nil {
 				return err
@@ -188,8 +187,8 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 	return nil
 }
 
-// readNode reads what matters of a Node. What follows from a cordon is decided on the Node as
-// it is now: a cache may show one that was taken back.
+// readNode reads the relevant facts of a Node. Decisions about a cordon use a live read,
+// because a cache may show a cordon that was removed.
 func (r *Reconciler) readNode(ctx context.Context, w *world, name string) (nodestate.Facts, error) {
 	node, err := r.nodes.Read(ctx, r.Cache, r.Live, name, r.Now())
 	if err != nil || !node.Cordoned || !w.replacesFirst() {
@@ -198,8 +197,8 @@ func (r *Reconciler) readNode(ctx context.Context, w *world, name string) (nodes
 	return r.nodes.Read(ctx, r.Live, r.Live, name, r.Now())
 }
 
-// lookAt finds out how the program of the pod is held back. Where the object is
-// gone, one container that is held makes the pod one of its own.
+// lookAt determines how the program of the pod is held back. If the object is gone, the
+// held containers count as the program.
 func (m *member) lookAt(object *v1.StatefulSingleton) {
 	if object == nil {
 		object = withDefaults(&v1.StatefulSingleton{})
@@ -216,8 +215,8 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 	}
 }
 
-// readClaims reads the claims that several pods mount: a pod cannot come as far
-// as its gate while a pod on another node has its volume.
+// readClaims reads the claims that several pods mount. A pod cannot reach its gate while a
+// pod on another node uses its volume.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	for name, members := range claimUsers(w.pods) {
 		if len(members) < 2 {
@@ -238,7 +237,7 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	return nil
 }
 
-// claimUsers are the pods that mount each claim and have not ended.
+// claimUsers returns the pods that mount each claim and have not ended.
 func claimUsers(pods []*member) map[string][]*member {
 	users := map[string][]*member{}
 	for _, m := range pods {
@@ -254,7 +253,8 @@ func claimUsers(pods []*member) map[string][]*member {
 	return users
 }
 
-// narrowest is the mode of a claim, if it lets few pods mount it.
+// narrowest returns the access mode of a claim if it restricts which pods can mount it;
+// else "".
 func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
 	switch {
 	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
@@ -265,7 +265,7 @@ func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAcces
 	return ""
 }
 
-// readFamily reads who made a pod, each owner once.
+// readFamily reads the owner of a pod. Each ReplicaSet is read once.
 func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*family) (family, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -293,7 +293,7 @@ func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[
 	return f, nil
 }
 
-// revisionAnnotation is where the deployment controller counts revisions.
+// revisionAnnotation contains the revision number of the deployment controller.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner *metav1.OwnerReference) (family, error) {
@@ -315,7 +315,7 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 	return familyOf(&d, &set), nil
 }
 
-// readDetached reads the same for a pod that was taken from its ReplicaSet.
+// readDetached reads the family of a pod that was detached from its ReplicaSet.
 func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
 	from := detachedFrom(pod)
 	if from == "" {
@@ -330,13 +330,14 @@ func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *m
 	if client.IgnoreNotFound(err) != nil {
 		return family{}, err
 	}
-	if !metav1.IsControlledBy(&set, &d) { // or it is not there, and nobody controls it
+	if !metav1.IsControlledBy(&set, &d) { // true as well if it is missing, because then it has no controller
 		return familyOf(&d, nil), nil
 	}
 	return familyOf(&d, &set), nil
 }
 
-// familyOf is that of the pods of a ReplicaSet of a Deployment; set is nil if it is gone.
+// familyOf returns the family of the pods of a Deployment's ReplicaSet; set is nil if the
+// ReplicaSet is gone.
 func familyOf(d *appsv1.Deployment, set *appsv1.ReplicaSet) family {
 	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: true, deployment: d.Name, unwanted: ptr.Deref(d.Spec.Replicas, 1) == 0}
 	if set != nil {
@@ -350,7 +351,7 @@ func familyOf(d *appsv1.Deployment, set *appsv1.ReplicaSet) family {
 	return f
 }
 
-// surges reports whether a Deployment may have a pod more than it has replicas.
+// surges reports whether a Deployment may have more pods than replicas.
 func surges(d *appsv1.Deployment) bool {
 	rolling := d.Spec.Strategy.RollingUpdate
 	if rolling == nil || rolling.MaxSurge == nil {
@@ -361,7 +362,8 @@ func surges(d *appsv1.Deployment) bool {
 	return err == nil && more > 0
 }
 
-// leastReady is how many pods of a Deployment are to be Ready for a rollout to go on.
+// leastReady returns the min number of Ready pods with which a Deployment continues its
+// rollout.
 func leastReady(d *appsv1.Deployment) int32 {
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	rolling := d.Spec.Strategy.RollingUpdate
@@ -390,14 +392,14 @@ func (r *Reconciler) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner
 	}
 	f := family{owner: set.UID, name: "StatefulSet " + set.Name,
 		outdated: set.Status.UpdateRevision != "" && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision}
-	// An ordered set waits for each pod to be Ready before it goes on.
+	// An ordered set waits for each pod to be Ready before it continues.
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 		f.wanted = ptr.Deref(set.Spec.Replicas, 1)
 	}
 	return f, nil
 }
 
-// readSurroundings reads what is not a pod.
+// readSurroundings reads everything other than pods.
 func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.NamespacedName) error {
 	w.unguarded = r.Guard.missingIn(key.Namespace)
 	var wrapper corev1.ConfigMap
@@ -428,8 +430,8 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	return nil
 }
 
-// readBudget reads the PodDisruptionBudget of an object. One that does not want any is asked
-// about until it is known to have none.
+// readBudget reads the PodDisruptionBudget of an object. If the object wants none, it is
+// read until it is known to be missing.
 func (r *Reconciler) readBudget(ctx context.Context, w *world, key types.NamespacedName) error {
 	known := r.of(key)
 	this := generation{w.object.UID, w.object.Generation}

@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// theTurn is the name under which the pod is followed whose turn it is: an owner
-	// recreates it under other names.
+	// theTurn is the name under which the causes of the pod whose turn it is are tracked.
+	// An owner recreates that pod under different names.
 	theTurn = "turn"
-	// endedLately is for how long a pod that its Node ended counts as the reason why its
-	// successor has not started yet.
+	// endedLately is how long a pod that was ended by its Node counts as the reason why its
+	// successor has not started.
 	endedLately = 15 * time.Second
 )
 
-// delay is what keeps the pod whose turn it is from running.
+// delay is the reason why the pod whose turn it is does not run.
 type delay struct {
 	causes.Found
-	// what is what the message calls the pod, and pod its name; "" of one that was not created.
+	// what describes the pod in messages. pod is its name; "" if it was not created.
 	what, pod string
-	// unread is true while the events that would say why were not read yet.
+	// unread is true while the events that may contain the reason have not been read.
 	unread bool
-	// again is when to look again; zero: it need not be.
+	// again is the delay until the next look; zero for none.
 	again time.Duration
 }
 
-// lackingOwner is an owner whose pod the API server refused, and when its events are read.
+// lackingOwner is an owner whose pod the API server refused, and the schedule for reading
+// its events.
 type lackingOwner struct {
 	owner object
 	said  causes.Turns[string]
 }
 
-// readCauses finds out what keeps the pod whose turn it is from running. Nothing is decided
-// by it, so errors are logged.
+// readCauses finds out why the pod whose turn it is does not run. No decision depends on
+// it, so errors are only logged.
 func (r *Reconciler) readCauses(ctx context.Context, w *world, known *remembered) {
 	if !w.serves() {
 		known.causes, known.lacking = causes.Known{}, lackingOwner{}
@@ -77,16 +78,16 @@ func (r *Reconciler) readCauses(ctx context.Context, w *world, known *remembered
 		w.delay.Found = found.All[0].Found
 	}
 	if ended := lastEnded(f); m != nil && ended != nil && causes.Of(ended.pod) == w.delay.Cause {
-		m = ended // and not its successor, which has not started yet
+		m = ended // its successor has not started yet
 	}
 	if m != nil {
 		w.delay.what, w.delay.pod = "pod "+m.name(), m.name()
 	}
 }
 
-// turnOf is the pod whose turn it is: the one that may run, or the next one while none may. It
-// is the last one that a Node ended while its successor shows nothing yet, and one that does
-// not go where there is no other; nil if there is none.
+// turnOf returns the pod whose turn it is: the active pod, or else the next waiting one. If
+// a Node ended a pod and its successor has no status yet, it returns the ended pod. If
+// there is no other pod, it returns the newest terminating one; nil if there is none.
 func turnOf(f *facts) *member {
 	m, ended := f.active, lastEnded(f)
 	if m == nil && len(f.waiting) > 0 {
@@ -106,7 +107,7 @@ func turnOf(f *facts) *member {
 	return m
 }
 
-// lastEnded is the newest pod that has ended if its kubelet refused or evicted it; nil if it
+// lastEnded returns the newest ended pod if its kubelet refused or evicted it; nil if it
 // did not.
 func lastEnded(f *facts) *member {
 	for _, m := range slices.Backward(f.pods) {
@@ -130,7 +131,8 @@ func lastTerminating(f *facts) *member {
 	return nil
 }
 
-// isLeftOver reports whether a pod has ended or goes, and its Deployment wants no other.
+// isLeftOver reports whether a pod has ended or is terminating, and its Deployment is
+// scaled to 0.
 func (r *Reconciler) isLeftOver(ctx context.Context, m *member) bool {
 	if m.lives() || m.standing != out {
 		return false
@@ -142,8 +144,8 @@ func (r *Reconciler) isLeftOver(ctx context.Context, m *member) bool {
 	return of.unwanted
 }
 
-// readRefusal returns why the API server refuses the pod of an owner that lacks one; "" if it
-// is not known that it does.
+// readRefusal returns why the API server refuses the pod of an owner that lacks one; "" if
+// unknown.
 func (r *Reconciler) readRefusal(ctx context.Context, w *world, of *lackingOwner) string {
 	if of.owner == nil {
 		if len(w.refusedOwners) == 0 {
@@ -167,9 +169,9 @@ func (r *Reconciler) readRefusal(ctx context.Context, w *world, of *lackingOwner
 	return of.said.Said
 }
 
-// askOwner returns why the API server refuses the pod of an owner; "" if it lacks none any
-// more, or does not say. The condition of a ReplicaSet keeps the first reason, and its events
-// have the last one.
+// askOwner returns why the API server refuses the pod of an owner; "" if the owner lacks no
+// pod any more, or if the reason is not recorded. The condition of a ReplicaSet keeps the
+// first reason, and its events contain the latest.
 func (r *Reconciler) askOwner(ctx context.Context, w *world, owner object) (string, error) {
 	now, lacks, first := owner.DeepCopyObject().(object), false, ""
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
@@ -194,7 +196,7 @@ func (r *Reconciler) askOwner(ctx context.Context, w *world, owner object) (stri
 	return "", err
 }
 
-// refusalOf is what the API server said first of the pod of a ReplicaSet.
+// refusalOf returns the API server's first error about a pod of the ReplicaSet.
 func refusalOf(set *appsv1.ReplicaSet) string {
 	for _, c := range set.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {

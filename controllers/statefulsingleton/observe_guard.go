@@ -19,24 +19,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
-// crdName is of the definition that the guard takes its parameters from, and goes with: a
-// policy whose parameters have no kind denies every pod.
+// crdName is the CustomResourceDefinition that the guard takes its parameters from. It owns
+// the guard, because a policy without the kind of its parameters denies every pod.
 const crdName = "statefulsingletons.apps.openshift.statefulsingleton.com"
 
-// GuardKeeper keeps the policy that makes the API server itself refuse pods without
-// the gate.
+// GuardKeeper maintains the policy by which the API server rejects pods without the gate.
 type GuardKeeper struct {
 	policy.Keeper
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
-	// Watched are the namespaces that the operator acts in; none means all.
+	// Watched are the namespaces that the operator manages; empty means all.
 	Watched []string
 }
 
-// guardSubject is what the log calls the policy.
+// guardSubject names the policy in the log.
 const guardSubject = "The guard of StatefulSingletons"
 
-// Start keeps the policy until the context ends.
+// Start maintains the policy until the context ends.
 func (g *GuardKeeper) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		made, binding := buildGuard(g.Namespace, g.Watched)
@@ -48,18 +47,18 @@ func (g *GuardKeeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Guard knows whether the API server has the policy. Who keeps it there may be another
-// process: nothing is written here.
+// Guard checks whether the API server has the policy. It writes nothing, because another
+// process may maintain the policy.
 type Guard struct {
 	Live client.Reader
 	Options
 
 	problem atomic.Pointer[engine.Notice]
-	// turned is told when something is wrong, something else, or nothing any more.
+	// turned receives an event when a problem appears, changes or disappears.
 	turned chan event.GenericEvent
 }
 
-// Start looks at the policy until the context ends.
+// Start checks the policy until the context ends.
 func (g *Guard) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		problem := g.look(ctx)
@@ -69,8 +68,8 @@ func (g *Guard) Start(ctx context.Context) error {
 	return nil
 }
 
-// note keeps what is wrong, and has all objects looked at when that has changed: no event
-// of theirs tells. One event that waits to be read is enough.
+// note stores the problem, and requeues all objects if it has changed, because no watch
+// event of theirs reports it. One pending event is enough.
 func (g *Guard) note(problem engine.Notice) {
 	before := g.missing()
 	g.problem.Store(&problem)
@@ -83,7 +82,7 @@ func (g *Guard) note(problem engine.Notice) {
 	}
 }
 
-// missingIn says why there is no guard in a namespace; empty if there is one.
+// missingIn returns why there is no guard in a namespace; empty if there is one.
 func (g *Guard) missingIn(namespace string) engine.Notice {
 	if slices.Contains(policy.LeftAlone(g.Namespace), namespace) {
 		return engine.Notice{Reason: v1.ReasonPolicyNotInstalled, Message: notGuarded(namespace)}
@@ -91,8 +90,8 @@ func (g *Guard) missingIn(namespace string) engine.Notice {
 	return g.missing()
 }
 
-// missing says why there is no guard; empty if there is one, or if the operator has not
-// looked yet.
+// missing returns why there is no guard; empty if there is one, or if it was not checked
+// yet.
 func (g *Guard) missing() engine.Notice {
 	if problem := g.problem.Load(); problem != nil {
 		return *problem
@@ -100,7 +99,7 @@ func (g *Guard) missing() engine.Notice {
 	return engine.Notice{}
 }
 
-// look says what is wrong with the policy in the API server.
+// look returns the problem with the policy in the API server; empty if there is none.
 func (g *Guard) look(ctx context.Context) engine.Notice {
 	want, wantBinding := buildGuard(g.Namespace, g.Watched)
 	var have policyv1.ValidatingAdmissionPolicy
@@ -122,7 +121,7 @@ func (g *Guard) look(ctx context.Context) engine.Notice {
 	case err != nil:
 		return not("the operator cannot look at its policy: %v", err)
 	}
-	want.Spec.FailurePolicy = have.Spec.FailurePolicy // Ignore in its first minute
+	want.Spec.FailurePolicy = have.Spec.FailurePolicy // it is Ignore during the policy's first minute
 	if !apiequality.Semantic.DeepEqual(have.Spec, want.Spec) || !apiequality.Semantic.DeepEqual(haveBinding.Spec, wantBinding.Spec) {
 		return not("policy %s of the API server is not as this operator needs it; the operator's installer puts it right within seconds, and its log says what keeps it from that: "+
 			"kubectl logs -n %s -l %s", want.Name, g.Namespace, installerLabel)
@@ -130,5 +129,5 @@ func (g *Guard) look(ctx context.Context) engine.Notice {
 	return engine.Notice{}
 }
 
-// installerLabel is on the pods that keep the policy.
+// installerLabel selects the pods that maintain the policy.
 const installerLabel = "control-plane=installer"

@@ -14,13 +14,13 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// readObject reads the object live, and its rivals from the cache. How large other
-// objects are does not matter to a pass.
+// readObject reads the object live, and its rivals from the cache, so that a pass does not
+// depend on the size of other objects.
 //
-// Two that overlap never both start pods, all the same: an object is decided about
-// only by a process whose cache has it, and starts no pod in the first seconds after
-// that (settled). So whoever may start a pod is in the cache of the process that
-// decides about the other.
+// Two overlapping objects still never both start pods. A process decides about an object
+// only if its cache has the object, and the object starts no pod for settleAfter from then
+// on. So an object that may start a pod is in the cache of the process that decides about
+// the other one.
 func (r *Reconciler) readObject(ctx context.Context, w *world, key types.NamespacedName) error {
 	var object v1.StatefulSingleton
 	err := r.Live.Get(ctx, key, &object)
@@ -39,9 +39,8 @@ func (r *Reconciler) readObject(ctx context.Context, w *world, key types.Namespa
 	return nil
 }
 
-// confirmRivals finds out whether those rivals are there still that an object which
-// is being deleted would leave pods to: a cache may show one that is gone, and then
-// no one would see to them.
+// confirmRivals reads those rivals again to which a terminating object would leave pods.
+// The cache may show a rival that is gone, and then no object would manage those pods.
 func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
 	if !w.deleting() {
 		return nil
@@ -65,15 +64,15 @@ func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
 	return nil
 }
 
-// Lists of what others own are read in pages: what is held at one time does not grow
-// with a namespace.
+// Page sizes. Lists of other users' objects are read in pages, so that memory does not grow
+// with the namespace.
 const (
-	podsPerPage    = 100 // metadata
+	podsPerPage    = 100 // metadata only
 	objectsPerPage = 10
 	ownersPerPage  = 20
 )
 
-// pages lists page by page into what next makes.
+// pages lists page by page into the lists that next returns, and passes each page to see.
 func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, next func() client.ObjectList, see func(client.ObjectList)) error {
 	for from := ""; ; {
 		page := next()
@@ -87,10 +86,9 @@ func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, ne
 	}
 }
 
-// readOrphans reads the pods of an object that is gone: those that were made for
-// it, and those with our finalizer, as far as no other object sees to them. The
-// objects are read after the pods: one that was made meanwhile may have put its
-// finalizer on them.
+// readOrphans reads the pods of a deleted object: the pods that were created for it, and
+// those with our finalizer, unless another object manages them. The objects are read after
+// the pods, because an object that was created meanwhile may have added its finalizer.
 func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
 	names, err := r.orphanNames(ctx, key)
 	if err != nil {
@@ -113,13 +111,13 @@ func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) 
 	return latest(pods), nil
 }
 
-// mayBeOrphan reports whether a pod was made for the object of that name, or has our
+// mayBeOrphan reports whether a pod was created for the object of that name, or has our
 // finalizer.
 func mayBeOrphan(pod metav1.Object, object string) bool {
 	return pod.GetLabels()[v1.LabelSingleton] == object || slices.Contains(pod.GetFinalizers(), v1.FinalizerPod)
 }
 
-// orphanNames lists the pods that may be orphans, by their metadata.
+// orphanNames returns the names of pods that may be orphans, from their metadata.
 func (r *Reconciler) orphanNames(ctx context.Context, key types.NamespacedName) (names []string, err error) {
 	metadata := func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}
@@ -136,7 +134,7 @@ func (r *Reconciler) orphanNames(ctx context.Context, key types.NamespacedName) 
 	return names, err
 }
 
-// withoutPodsOfOthers leaves out the pods that another object sees to.
+// withoutPodsOfOthers removes the pods that another object manages.
 func (r *Reconciler) withoutPodsOfOthers(ctx context.Context, namespace string, pods []corev1.Pod) ([]corev1.Pod, error) {
 	singletons := func() client.ObjectList { return &v1.StatefulSingletonList{} }
 	err := r.pages(ctx, namespace, objectsPerPage, singletons, func(page client.ObjectList) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
+// readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods and whose pods
 // this object selects.
 func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
 	replicaSets := func() client.ObjectList { return &appsv1.ReplicaSetList{} }
@@ -20,7 +20,7 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 		sets := page.(*appsv1.ReplicaSetList).Items
 		for i := range sets {
 			if s := &sets[i]; isRefused(s) && w.lacksPods(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
-				w.refusedOwners = append(w.refusedOwners, s.DeepCopy()) // without the page
+				w.refusedOwners = append(w.refusedOwners, s.DeepCopy()) // a copy, so that the page can be freed
 			}
 		}
 	})
@@ -52,7 +52,7 @@ func isRefused(set *appsv1.ReplicaSet) bool {
 }
 
 // lacksPods reports whether an owner has fewer pods than it wants, and this object selects
-// them.
+// its pods.
 func (w *world) lacksPods(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
 	return have < ptr.Deref(want, 1) && selects(w.object, labelsOf(template))
 }

@@ -22,16 +22,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
-// podWatch watches the pods of the namespaces that have StatefulSingletons, and their
-// PodDisruptionBudgets, as metadata, to know when to look at them. The pods of other namespaces cost
+// podWatch watches the metadata of pods and PodDisruptionBudgets to trigger passes. It
+// watches only namespaces that have StatefulSingletons, so pods in other namespaces cost
 // nothing.
 type podWatch struct {
-	root  context.Context // ends with the manager
+	root  context.Context // canceled when the manager stops
 	end   context.CancelFunc
 	mgr   ctrl.Manager
 	find  func(context.Context, metav1.Object) []reconcile.Request
 	woken chan event.GenericEvent
-	// namespaces are the watched ones; "" is all.
+	// namespaces are the watched namespaces; "" means all.
 	namespaces []string
 
 	mu       sync.Mutex
@@ -47,21 +47,21 @@ func newPodWatch(mgr ctrl.Manager, watched []string) *podWatch {
 	return p
 }
 
-// Start wakes the objects that pods were made for, since one may have gone while
-// no operator ran: its pods wait, and nothing else tells. It ends all watches
-// with the manager.
+// Start wakes the objects for which existing pods were created. An object may have been
+// deleted while no operator ran, and no watch event reports that its pods still wait. Start
+// stops all watches when the manager stops.
 func (p *podWatch) Start(ctx context.Context) error {
 	defer p.end()
 	for _, namespace := range p.namespaces {
-		// It fails with the end of the manager only.
+		// The only error is that the manager stops.
 		_ = wait.PollUntilContextCancel(ctx, makersRetry, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// wakeMakers wakes the objects that the pods of a namespace, or of all, say they
-// were made for.
+// wakeMakers wakes the objects for which the pods of a namespace, or of all namespaces,
+// were created according to their label.
 func (p *podWatch) wakeMakers(ctx context.Context, namespace string) bool {
 	var pods metav1.PartialObjectMetadataList
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -82,7 +82,7 @@ func (p *podWatch) wake(key types.NamespacedName) {
 	}
 }
 
-// follow begins to watch the pods and budgets of a namespace, once.
+// follow starts to watch the pods and budgets of a namespace, unless it already does.
 func (p *podWatch) follow(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,19 +111,19 @@ func (p *podWatch) follow(ctx context.Context, namespace string) error {
 		p.followed = map[string]context.CancelFunc{}
 	}
 	p.followed[namespace] = end
-	go func() { _ = pods.Start(until) }() // it ends with its context only
+	go func() { _ = pods.Start(until) }() // it returns only when its context ends
 	return nil
 }
 
-// budgetMetadata is that of PodDisruptionBudgets. Ours say by a label whose they are, as pods
-// do, so that one that is changed or deleted wakes its object.
+// budgetMetadata returns the metadata type of PodDisruptionBudgets. Our budgets have the
+// same label as pods, so that a change or deletion wakes the object.
 func budgetMetadata() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
 	return m
 }
 
-// leave ends the watch of a namespace.
+// leave stops the watch of a namespace.
 func (p *podWatch) leave(namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,13 +156,13 @@ func (p *podWatch) handler() toolscache.ResourceEventHandler {
 				wake(pod)
 				return
 			}
-			wake(old, pod) // it may have left a selector
+			wake(old, pod) // it may no longer match a selector
 		},
 	}
 }
 
-// stripToLabels is a cache transform that keeps identity and labels. A pod with more
-// labels than are kept is one that any object may select.
+// stripToLabels is a cache transform that keeps only identity and labels. A pod with more
+// labels than the cache keeps is treated as one that any object may select.
 func stripToLabels(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		maker := m.Labels[v1.LabelSingleton]
@@ -175,7 +175,7 @@ func stripToLabels(obj any) (any, error) {
 	return obj, nil
 }
 
-// annotationCrowded is put on pods in the cache alone.
+// annotationCrowded marks such pods in the cache. It is never written to the API server.
 const annotationCrowded = v1.Prefix + "more-labels-than-kept"
 
 func crowded(pod metav1.Object) bool { return pod.GetAnnotations()[annotationCrowded] != "" }

@@ -12,35 +12,36 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// plan is what decide wants done.
+// plan is the result of decide: the actions of a pass.
 type plan = engine.Plan
 
 // Reasons of actions.
 const (
-	reasonKeep       = "Keep"       // our finalizer on the object
-	reasonWrapper    = "Wrapper"    // the ConfigMap
-	reasonProtect    = "Protect"    // our finalizer on a pod
-	reasonRelease    = "Release"    // and off it
-	reasonFenced     = "Fenced"     // a pod whose machine is off, deleted so that it does not start again
-	reasonHolder     = "Holder"     // status.holder, the first write of a grant
-	reasonGrant      = "Grant"      // the second
-	reasonAdopt      = "Adopt"      // a pod granted earlier becomes the holder
-	reasonRemind     = "Remind"     // the kubelet of a grant
-	reasonReady      = "Ready"      // the readiness condition
-	reasonSuperseded = "Superseded" // a pod deleted for a newer revision
-	reasonTimeout    = "Timeout"    // a pod deleted because a handover takes too long
-	reasonReplaced   = "Replaced"   // status.replaced, before such a pod is deleted for one of an unknown owner
-	reasonLetGo      = "LetGo"      // a pod started because its object goes
-	reasonRejected   = "Rejected"   // a pod deleted so that its kubelet says what became of it
-	reasonTouch      = "Touch"      // an owner woken whose pods were refused
-	reasonBudget     = "Budget"     // the PodDisruptionBudget
-	reasonDetach     = "Detach"     // a pod on a cordoned Node taken from its ReplicaSet
-	reasonReturn     = "Return"     // and given back
-	reasonUnwanted   = "Unwanted"   // a detached pod deleted whose Deployment wants none
-	reasonCordoned   = "Cordoned"   // a waiting pod deleted whose Node is cordoned
+	reasonKeep       = "Keep"       // add our finalizer to the object
+	reasonWrapper    = "Wrapper"    // create or update the ConfigMap
+	reasonProtect    = "Protect"    // add our finalizer to a pod
+	reasonRelease    = "Release"    // remove our finalizer
+	reasonFenced     = "Fenced"     // delete a pod whose machine is off, so that it does not start again
+	reasonHolder     = "Holder"     // set status.holder, the first write of a grant
+	reasonGrant      = "Grant"      // annotate the pod, the second write of a grant
+	reasonAdopt      = "Adopt"      // make a pod the holder that was granted earlier
+	reasonRemind     = "Remind"     // patch a granted pod again, for its kubelet
+	reasonReady      = "Ready"      // set the readiness condition
+	reasonSuperseded = "Superseded" // delete a pod for a newer revision
+	reasonTimeout    = "Timeout"    // delete a pod because a handover takes too long
+	reasonReplaced   = "Replaced"   // set status.replaced before such a pod is deleted for one of an unknown owner
+	reasonLetGo      = "LetGo"      // start a pod or remove its finalizer because its object is deleted
+	reasonRejected   = "Rejected"   // delete a pod so that its kubelet reports its end
+	reasonTouch      = "Touch"      // wake an owner whose pods were refused
+	reasonBudget     = "Budget"     // create, update or delete the PodDisruptionBudget
+	reasonDetach     = "Detach"     // detach a pod on a cordoned Node from its ReplicaSet
+	reasonReturn     = "Return"     // return a detached pod to its ReplicaSet
+	reasonUnwanted   = "Unwanted"   // delete a detached pod whose Deployment is scaled to 0
+	reasonCordoned   = "Cordoned"   // delete a waiting pod on a cordoned Node
 )
 
-// rules in order of importance. A rule that acts beside the others starts no pod.
+// rules are in order of priority. Rules of mode Beside act in addition to others and start
+// no pod.
 var rules = []engine.Rule[*facts, plan]{
 	{Name: "let the pods of a deleted object go", Act: letOrphansGo},
 	{Name: "let all pods go at once", Act: letAllGo},
@@ -66,7 +67,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "finish the deletion", Act: finishDeletion},
 }
 
-// decide says what to do about an object and its pods. It is pure: the same facts give
+// decide returns the actions for an object and its pods. It is pure: the same facts give
 // the same plan.
 func decide(f *facts) plan {
 	p := plan{Undone: f.undone}
@@ -77,7 +78,7 @@ func decide(f *facts) plan {
 	return p
 }
 
-// deletions delete those of the pods that a check names, and say why.
+// deletions returns a delete action for each pod that passes the check.
 func deletions(of []*member, reason, why string, goes func(*member) bool) []action.Chain {
 	var chains []action.Chain
 	for _, m := range of {
@@ -92,7 +93,7 @@ func deletion(m *member, reason, why string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: why}}
 }
 
-// withReadiness is the pod with that readiness condition.
+// withReadiness returns a copy of the pod with that status of our readiness condition.
 func withReadiness(pod *corev1.Pod, status corev1.ConditionStatus, now time.Time) *corev1.Pod {
 	pod = pod.DeepCopy()
 	c := corev1.PodCondition{Type: v1.ReadinessGate, Status: status, LastTransitionTime: metav1.NewTime(now), Reason: "WaitsForItsTurn"}

@@ -9,8 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
-// keepBudget keeps the PodDisruptionBudget of an object whose holder is not to be evicted,
-// and takes it away where no pod could be made first: it would hold up drains for nothing.
+// keepBudget maintains the PodDisruptionBudget that protects the holder from eviction. It
+// deletes the budget if no successor can be created first, because then the budget would
+// only block drains.
 func keepBudget(f *facts, p *plan) {
 	if f.object == nil {
 		return
@@ -43,8 +44,9 @@ func keepBudget(f *facts, p *plan) {
 	}
 }
 
-// wantsBudget reports whether there is to be a budget. While no pod has its turn, or the one
-// that has it is on its way back to its ReplicaSet, all stays as it is.
+// wantsBudget reports whether the object should have a budget. The present state is kept
+// while no live pod is granted, or while the active pod has no controller because it is
+// being returned to its ReplicaSet.
 func (f *facts) wantsBudget() bool {
 	if !f.replacesFirst() {
 		return false
@@ -60,12 +62,12 @@ func (f *facts) wantsBudget() bool {
 	return f.whyNoSuccessor(m) == ""
 }
 
-// ownsBudget reports whether the budget that is there is this object's.
+// ownsBudget reports whether the existing budget belongs to this object.
 func (f *facts) ownsBudget() bool {
 	return owned.By(f.budget, f.object, v1.GroupVersion.WithKind("StatefulSingleton"))
 }
 
-// mendedBudget is the budget as it should be; nil if it is.
+// mendedBudget returns the corrected budget; nil if it is correct.
 func (f *facts) mendedBudget() *policyv1.PodDisruptionBudget {
 	mended, differs := owned.Budget(f.budget, buildBudget(f.object))
 	if !differs {

@@ -9,10 +9,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// Why the pod whose turn it is does not run, in words for users. No rule looks at it.
+// Messages about why the pod whose turn it is does not run. No rule depends on them.
 
-// withCauses is condition Degraded with what keeps the pod from running whose turn it is. The
-// reason stays where a person has to act on it anyway.
+// withCauses adds to condition Degraded why the pod whose turn it is does not run. A reason
+// that needs manual intervention anyway is kept.
 func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	why := turnKept(f)
 	bad := c.Status == metav1.ConditionTrue
@@ -31,9 +31,9 @@ func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// turnKept says what has kept the pod from running whose turn it is, and what helps; it is
-// empty where nothing does for long. What was told stays until it is known that its cause is
-// gone.
+// turnKept returns what has been keeping the pod whose turn it is from running, and the
+// remedy; empty if nothing does for long. A reported cause is kept until it is known to be
+// resolved.
 func turnKept(f *facts) engine.Notice {
 	d := &f.delay
 	switch {
@@ -45,7 +45,7 @@ func turnKept(f *facts) engine.Notice {
 	return engine.Notice{}
 }
 
-// toldOf is the sentence about the pod that does not run.
+// toldOf returns the message about the pod that does not run.
 func toldOf(f *facts) string {
 	d := &f.delay
 	text := d.Tell(d.what, f.object.Namespace, d.pod)
@@ -55,7 +55,7 @@ func toldOf(f *facts) string {
 	return text
 }
 
-// keptFrom is a condition of the last pass if it is about a pod that fails.
+// keptFrom returns a condition of the last pass if it is about a failing pod.
 func keptFrom(f *facts, kind string) engine.Notice {
 	was := meta.FindStatusCondition(f.object.Status.Conditions, kind)
 	if was == nil || was.Status != metav1.ConditionTrue || was.Reason != v1.ReasonPodFailing {
@@ -64,8 +64,7 @@ func keptFrom(f *facts, kind string) engine.Notice {
 	return kstatus.Notice(was)
 }
 
-// waitsForPerson reports whether the pod whose turn it is does not run before a person does
-// something.
+// waitsForPerson reports whether the pod whose turn it is needs manual intervention to run.
 func waitsForPerson(f *facts) bool {
 	switch d := &f.delay; {
 	case turnKept(f).Reason == "":

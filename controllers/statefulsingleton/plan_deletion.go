@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
-// keepObject holds the object back from being deleted while pods wait. It comes
-// before the first grant.
+// keepObject adds the finalizer that keeps a deleted object while pods wait. It acts before
+// the first grant.
 func keepObject(f *facts, p *plan) {
 	if f.object == nil || f.deleting() || controllerutil.ContainsFinalizer(f.object, v1.FinalizerSingleton) {
 		return
@@ -24,7 +24,7 @@ func keepObject(f *facts, p *plan) {
 	p.Do(action.Chain{{Verb: action.Patch, Object: object, From: f.object, Unchanged: true, Reason: reasonKeep}})
 }
 
-// keepWrapper keeps the ConfigMap with a copy of the script of Script mode, for people
+// keepWrapper maintains the ConfigMap with a copy of the script of Script mode, for users
 // to read.
 func keepWrapper(f *facts, p *plan) {
 	if f.object == nil || f.deleting() {
@@ -40,8 +40,8 @@ func keepWrapper(f *facts, p *plan) {
 	}
 }
 
-// mendedWrapper is the ConfigMap as it should be; nil if it is. What others added to it
-// stays, and one that another client made is left alone: no pod depends on it.
+// mendedWrapper returns the corrected ConfigMap; nil if it is correct. Additions by others
+// are kept. A ConfigMap of another client is not changed, because no pod depends on it.
 func (w *world) mendedWrapper(want *corev1.ConfigMap) *corev1.ConfigMap {
 	if w.wrapper.DeletionTimestamp != nil || w.isForeignWrapper() {
 		return nil
@@ -59,7 +59,7 @@ func (w *world) mendedWrapper(want *corev1.ConfigMap) *corev1.ConfigMap {
 	return mended
 }
 
-// isForeignWrapper reports whether another client made the ConfigMap of that name.
+// isForeignWrapper reports whether another client created the ConfigMap.
 func (w *world) isForeignWrapper() bool {
 	if w.wrapper.Labels[v1.LabelManagedBy] == v1.ManagedBy {
 		return false
@@ -67,7 +67,7 @@ func (w *world) isForeignWrapper() bool {
 	return !slices.ContainsFunc(w.wrapper.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "StatefulSingleton" })
 }
 
-// merged is what is there, with what is wanted.
+// merged returns want, with the other keys of have.
 func merged(have, want map[string]string) map[string]string {
 	all := maps.Clone(want)
 	for key, value := range have {
@@ -78,10 +78,9 @@ func merged(have, want map[string]string) map[string]string {
 	return all
 }
 
-// letAllGo ends the promise at once for all pods: those that wait start
-// together, and no finalizer of ours is left. The pods of a namespace that is
-// being deleted are not started for that. It is not the end of another object's
-// promise.
+// letAllGo releases all pods at once and ends the guarantee: waiting pods start together,
+// and our finalizers are removed. In a terminating namespace waiting pods are not started.
+// Otherwise pods that another object selects as well are left to that object.
 func letAllGo(f *facts, p *plan) {
 	if !f.releasesAll() {
 		return
@@ -96,8 +95,8 @@ func letAllGo(f *facts, p *plan) {
 	p.Then(freeObject(f)...)
 }
 
-// letOrphansGo does the same for the pods of an object that is gone for good,
-// but one after another.
+// letOrphansGo releases the pods of a deleted object, and starts the waiting ones one after
+// another.
 func letOrphansGo(f *facts, p *plan) {
 	if f.object != nil {
 		return
@@ -109,7 +108,8 @@ func letOrphansGo(f *facts, p *plan) {
 	p.Do(chains...)
 }
 
-// unprotectAll takes our finalizer off the pods that a filter lets pass.
+// unprotectAll returns actions that remove our finalizer from the pods that pass the
+// filter.
 func (f *facts) unprotectAll(which func(*member) bool) []action.Chain {
 	var chains []action.Chain
 	for _, m := range f.pods {
@@ -120,7 +120,7 @@ func (f *facts) unprotectAll(which func(*member) bool) []action.Chain {
 	return chains
 }
 
-// letGo lets a pod run without our watching it.
+// letGo returns the actions that release a pod. A waiting pod is started.
 func letGo(f *facts, m *member) []action.Chain {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
@@ -142,7 +142,7 @@ func letGo(f *facts, m *member) []action.Chain {
 	return []action.Chain{chain}
 }
 
-// startsLetGo reports whether a pod that is let go starts its program.
+// startsLetGo reports whether the program of a pod is started when the pod is released.
 func (f *facts) startsLetGo(m *member) bool {
 	if f.namespaceGoes || !m.lives() {
 		return false
@@ -150,8 +150,8 @@ func (f *facts) startsLetGo(m *member) bool {
 	return m.gated && !m.granted()
 }
 
-// finishDeletion takes our finalizer off the object when nothing needs it any more. What
-// runs, runs on, and is not watched any longer.
+// finishDeletion removes our finalizers from the pods and from the object when the object
+// is no longer needed. Running programs keep running and are no longer watched.
 func finishDeletion(f *facts, p *plan) {
 	if !f.deleting() || f.isNeeded() || len(p.Steps) > 0 {
 		return
@@ -162,10 +162,10 @@ func finishDeletion(f *facts, p *plan) {
 	p.Then(freeObject(f)...)
 }
 
-// isNeeded reports whether an object that is being deleted still has something to do: a
-// pod waits for its turn, or one is still stopping, whose owner recreates it and which a
-// pod without the gate would run beside. An object that may not start pods does not keep
-// them: an older object decides about its own, and the others are released when it is gone.
+// isNeeded reports whether a terminating object still has work to do. A pod may be waiting.
+// Or a pod may be stopping: its owner would recreate it without the gate, and two programs
+// could run. An object that does not serve is not needed: an older object manages its own
+// pods, and the other pods are released when this object is gone.
 func (f *facts) isNeeded() bool {
 	if !f.serves() {
 		return false
@@ -173,12 +173,13 @@ func (f *facts) isNeeded() bool {
 	return len(f.waiting) > 0 || f.isStopping()
 }
 
-// isStopping reports whether a pod that may be running its program is being deleted.
+// isStopping reports whether a pod that may be running its program is terminating.
 func (f *facts) isStopping() bool {
 	return slices.ContainsFunc(f.blockers, (*member).terminating)
 }
 
-// freeObject takes our finalizer off the object; others may hold it still.
+// freeObject returns the action that removes our finalizer from the object. Other
+// finalizers may still keep it.
 func freeObject(f *facts) []action.Chain {
 	if !controllerutil.ContainsFinalizer(f.object, v1.FinalizerSingleton) {
 		return nil

@@ -16,17 +16,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// With onEviction ReplaceFirst a drain does not end the program. The budget refuses evictions
-// of the holder while it is Ready. When its Node is cordoned, a waiting pod on another Node
-// takes its place, as in a rollout: once that one rests at its gate, the holder is deleted
-// (supersede). Where no pod waits, one is made: the holder is detached from its ReplicaSet,
-// which then lacks a pod. The Deployment is its controller meanwhile, so that it goes with
-// the Deployment, and kubectl drain does not take it for a pod without one. None of its labels
-// change. After an uncordon it is given back, and the ReplicaSet deletes the pod that waits.
+// With onEviction ReplaceFirst, a successor waits at its gate before a drain stops the
+// holder. The PodDisruptionBudget blocks evictions of the holder while it is Ready. When
+// its Node is cordoned, a waiting pod on another Node takes over as in a rollout: once it
+// has been at its gate for long enough, the holder is deleted (supersede). If no pod waits,
+// the holder is detached from its ReplicaSet, which then creates another pod. Meanwhile the
+// Deployment is the holder's controller. So the holder is deleted together with the
+// Deployment, and kubectl drain does not treat it as a pod without a controller. Its labels
+// do not change. After an uncordon the holder is returned to the ReplicaSet, which deletes
+// the waiting pod.
 //
-// None of this grants anything: the rules of a grant count the holder as before.
+// These rules grant nothing. The rules of a grant count the holder as before.
 
-// replacesFirst reports whether a pod is to wait elsewhere before the holder is evicted.
+// replacesFirst reports whether a successor has to wait on another Node before the holder
+// may be evicted.
 func (w *world) replacesFirst() bool {
 	if !w.serves() || w.deleting() {
 		return false
@@ -34,8 +37,8 @@ func (w *world) replacesFirst() bool {
 	return w.object.Spec.OnEviction == v1.EvictionReplacesFirst
 }
 
-// leaver is the active pod if it is to leave its cordoned Node; nil if it is not. One that
-// is not Ready is left to the drain, which may evict it.
+// leaver returns the active pod if it has to leave its cordoned Node; nil if it does not. A
+// pod that is not Ready is left to the drain, which may evict it.
 func (f *facts) leaver() *member {
 	m := f.active
 	switch {
@@ -56,8 +59,8 @@ func (f *facts) leaver() *member {
 	return nil
 }
 
-// whyNoSuccessor says why no pod can be made elsewhere before this one goes, and what helps;
-// "" if one can.
+// whyNoSuccessor returns why no successor can be created on another Node while this pod
+// runs, and the remedy; "" if one can.
 func (f *facts) whyNoSuccessor(m *member) string {
 	of := &m.family
 	tolerated := nodestate.ToleratedCordon(m.pod.Spec.Tolerations)
@@ -78,7 +81,7 @@ func (f *facts) whyNoSuccessor(m *member) string {
 	return ""
 }
 
-// relieves reports whether a waiting pod can take the place of one that leaves its Node.
+// relieves reports whether a waiting pod can take over from a pod that leaves its Node.
 func (m *member) relieves(old *member) bool {
 	switch {
 	case m.family.owner != old.family.owner,
@@ -88,7 +91,7 @@ func (m *member) relieves(old *member) bool {
 	return old.family.outdated || !m.family.outdated
 }
 
-// succeed sees to it that a pod waits where the holder that leaves its Node is not.
+// succeed makes sure that a successor of the leaving holder waits on another Node.
 func succeed(f *facts, p *plan) {
 	m := f.leaving
 	if m == nil || !f.grants() || f.successorComes() {
@@ -101,16 +104,16 @@ func succeed(f *facts, p *plan) {
 	p.Do(detach(m))
 }
 
-// successorComes reports whether a pod that can take the place of the one that leaves is
-// there. A rollout that cannot start its pods does not count.
+// successorComes reports whether a successor of the leaving pod exists. Pods of a rollout
+// that fail to start do not count.
 func (f *facts) successorComes() bool {
 	return slices.ContainsFunc(f.successors(f.leaving), func(next *member) bool {
 		return next.family.replicaSet == f.leaving.family.replicaSet || next.stuckOn() == ""
 	})
 }
 
-// goesToo reports whether a waiting pod of the same Deployment is on a cordoned Node as well,
-// and its ReplicaSet would make it on another one.
+// goesToo reports whether a waiting pod of the same Deployment is on a cordoned Node too,
+// and its ReplicaSet would recreate it on another one.
 func (f *facts) goesToo(m *member) bool {
 	switch {
 	case !m.node.Cordoned,
@@ -121,8 +124,8 @@ func (f *facts) goesToo(m *member) bool {
 	return true
 }
 
-// detach takes a pod from its ReplicaSet, and says from which, in one patch that the API
-// server refuses for any other version of the pod.
+// detach returns the patch that detaches a pod from its ReplicaSet and records the
+// ReplicaSet. The API server rejects it for any other version of the pod.
 func detach(m *member) action.Chain {
 	pod := m.pod.DeepCopy()
 	setController(pod, &metav1.OwnerReference{
@@ -144,7 +147,7 @@ func detach(m *member) action.Chain {
 	}}
 }
 
-// setController makes an owner the one that controls a pod; nil is none.
+// setController replaces the controller of a pod; nil removes it.
 func setController(pod *corev1.Pod, owner *metav1.OwnerReference) {
 	pod.OwnerReferences = slices.DeleteFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return ptr.Deref(o.Controller, false)
@@ -154,11 +157,11 @@ func setController(pod *corev1.Pod, owner *metav1.OwnerReference) {
 	}
 }
 
-// detached reports whether the operator took the pod from its ReplicaSet.
+// detached reports whether the operator detached the pod from its ReplicaSet.
 func (m *member) detached() bool { return detachedFrom(m.pod) != "" }
 
-// detachedFrom is the name of the ReplicaSet that a pod was taken from; "" if it was not. The
-// text of another pod means nothing.
+// detachedFrom returns the name of the ReplicaSet that a pod was detached from; "" if it
+// was not. An annotation that was copied from another pod is ignored.
 func detachedFrom(pod *corev1.Pod) string {
 	uid, set, _ := strings.Cut(pod.Annotations[v1.AnnotationDetached], " ")
 	owner := metav1.GetControllerOf(pod)
@@ -171,9 +174,9 @@ func detachedFrom(pod *corev1.Pod) string {
 	return set
 }
 
-// giveBack lets the ReplicaSet of a detached pod have it again, once it need not leave its
-// Node. The ReplicaSet has one too many then, and deletes one that is not Ready. Of an older
-// revision it would have no place for it.
+// giveBack returns a detached pod to its ReplicaSet when it no longer has to leave its
+// Node. The ReplicaSet then has one pod too many, and deletes one that is not Ready. A pod
+// of an older revision is not returned, because its ReplicaSet has no place for it.
 func giveBack(f *facts, p *plan) {
 	if !f.serves() {
 		return
@@ -208,8 +211,9 @@ func (f *facts) mayReturn(m *member) bool {
 	return f.deleting() || podstate.Ready(m.pod)
 }
 
-// returnTo makes a copy of a detached pod one that its ReplicaSet takes back: by its labels,
-// since it has no controller. It is false where no ReplicaSet would.
+// returnTo prepares a copy of a detached pod for adoption by its ReplicaSet, which adopts
+// matching pods without a controller. It returns false if no ReplicaSet would adopt the
+// pod.
 func (m *member) returnTo(pod *corev1.Pod) bool {
 	if !m.detached() || !m.family.adopts {
 		return false
@@ -219,8 +223,8 @@ func (m *member) returnTo(pod *corev1.Pod) bool {
 	return true
 }
 
-// endUnwanted deletes a detached pod whose Deployment was scaled to 0: its ReplicaSet would
-// have. When the Deployment is deleted, the garbage collector sees to it.
+// endUnwanted deletes a detached pod whose Deployment was scaled to 0, as its ReplicaSet
+// would have done. When the Deployment is deleted, the garbage collector deletes the pod.
 func endUnwanted(f *facts, p *plan) {
 	if !f.serves() {
 		return
@@ -233,8 +237,8 @@ func endUnwanted(f *facts, p *plan) {
 	})...)
 }
 
-// notReplacedFirst finds that a drain evicts the active pod although another one is to be
-// made first.
+// notReplacedFirst returns a reason and message if a drain evicts the active pod before it
+// has a successor, contrary to spec.onEviction.
 func notReplacedFirst(f *facts) (reason, message string) {
 	m := f.active
 	switch {
@@ -255,7 +259,7 @@ func notReplacedFirst(f *facts) (reason, message string) {
 	return "", ""
 }
 
-// runsOn says that a pod does, and what it is to leave.
+// runsOn returns the text that a pod keeps running, and which Node it has to leave.
 func (f *facts) runsOn(old *member) string {
 	if old != f.leaving {
 		return fmt.Sprintf("pod %s runs on", old.name())
@@ -263,7 +267,8 @@ func (f *facts) runsOn(old *member) string {
 	return fmt.Sprintf("pod %s is to leave Node %s, which is cordoned, and runs on", old.name(), old.pod.Spec.NodeName)
 }
 
-// toStay is the command by which a pod need not leave its Node; "" if it does not leave it.
+// toStay returns the command that keeps the pod on its Node; "" if it does not have to
+// leave.
 func (f *facts) toStay(old *member) string {
 	if old != f.leaving {
 		return ""

@@ -2,9 +2,9 @@ package statefulsingleton
 
 import "github.com/stateful-operator/stateful-operator/controllers/internal/action"
 
-// deleteFenced deletes pods that may have been running where the power is off, as
-// the control plane does unless they tolerate the taint. It comes before another
-// pod is granted beside them: a kubelet does not start a pod that is being deleted.
+// deleteFenced deletes pods that may have been running on a machine that is off, as the
+// control plane does unless they tolerate the taint. It acts before another pod is granted:
+// a kubelet does not start a terminating pod.
 func deleteFenced(f *facts, p *plan) {
 	if !f.serves() || f.releasesAll() {
 		return

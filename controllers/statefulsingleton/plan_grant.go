@@ -13,10 +13,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// grantNext starts the next pod if none may be running. The world was read in
-// this order: object, pods. A grant that another operator decided after the
-// object was read has changed its resourceVersion, and the first write here
-// fails; one decided before is in the pods.
+// grantNext grants the next pod if no pod may be running. The object was read before the
+// pods. If another operator granted a pod after the object was read, the object's
+// resourceVersion has changed, and the first write here fails. If it did so before, the
+// pods show it.
 func grantNext(f *facts, p *plan) {
 	blocked := len(f.blockers) > 0
 	if blocked || len(f.waiting) == 0 || !f.grants() {
@@ -33,9 +33,8 @@ func grantNext(f *facts, p *plan) {
 	})
 }
 
-// completeGrant repeats the second write for a holder that has no grant. It is
-// never withdrawn while that pod lives: the operator that named it may be about
-// to grant it still.
+// completeGrant repeats the second write for a holder without a grant. The holder is never
+// replaced while that pod lives, because the operator that named it may still grant it.
 func completeGrant(f *facts, p *plan) {
 	for _, m := range f.blockers {
 		if m.holder && m.lives() && !m.granted() {
@@ -44,8 +43,8 @@ func completeGrant(f *facts, p *plan) {
 	}
 }
 
-// adopt makes a pod that was granted earlier the holder, when the one that is
-// named has gone: an object of this name was deleted and made again.
+// adopt makes a pod the holder that was granted earlier, if the named holder is gone: an
+// object of this name was deleted and recreated.
 func adopt(f *facts, p *plan) {
 	if f.object == nil || f.elder() != nil || f.releasesAll() {
 		return
@@ -58,7 +57,7 @@ func adopt(f *facts, p *plan) {
 	}
 }
 
-// oldestGranted is the oldest pod with a grant; nil if there is none.
+// oldestGranted returns the oldest pod with a grant; nil if there is none.
 func oldestGranted(members []*member) *member {
 	var oldest *member
 	for _, m := range members {
@@ -72,7 +71,7 @@ func oldestGranted(members []*member) *member {
 	return oldest
 }
 
-// nameHolder is the first write of a grant, and the lock.
+// nameHolder returns the first write of a grant, which is the lock.
 func nameHolder(f *facts, m *member, epoch int64, reason string) action.Action {
 	object := f.object.DeepCopy()
 	since := metav1.NewTime(f.now)
@@ -81,8 +80,8 @@ func nameHolder(f *facts, m *member, epoch int64, reason string) action.Action {
 		Detail: fmt.Sprintf("%s, epoch %d", m.name(), epoch)}
 }
 
-// grant is the second write: what starts the program, and what keeps the pod
-// visible until it has stopped, at once or not at all.
+// grant returns the second write of a grant. It atomically sets the annotation that starts
+// the program, and the finalizer that keeps the pod visible until it has stopped.
 func grant(m *member, epoch int64) action.Action {
 	pod := m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, epoch))
@@ -93,8 +92,8 @@ func grant(m *member, epoch int64) action.Action {
 
 func epochDetail(epoch int64) string { return fmt.Sprintf("epoch %d", epoch) }
 
-// protect keeps pods that may be running visible, whoever started them. What runs when a
-// deleted object goes is not watched any longer.
+// protect adds our finalizer to all pods that may be running, to keep them visible. Pods
+// that keep running when a deleted object is gone are no longer watched.
 func protect(f *facts, p *plan) {
 	if f.object == nil {
 		return
@@ -109,28 +108,28 @@ func protect(f *facts, p *plan) {
 		}
 		pod := m.pod.DeepCopy()
 		controllerutil.AddFinalizer(pod, v1.FinalizerPod)
-		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, f.object.Name) // to find it when the object is gone
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, f.object.Name) // finds the pod without the object
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonProtect}})
 	}
 	p.Do(chains...)
 }
 
-// needsFinalizer reports whether our finalizer is to be put on a pod that may be running.
+// needsFinalizer reports whether a blocker still needs our finalizer.
 func (m *member) needsFinalizer() bool {
 	switch {
 	case m.protected():
 		return false
-	case m.terminating(): // the API server refuses new finalizers on it
+	case m.terminating(): // the API server rejects new finalizers on it
 		return false
-	case isMirror(m.pod): // it is its kubelet's own
+	case isMirror(m.pod): // it belongs to its kubelet
 		return false
-	case m.holder && !m.granted(): // it comes with the grant
+	case m.holder && !m.granted(): // the finalizer is added with the grant
 		return false
 	}
 	return true
 }
 
-// release lets pods go that have stopped, or are fenced.
+// release removes our finalizer from pods that have stopped or are fenced.
 func release(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.pods {
@@ -141,8 +140,9 @@ func release(f *facts, p *plan) {
 	p.Do(chains...)
 }
 
-// unprotect takes our finalizer off. A proof that a pod has stopped stays true;
-// that its object goes is true of the version that was read.
+// unprotect returns the patch that removes our finalizer. A proof that a pod has stopped
+// stays valid. The deletion of its object is valid only for the version that was read, so
+// in this case the patch requires it.
 func unprotect(m *member, reason string) action.Action {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
@@ -152,8 +152,8 @@ func unprotect(m *member, reason string) action.Action {
 	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: reason == reasonLetGo, Reason: reason}
 }
 
-// repairReadiness makes the holder's condition True and that of waiting pods
-// anything else.
+// repairReadiness sets the readiness condition of the holder to True, and that of waiting
+// pods to False.
 func repairReadiness(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.blockers {
@@ -174,10 +174,10 @@ func readiness(f *facts, m *member, status corev1.ConditionStatus) action.Action
 		Detail: string(status)}
 }
 
-// remind changes the holder once more, so that its kubelet renews its volumes.
-// One that was renewing them when the grant came marks them as new although they
-// are not (volumemanager/cache, AddPodToVolume resets remountRequired), and then
-// the program would wait for the next look, which comes a minute later.
+// remind patches the holder again, so that its kubelet refreshes its volumes. If the
+// kubelet was refreshing them when the grant came, it marks them as refreshed although they
+// are outdated (volumemanager/cache, AddPodToVolume resets remountRequired). The program
+// would then wait for the next sync, a minute later.
 func remind(f *facts, p *plan) {
 	for _, m := range f.blockers {
 		if !m.holder || !m.mayMissGrant() {
@@ -205,7 +205,7 @@ func (m *member) mayMissGrant() bool {
 	return m.pod.Annotations[v1.AnnotationReminder] != m.reminder()
 }
 
-// reminder is the text of the annotation that reminds of the pod's grant.
+// reminder returns the value of the annotation that reminds of the pod's grant.
 func (m *member) reminder() string {
 	return strconv.FormatInt(m.epoch(), 10)
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// supersede deletes the running pod of an older revision once a pod of the
-// newest is held and at rest. A rolling update with surge waits for the new pod to be Ready,
-// which waits for the old one to stop: one of them must go, and it is the one
-// that the Deployment would delete. Nothing is deleted while a pod that is not
-// superseded would block the new one anyway. Of several pods that were not made under
-// this object none is: their Deployment would not stop them all at one time.
+// supersede deletes the running pod of an older revision once a pod of the newest revision
+// has been at its gate for long enough. A rolling update with surge waits for the new pod
+// to be Ready, and the new pod waits for the old one to stop. To resolve this, the old pod
+// is deleted, as the Deployment would do later. Nothing is deleted while another blocker
+// that is not superseded would block the new pod anyway. If there are several blockers,
+// those that were not created under this object are not superseded, because their
+// Deployment would not stop them all at once.
 func supersede(f *facts, p *plan) {
 	if !f.grants() {
 		return
@@ -48,7 +49,7 @@ func (f *facts) isSuperseded(m *member) bool {
 	})
 }
 
-// whySuperseded says for what a pod is deleted.
+// whySuperseded returns why a superseded pod is deleted.
 func (f *facts) whySuperseded(m *member) string {
 	if m == f.leaving {
 		return fmt.Sprintf("its Node %s is cordoned, and another pod waits elsewhere", m.pod.Spec.NodeName)
@@ -56,9 +57,10 @@ func (f *facts) whySuperseded(m *member) string {
 	return "a pod of the newest revision waits for it"
 }
 
-// endTimeout deletes the pods that are waited for, if the spec wants that and they
-// were made under this object. One whose successor cannot come to its gate runs on:
-// nothing would be won, and the next pod of its revision would be deleted as well.
+// endTimeout deletes the pods that block a late handover, if the spec allows that and they
+// were created under this object. A pod whose successor cannot reach its gate keeps
+// running: deleting it would gain nothing, and the next pod of its revision would be
+// deleted as well.
 func endTimeout(f *facts, p *plan) {
 	if !f.late || !f.deletesOnTimeout() {
 		return
@@ -77,7 +79,7 @@ func endTimeout(f *facts, p *plan) {
 	p.Do(append(chains, replacement(f, replaced)...)...)
 }
 
-// timeoutDetail is why a pod is deleted that is waited for.
+// timeoutDetail is why such a pod is deleted.
 const timeoutDetail = "the handover takes longer than maxTransitionTime"
 
 func (w *world) deletesOnTimeout() bool {
@@ -87,7 +89,7 @@ func (w *world) deletesOnTimeout() bool {
 	return w.object.Spec.OnTimeout == v1.TimeoutDeletesOld
 }
 
-// holdsUp reports whether another pod could start as soon as this one has gone.
+// holdsUp reports whether another pod could start as soon as this one is gone.
 func (f *facts) holdsUp(m *member) bool {
 	switch {
 	case podstate.Ended(m.pod), f.isIdle(m), f.mayBeReplaced(m):
@@ -96,8 +98,9 @@ func (f *facts) holdsUp(m *member) bool {
 	return slices.ContainsFunc(f.successors(m), (*member).held)
 }
 
-// successors are those of the waiting pods that are to take the place of m: its Deployment
-// replaces its pods by surge, and wants them there, or m leaves its cordoned Node.
+// successors returns the waiting pods that can take over from m: those of the newest
+// revision if the Deployment of m does a rolling update, and those on other Nodes if m has
+// to leave its Node.
 func (f *facts) successors(m *member) []*member {
 	var found []*member
 	for _, next := range f.waiting {
@@ -109,34 +112,34 @@ func (f *facts) successors(m *member) []*member {
 	return found
 }
 
-// family is what matters of who made a pod. The zero value is a pod without a
-// controller.
+// family describes the owner of a pod. The zero value is used if the owner is gone or was
+// not read, and for pods of a DaemonSet or Job.
 type family struct {
-	owner    types.UID // of the Deployment or StatefulSet
-	name     string    // kind and name, for people
+	owner    types.UID // UID of the owner; for pods of a Deployment that of the Deployment
+	name     string    // kind and name, for messages
 	outdated bool      // the owner wants a newer revision
-	rolls    bool      // a Deployment that replaces its pods by surge
-	// wanted is how many pods are to be Ready for a rollout to go on.
+	rolls    bool      // a Deployment with a rolling update
+	// wanted is the min number of Ready pods with which a rollout continues.
 	wanted int32
-	// deployment and replicaSet are their names, of a pod of a Deployment; there is no
-	// replicaSet if it is gone.
+	// deployment and replicaSet are names, for pods of a Deployment. replicaSet is empty if
+	// the ReplicaSet is gone.
 	deployment, replicaSet string
-	unwanted               bool // the Deployment wants no pod
-	surges                 bool // the Deployment may have a pod more than it wants
-	pinned                 bool // the pods of the ReplicaSet start on a Node that the template names
-	adopts                 bool // the ReplicaSet takes a pod of its own back that has no controller
+	unwanted               bool // the Deployment is scaled to 0
+	surges                 bool // the Deployment may have more pods than replicas
+	pinned                 bool // the template of the ReplicaSet names the Node
+	adopts                 bool // the ReplicaSet adopts matching pods that have no controller
 
-	// unknown is the kind of an owner that the operator does not know, for people; "" if it
-	// knows the owner.
+	// unknown is the kind of an owner that the operator does not know, for messages; "" if
+	// it knows the owner.
 	unknown string
-	// revision is the same for pods that such an owner created from one template.
+	// revision is equal for all pods that such an owner created from one template.
 	revision string
-	// since is when such an owner, or the ReplicaSet that it created, came; zero if that is
-	// not known.
+	// since is when the ReplicaSet of such an owner was created; zero if unknown.
 	since time.Time
 }
 
-// follows reports whether a pod is what the owner of an older one wants in its place.
+// follows reports whether the pod has the newest revision of the owner, and the old one has
+// not.
 func (f *family) follows(old *family) bool {
 	return f.owner == old.owner && !f.outdated && old.outdated
 }

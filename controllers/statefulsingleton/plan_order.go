@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// next is the pod to start; nil if none can. Where several wait, only one whose
-// gate runs is started: another might never come that far, and would keep those
-// that have from starting. after is when to look again.
+// next returns the pod to start; nil if none can start. If several pods wait, only a pod
+// whose gate runs is started: another pod might never reach its gate, and would block the
+// others. after is the delay until the next look.
 func (f *facts) next() (next *member, after time.Duration) {
 	if len(f.waiting) == 1 {
 		return f.onlyOne(), 0
 	}
 	olderIsHeld := slices.ContainsFunc(f.waiting, func(m *member) bool { return m.family.outdated && m.held() })
-	for _, m := range f.waiting { // in the order of byTurn
+	for _, m := range f.waiting { // sorted by byTurn
 		if !m.eligible() {
 			continue
 		}
@@ -31,7 +31,7 @@ func (f *facts) next() (next *member, after time.Duration) {
 	return nil, 0
 }
 
-// onlyOne is the pod that waits alone; nil if it cannot start.
+// onlyOne returns the only waiting pod; nil if it cannot start.
 func (f *facts) onlyOne() *member {
 	m := f.waiting[0]
 	if !m.eligible() || !m.lasts() {
@@ -40,8 +40,8 @@ func (f *facts) onlyOne() *member {
 	return m
 }
 
-// byTurn orders waiting pods: the ones that could start first, of these those of the
-// newest revision, those whose gate runs, and the oldest.
+// byTurn orders waiting pods: eligible pods first, then those of the newest revision, then
+// those whose gate runs, then the oldest.
 func byTurn(a, b *member) int {
 	return cmp.Or(
 		first(a.eligible(), b.eligible()),
@@ -52,7 +52,7 @@ func byTurn(a, b *member) int {
 	)
 }
 
-// first orders what is true before what is not.
+// first orders true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -63,8 +63,8 @@ func first(a, b bool) int {
 	return 1
 }
 
-// clearWay deletes waiting pods of an older revision that have the volume which
-// one of the newest needs on another node. They have never run their program.
+// clearWay deletes waiting pods of an older revision that use a volume which a pod of the
+// newest revision needs on another node. They have never run their program.
 func clearWay(f *facts, p *plan) {
 	if !f.grants() {
 		return
@@ -72,8 +72,8 @@ func clearWay(f *facts, p *plan) {
 	p.Do(deletions(f.waiting, reasonSuperseded, "it has the volume that a pod of the newest revision needs", f.hasVolumeOfNewer)...)
 }
 
-// hasVolumeOfNewer reports whether a pod of the newest revision cannot come as far as its
-// gate because of the volume of an older one.
+// hasVolumeOfNewer reports whether a pod of the newest revision cannot reach its gate
+// because of the volume of this older one.
 func (f *facts) hasVolumeOfNewer(m *member) bool {
 	return slices.ContainsFunc(slices.Concat(f.waiting, f.blockers), func(newer *member) bool {
 		if !newer.family.rolls || !newer.family.follows(&m.family) {

@@ -8,11 +8,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// annotationTouched on a ReplicaSet or StatefulSet is when it was woken.
+// annotationTouched on a ReplicaSet or StatefulSet is when the operator last woke its
+// controller.
 const annotationTouched = v1.Prefix + "touched"
 
-// touchOwners wakes the controllers whose pods the guard refused while the
-// webhook was away: a ReplicaSet would try again after up to 16 minutes only.
+// touchOwners wakes the controllers whose pods the guard rejected while the webhook was
+// down. Otherwise a ReplicaSet retries only after up to 16 minutes.
 func touchOwners(f *facts, p *plan) {
 	if f.object == nil || f.releasesAll() {
 		return
@@ -31,7 +32,7 @@ func touchOwners(f *facts, p *plan) {
 	p.Do(chains...)
 }
 
-// object is anything that can be patched.
+// object is any object that can be patched.
 type object interface {
 	metav1.Object
 	runtime.Object

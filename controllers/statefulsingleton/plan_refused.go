@@ -6,9 +6,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// endRefused deletes pods that are Failed without a word about their containers:
-// a kubelet that restarts refuses pods so that it ran before. Told to delete
-// them, it ends what runs and says so; the finalizer waits for that.
+// endRefused deletes pods that are Failed without any container status: a restarted kubelet
+// may refuse a pod that it was running. When the pod is deleted, the kubelet stops what
+// still runs and reports that. The finalizer keeps the pod until then.
 func endRefused(f *facts, p *plan) {
 	if !f.serves() || f.releasesAll() {
 		return
@@ -26,9 +26,9 @@ func (m *member) refusedAfterItRan() bool {
 	return podstate.Silent(m.pod) && m.protected()
 }
 
-// endedByNode returns the cause of the newest pod that its kubelet refused or evicted, while
-// no pod is Ready or one waits for a handover: its owner recreates it, and the next one may
-// end the same way.
+// endedByNode returns a reason and message if the newest ended pod was refused or evicted
+// by its kubelet, and no pod is Ready or a handover is in progress. Its owner recreates the
+// pod, and the new one may end the same way.
 func endedByNode(f *facts) (reason, message string) {
 	serves := f.active != nil && podstate.Ready(f.active.pod)
 	if serves && !f.handover {

@@ -11,18 +11,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
-// releaseOrder is the order of spec.release, and what is known of it. It takes effect when the
-// object is deleted, and an object is deleted once: nothing has to be on record before that
-// but which orders are of another life of the object.
+// releaseOrder is the order in spec.release. It takes effect when the object is deleted. An
+// object is deleted only once, so the status only has to record the orders that came from
+// an earlier object of the same name.
 type releaseOrder struct{ object *v1.StatefulSingleton }
 
-// isOrdered reports whether all pods are to go at once when the object is deleted.
+// isOrdered reports whether all pods are released at once when the object is deleted.
 func (r releaseOrder) isOrdered() bool {
 	id := r.id()
 	return id != "" && r.result(id) == v1.OrderWaiting
 }
 
-// id is that of the order; "" if there is none. The schema refuses what is no id.
+// id returns the id of the order; "" if there is none. The schema rejects malformed ids.
 func (r releaseOrder) id() string {
 	o := r.object.Spec.Release
 	if o == nil || !order.IsID(o.ID) {
@@ -31,7 +31,7 @@ func (r releaseOrder) id() string {
 	return o.ID
 }
 
-// result is what becomes of an order: Waiting is one that counts.
+// result returns the result of an order. OrderWaiting is an order that will be executed.
 func (r releaseOrder) result(id string) v1.OrderResult {
 	s := &r.object.Status
 	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool {
@@ -43,7 +43,7 @@ func (r releaseOrder) result(id string) v1.OrderResult {
 	return v1.OrderWaiting
 }
 
-// orders are those that the status is to tell of, the newest first.
+// orders returns the orders for the status, newest first.
 func (r releaseOrder) orders(now time.Time) []v1.OrderStatus {
 	var orders []v1.OrderStatus
 	id := r.id()
@@ -58,7 +58,7 @@ func (r releaseOrder) orders(now time.Time) []v1.OrderStatus {
 	return orders[:min(len(orders), order.Most)]
 }
 
-// status is what the status is to tell of the order of an id.
+// status returns the status of the order with that id.
 func (r releaseOrder) status(id string, now time.Time) v1.OrderStatus {
 	is := v1.OrderStatus{
 		ID:     id,

@@ -13,20 +13,19 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// MaxPerNamespace is how many StatefulSingletons a namespace may have: the API
-// server compares every new pod with all of them.
+// MaxPerNamespace is the max number of StatefulSingletons in a namespace: the API server
+// compares every new pod with all of them.
 const MaxPerNamespace = 100
 
-// The bounds of a selector, as the schema has them. An object may be older than
-// that.
+// Limits of a selector, as in the schema. An object may be older than the limits.
 const (
 	mostTerms    = 32 // labels, and expressions
-	mostValues   = 32 // of an expression
+	mostValues   = 32 // values of one expression
 	longestKey   = 317
 	longestValue = 63
 )
 
-// sizeOf says what of a selector is beyond its bounds; nil if nothing is.
+// sizeOf returns an error if a selector exceeds the limits; nil if it does not.
 func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 	switch {
 	case len(selector.MatchLabels) > mostTerms:
@@ -51,8 +50,8 @@ func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 	return nil
 }
 
-// expressionSize is sizeOf for one expression. It is asked for often: where that is, is
-// said only if something is wrong.
+// expressionSize checks one expression, as sizeOf does. It is called often, so the path is
+// built only for an error.
 func expressionSize(e *metav1.LabelSelectorRequirement, at func() *field.Path) *field.Error {
 	tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
 	switch {
@@ -66,15 +65,14 @@ func expressionSize(e *metav1.LabelSelectorRequirement, at func() *field.Path) *
 	return nil
 }
 
-// inBounds reports whether a selector can be compared with pods: what is larger
-// selects nothing here. The guard still refuses the pods that it selects, and a
-// condition says why.
+// inBounds reports whether a selector is within the limits. A larger one selects nothing
+// here. The guard still rejects the pods that it selects, and a condition reports why.
 func inBounds(selector *metav1.LabelSelector) bool {
 	return selector != nil && sizeOf(selector, nil) == nil
 }
 
-// selectorOf is the selector of an object, for the API server; it matches nothing if
-// the object has none that can be used.
+// selectorOf returns the selector of an object for the API server. It matches nothing if
+// the selector is not usable.
 func selectorOf(s *v1.StatefulSingleton) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
 	if err != nil || !usable(s.Spec.Selector) {
@@ -83,9 +81,9 @@ func selectorOf(s *v1.StatefulSingleton) labels.Selector {
 	return selector
 }
 
-// selects reports whether an object selects a pod with these labels. It says what
-// selectorOf says, and makes nothing: it is asked for each pod that changes, and for
-// each object of its namespace.
+// selects reports whether an object selects a pod with these labels. It agrees with
+// selectorOf but allocates nothing: it is called for each changed pod and each object of
+// the namespace.
 func selects(s *v1.StatefulSingleton, have labels.Set) bool {
 	if !usable(s.Spec.Selector) {
 		return false
@@ -116,9 +114,8 @@ func fulfils(have labels.Set, e *metav1.LabelSelectorRequirement) bool {
 	return !there
 }
 
-// rulerOf returns the StatefulSingleton that decides about a pod that is created now:
-// the oldest that matches, and one that is being deleted only if there is no other; nil
-// if there is none.
+// rulerOf returns the StatefulSingleton that manages a new pod: the oldest match, and a
+// terminating object only if there is no other; nil if there is none.
 func rulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton {
 	var ruler *v1.StatefulSingleton
 	for i := range all {
@@ -133,7 +130,7 @@ func rulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton 
 	return ruler
 }
 
-// precedes reports whether the first of two objects that match decides about a new pod.
+// precedes reports whether the first of two matching objects manages a new pod.
 func precedes(a, b *v1.StatefulSingleton) bool {
 	deleted := a.DeletionTimestamp != nil
 	if deleted != (b.DeletionTimestamp != nil) {
@@ -142,9 +139,9 @@ func precedes(a, b *v1.StatefulSingleton) bool {
 	return older(a, b)
 }
 
-// holdsNewPods reports whether new pods get the gate: until the operator takes its
-// finalizer off. A deletion can begin in the middle of a rollout, when the old pod is
-// already being deleted, and its ReplicaSet recreates it.
+// holdsNewPods reports whether new pods get the gate, which ends when the operator removes
+// its finalizer. A deletion may begin in the middle of a rollout, when the old pod is
+// already terminating and its ReplicaSet recreates it.
 func holdsNewPods(s *v1.StatefulSingleton) bool {
 	if s.DeletionTimestamp == nil {
 		return true
@@ -152,7 +149,7 @@ func holdsNewPods(s *v1.StatefulSingleton) bool {
 	return controllerutil.ContainsFinalizer(s, v1.FinalizerSingleton)
 }
 
-// older orders objects by their age, and those of one second by name.
+// older orders objects by age, and objects of the same second by name.
 func older(a, b *v1.StatefulSingleton) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
@@ -160,8 +157,8 @@ func older(a, b *v1.StatefulSingleton) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// conflicting are the other objects of the namespace whose selectors a pod of
-// this one could match too. Those being deleted count: they still have pods.
+// conflicting returns the other objects of the namespace whose selectors overlap.
+// Terminating objects count, because they still have pods.
 func conflicting(s *v1.StatefulSingleton, all []v1.StatefulSingleton) []*v1.StatefulSingleton {
 	if !usable(s.Spec.Selector) {
 		return nil
@@ -177,7 +174,8 @@ func conflicting(s *v1.StatefulSingleton, all []v1.StatefulSingleton) []*v1.Stat
 	return found
 }
 
-// withinLimit are the objects of a namespace that are served: the oldest.
+// withinLimit returns the objects of a namespace that are served, which are the oldest
+// ones.
 func withinLimit(all []v1.StatefulSingleton) []v1.StatefulSingleton {
 	if len(all) <= MaxPerNamespace {
 		return all
@@ -185,7 +183,7 @@ func withinLimit(all []v1.StatefulSingleton) []v1.StatefulSingleton {
 	return byAge(all)[:MaxPerNamespace]
 }
 
-// byAge are the objects with the oldest first.
+// byAge returns the objects sorted by age, oldest first.
 func byAge(all []v1.StatefulSingleton) []v1.StatefulSingleton {
 	return slices.SortedFunc(slices.Values(all), func(a, b v1.StatefulSingleton) int {
 		if older(&a, &b) {
@@ -195,7 +193,7 @@ func byAge(all []v1.StatefulSingleton) []v1.StatefulSingleton {
 	})
 }
 
-// beyondLimit reports whether MaxPerNamespace older objects are in the namespace.
+// beyondLimit reports whether the namespace has MaxPerNamespace older objects.
 func beyondLimit(s *v1.StatefulSingleton, all []v1.StatefulSingleton) bool {
 	before := 0
 	for i := range all {
@@ -207,13 +205,13 @@ func beyondLimit(s *v1.StatefulSingleton, all []v1.StatefulSingleton) bool {
 }
 
 // overlap reports whether a pod can match both selectors. The labels of a pod are
-// independent of each other, so it can if each label by itself can do what both
-// ask of it. Selectors that are empty, malformed or too large select nothing here.
+// independent, so it can if each label can satisfy both selectors. Empty, malformed and
+// oversized selectors select nothing here.
 func overlap(a, b *metav1.LabelSelector) bool {
 	return usable(a) && overlapWith(a, requirements(a), b)
 }
 
-// overlapWith is overlap, where what the first selector asks is known.
+// overlapWith is overlap with the requirements of the first selector already computed.
 func overlapWith(a *metav1.LabelSelector, asked map[string]*requirement, b *metav1.LabelSelector) bool {
 	if !usable(b) || plainlyApart(asked, b) {
 		return false
@@ -226,8 +224,8 @@ func overlapWith(a *metav1.LabelSelector, asked map[string]*requirement, b *meta
 	return true
 }
 
-// plainlyApart reports whether a selector wants another value of a label than is
-// asked. Mostly it does, and then nothing more has to be compared.
+// plainlyApart reports whether a selector requires a different value of a label. This is
+// the usual case, and no further comparison is needed.
 func plainlyApart(asked map[string]*requirement, other *metav1.LabelSelector) bool {
 	for key, value := range other.MatchLabels {
 		if asked[key].rulesOut(value) {
@@ -239,7 +237,7 @@ func plainlyApart(asked map[string]*requirement, other *metav1.LabelSelector) bo
 	})
 }
 
-// usable reports whether a selector selects anything.
+// usable reports whether a selector can select anything.
 func usable(selector *metav1.LabelSelector) bool {
 	if !inBounds(selector) || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return false
@@ -257,15 +255,15 @@ func isMalformed(e metav1.LabelSelectorRequirement) bool {
 	return true
 }
 
-// requirement is all that is asked of one label.
+// requirement is everything that selectors require of one label.
 type requirement struct {
 	present, absent bool
 	among           sets.Set[string] // nil: any value
 	not             sets.Set[string]
 }
 
-// possible reports whether a pod can fulfil it, with a value or without the
-// label. There are always more values than a list rules out.
+// possible reports whether a pod can satisfy the requirement, with a value or without the
+// label. A list never excludes all values.
 func (r *requirement) possible() bool {
 	switch {
 	case !r.present:
@@ -276,8 +274,8 @@ func (r *requirement) possible() bool {
 	return r.among == nil || r.among.Difference(r.not).Len() > 0
 }
 
-// rulesOut reports whether none of these values fulfils the requirement. One that is nil
-// asks for nothing.
+// rulesOut reports whether all of these values violate the requirement. A nil requirement
+// accepts everything.
 func (r *requirement) rulesOut(values ...string) bool {
 	if r == nil || r.among == nil {
 		return false
@@ -285,7 +283,7 @@ func (r *requirement) rulesOut(values ...string) bool {
 	return !slices.ContainsFunc(values, r.among.Has)
 }
 
-// add adds what an expression asks.
+// add adds the requirement of an expression.
 func (r *requirement) add(e *metav1.LabelSelectorRequirement) {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn:
@@ -308,7 +306,7 @@ func (r *requirement) oneOf(values ...string) {
 	r.among = r.among.Intersection(sets.New(values...))
 }
 
-// requirements collects what selectors ask together, by label.
+// requirements returns the combined requirements of selectors, by label.
 func requirements(selectors ...*metav1.LabelSelector) map[string]*requirement {
 	wanted := map[string]*requirement{}
 	of := func(key string) *requirement {

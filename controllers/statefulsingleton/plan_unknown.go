@@ -17,16 +17,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// Pods of an owner that the operator does not know, such as a Rollout or a CloneSet, or of
-// none. Whether such a pod is to replace the one that runs or to stand by, only the owner
-// or a person can say: nothing is deleted for it unless spec.onTimeout is DeleteOld. A
-// condition says so (docs/decisions/0040).
+// Pods without an owner, or with an owner of an unknown kind, such as a Rollout or a
+// CloneSet. Only the owner or a user knows whether such a pod replaces the running pod or
+// is a standby. No pod is deleted for it unless spec.onTimeout is DeleteOld, and a
+// condition reports that (docs/decisions/0040).
 
-// noController is what family.unknown says of a pod without a controller.
+// noController is the value of family.unknown for a pod without a controller.
 const noController = "none"
 
-// unknownFamily returns the family of a pod whose controller is not one of those that the
-// operator knows. The pods of a DaemonSet or Job take turns: none replaces another.
+// unknownFamily returns the family of a pod whose controller is of another kind than the
+// operator knows. The pods of a DaemonSet or Job do not replace each other.
 func unknownFamily(pod *corev1.Pod, owner *metav1.OwnerReference) family {
 	switch owner.Kind {
 	case "DaemonSet", "Job":
@@ -41,7 +41,7 @@ func unknownFamily(pod *corev1.Pod, owner *metav1.OwnerReference) family {
 }
 
 // unknownReplicaSet returns the family of the pods of a ReplicaSet that no Deployment
-// controls; above is nil if nothing does.
+// controls. above is its controller; nil if it has none.
 func unknownReplicaSet(set *appsv1.ReplicaSet, above *metav1.OwnerReference) family {
 	f := family{
 		owner:    set.UID,
@@ -56,11 +56,11 @@ func unknownReplicaSet(set *appsv1.ReplicaSet, above *metav1.OwnerReference) fam
 	return f
 }
 
-// mayBeReplaced reports whether a pod at its gate may be meant to replace this one.
+// mayBeReplaced reports whether a pod at its gate may be the replacement of this one.
 func (f *facts) mayBeReplaced(old *member) bool { return f.replacementFor(old) != nil }
 
-// replacementFor returns the pod at its gate that may be meant to replace this one; nil if
-// there is none.
+// replacementFor returns the pod at its gate that may be the replacement of this one; nil
+// if there is none.
 func (f *facts) replacementFor(old *member) *member {
 	for _, next := range f.waiting {
 		if next.held() && next.mayReplace(old) {
@@ -70,9 +70,10 @@ func (f *facts) replacementFor(old *member) *member {
 	return nil
 }
 
-// mayReplace reports whether a pod of an unknown owner may be meant to replace an older one.
-// Of two pods that an owner created from one template, one stands by for the other. A pod
-// that was replaced and is created again replaces none: two programs would take turns.
+// mayReplace reports whether a pod of an unknown owner may be the replacement of an older
+// one. Two pods that an owner created from one template are standbys of each other. A pod
+// that was replaced before and was recreated replaces no other: the two programs would
+// alternate forever.
 func (m *member) mayReplace(old *member) bool {
 	of := &m.family
 	switch {
@@ -84,8 +85,8 @@ func (m *member) mayReplace(old *member) bool {
 	return old.cameAt().Before(m.cameAt())
 }
 
-// cameAt is when the owner of a pod came, or the pod itself if that is not known. A pod that
-// an old ReplicaSet recreates is not new.
+// cameAt returns when the ReplicaSet of the pod was created, or the pod itself if that is
+// unknown. A pod that an old ReplicaSet recreates is not new.
 func (m *member) cameAt() time.Time {
 	if m.family.since.IsZero() {
 		return m.pod.CreationTimestamp.Time
@@ -93,8 +94,8 @@ func (m *member) cameAt() time.Time {
 	return m.family.since
 }
 
-// notReplaced returns a pod that has waited long for one that runs, and that one, where the
-// owner of the first is unknown; nil if there is none.
+// notReplaced returns a pod of an unknown owner that has waited for long, and the running
+// pod for which it waits; nil if there is none.
 func (f *facts) notReplaced() (next, old *member) {
 	old = f.active
 	if old == nil || !old.lives() {
@@ -108,13 +109,14 @@ func (f *facts) notReplaced() (next, old *member) {
 	return nil, nil
 }
 
-// waitsForUnknown reports whether a pod of an unknown owner may be meant to replace an older one,
-// or was replaced itself.
+// waitsForUnknown reports whether a pod of an unknown owner may be the replacement of an
+// older one, or was itself replaced.
 func (m *member) waitsForUnknown(old *member) bool {
 	return m.mayReplace(old) || (m.replaced && !m.isLike(old))
 }
 
-// notReplacedText says why a pod waits whose owner is unknown, and which command helps.
+// notReplacedText returns the message about a waiting pod whose owner is unknown, with the
+// command that helps.
 func (f *facts) notReplacedText(next, old *member) string {
 	owner := fmt.Sprintf("it is created by %s, and the operator does not know this kind of owner", next.family.name)
 	switch next.family.unknown {
@@ -131,7 +133,7 @@ func (f *facts) notReplacedText(next, old *member) string {
 	return text + "If it stands by, nothing has to be done"
 }
 
-// ownerUnknown is what condition RolloutHeld says of pods whose owner is unknown.
+// ownerUnknown sets condition RolloutHeld for pods whose owner is unknown.
 func ownerUnknown(f *facts, c *metav1.Condition) {
 	next, old := f.notReplaced()
 	switch {
@@ -143,15 +145,16 @@ func ownerUnknown(f *facts, c *metav1.Condition) {
 	}
 }
 
-// Pods that onTimeout deleted for another one. An owner that wants both creates its pod again,
-// which is newer than the one that runs by then. So it is written down which owner and revision
-// was replaced before its pod is deleted, and no pod is deleted for it again.
+// Pods that onTimeout deleted for another one. An owner that wants both recreates its pod,
+// which is then newer than the running one. So the owner and revision of the deleted pod
+// are recorded before the deletion, and no pod is deleted for them again.
 
-// mostReplaced is how many are written down. While there are as many, no pod is deleted for one
-// of an unknown owner.
+// mostReplaced is the max number of records. At this number, no pod is deleted for a pod of
+// an unknown owner.
 const mostReplaced = 16
 
-// replacement deletes pods for those of unknown owners, after it has written down that it does.
+// replacement returns the actions that record and then delete pods for those of unknown
+// owners.
 func replacement(f *facts, old []*member) []action.Chain {
 	if len(old) == 0 {
 		return nil
@@ -179,7 +182,7 @@ func replacement(f *facts, old []*member) []action.Chain {
 	return []action.Chain{append(action.Chain{noted}, deletes...)}
 }
 
-// keptReplaced returns the entries that count.
+// keptReplaced returns the records that are still valid.
 func keptReplaced(f *facts) []v1.ReplacedPod {
 	if f.object.Spec.OnTimeout != v1.TimeoutDeletesOld {
 		return nil
@@ -202,13 +205,14 @@ func keptReplaced(f *facts) []v1.ReplacedPod {
 	return kept
 }
 
-// isForgotten reports whether no pod of an entry had existed for long at a moment.
+// isForgotten reports whether a record was expired at that time, because no pod of it had
+// existed for replacedIsKept.
 func isForgotten(r v1.ReplacedPod, at time.Time) bool {
 	return r.MissingSince != nil && at.Sub(r.MissingSince.Time) >= replacedIsKept
 }
 
-// wasReplaced reports whether no pod is deleted for this one, since another of its owner and
-// revision was deleted by onTimeout before, or too many of others were.
+// wasReplaced reports whether no pod may be deleted for this one, because onTimeout deleted
+// a pod of its owner and revision before, or because there are too many other records.
 func wasReplaced(w *world, m *member) bool {
 	if w.object == nil || !w.deletesOnTimeout() || m.family.unknown == "" {
 		return false
@@ -227,8 +231,8 @@ func wasReplaced(w *world, m *member) bool {
 	return counting >= mostReplaced
 }
 
-// lineage returns the owner of a pod, and what is the same for all pods that it creates from
-// one template.
+// lineage returns the owner of a pod, and a revision that is equal for all pods that the
+// owner creates from one template.
 func (m *member) lineage() (owner types.UID, revision string) {
 	if m.family.owner == "" {
 		return "", cmp.Or(m.pod.GenerateName, m.pod.Name)
@@ -243,13 +247,13 @@ func (m *member) isLike(other *member) bool {
 	return owner == otherOwner && revision == otherRevision
 }
 
-// isOf reports whether a pod has the owner and revision of an entry.
+// isOf reports whether a pod has the owner and revision of a record.
 func isOf(m *member, r v1.ReplacedPod) bool {
 	owner, revision := m.lineage()
 	return owner == r.Owner && revision == r.Revision
 }
 
-// competeText says which two want to run, and what helps.
+// competeText returns the message about two competing pods, with the remedy.
 func (f *facts) competeText(next, old *member) string {
 	why := fmt.Sprintf("it has deleted %d pods for others, the most that it notes within an hour", mostReplaced)
 	known := f.object.Status.Replaced
@@ -262,7 +266,7 @@ func (f *facts) competeText(next, old *member) string {
 		next.described(), old.described(), why, old.pod.Namespace, old.name())
 }
 
-// described returns the name of a pod with its owner and revision, for people.
+// described returns the name of a pod with its owner and revision, for messages.
 func (m *member) described() string {
 	switch {
 	case m.family.name == "":

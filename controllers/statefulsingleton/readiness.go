@@ -9,16 +9,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// effects are what the reasons of condition Degraded mean for who waits for the object.
+// effects are the effects of the reasons of condition Degraded on tools that wait for the
+// object.
 var effects = kstatus.Effects{
 	v1.ReasonInvalidSpec:       kstatus.NeedsPerson,
 	v1.ReasonTooMany:           kstatus.NeedsPerson,
 	v1.ReasonSeveralRunning:    kstatus.NeedsPerson,
 	v1.ReasonScriptFailing:     kstatus.NeedsPerson,
-	v1.ReasonWriteRefused:      kstatus.NeedsPerson, // the API server understood it, and said no
+	v1.ReasonWriteRefused:      kstatus.NeedsPerson, // a rejection, not an outage
 	v1.ReasonTimeout:           kstatus.NeedsPerson,
-	v1.ReasonNodeLost:          kstatus.NeedsPerson, // but for a Node that is gone: see withKstatus
-	v1.ReasonPodFailing:        kstatus.Passes,      // but for a cause that needs a person: see withKstatus
+	v1.ReasonNodeLost:          kstatus.NeedsPerson, // except for a missing Node: see withKstatus
+	v1.ReasonPodFailing:        kstatus.Passes,      // except for a cause that needs manual intervention: see withKstatus
 	v1.ReasonContainersMissing: kstatus.Beside,      // it works as gate mode Init does
 	v1.ReasonNotReplacedFirst:  kstatus.Beside,      // it works as with onEviction Replace
 }
@@ -33,7 +34,7 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 	case f.elder() != nil && v.Blocker.Reason == "":
 		v.Blocker = kstatus.Notice(says(v1.ConditionSelectorConflict))
 	case bad.Reason == v1.ReasonNodeLost && onLostNode(f).node.Missing:
-		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts when it has been gone for long enough
+		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts after fenceAfter
 	case bad.Reason == v1.ReasonPodFailing && waitsForPerson(f):
 		v.Blocker, v.Obstacle = v.Obstacle, engine.Notice{}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
-// Requester is what those must be allowed who ask for a StatefulSingleton: its pods are
-// other people's.
+// Requester returns the rights that a requester of a StatefulSingleton needs, because the
+// object acts on pods of other users.
 func Requester() requester.Kind {
 	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout", "onEviction"}
 	return requester.Kind{GroupVersion: v1.GroupVersion, Name: "StatefulSingleton", Plural: "statefulsingletons", Rights: []requester.Right{

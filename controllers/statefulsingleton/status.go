@@ -16,11 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// mostWaiting is how many waiting pods the status names.
+// mostWaiting is the max number of waiting pods in the status.
 const mostWaiting = 32
 
-// summarize says what the operator sees. Times of conditions that did not
-// change stay as they are.
+// summarize returns the new status. Transition times of unchanged conditions are kept.
 func summarize(f *facts) v1.StatefulSingletonStatus {
 	s := f.object.Status.DeepCopy()
 	now := metav1.NewTime(f.now)
@@ -41,14 +40,14 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	for _, c := range withKstatus(f, []metav1.Condition{available(f), progressing(f), degraded(f),
 		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)}) {
 		c.ObservedGeneration, c.LastTransitionTime = f.object.Generation, now
-		c.Message = excerpt.Of(c.Message, 4000) // commands at its end name up to 10 pods
+		c.Message = excerpt.Of(c.Message, 4000) // trailing commands name up to 10 pods
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Message = messageOf(f, s)
 	return *s
 }
 
-// timeHandover says when a handover began, and how long the last one took.
+// timeHandover sets when the handover began, and how long the last one took.
 func timeHandover(f *facts, s *v1.StatefulSingletonStatus) {
 	began := s.TransitionTimestamp
 	if f.handover {
@@ -66,8 +65,8 @@ func timeHandover(f *facts, s *v1.StatefulSingletonStatus) {
 	s.TransitionTimestamp = nil
 }
 
-// handoverTook is how long a handover took until the grant; granted is false if no grant
-// ended it.
+// handoverTook returns the duration of a handover until the grant. granted is false if no
+// grant ended it.
 func handoverTook(holder *v1.Holder, began *metav1.Time) (took time.Duration, granted bool) {
 	if holder == nil || holder.Since == nil {
 		return 0, false
@@ -85,7 +84,7 @@ func phaseOf(f *facts) v1.Phase {
 	return v1.PhaseRunning
 }
 
-// messageOf is what is going on, in the words of the condition that says most.
+// messageOf returns the message of the most important condition.
 func messageOf(f *facts, s *v1.StatefulSingletonStatus) string {
 	for _, kind := range []string{v1.ConditionSelectorConflict, v1.ConditionDegraded, v1.ConditionUnmanagedPod, v1.ConditionProgressing} {
 		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -116,8 +115,8 @@ func available(f *facts) metav1.Condition {
 	return c
 }
 
-// whyNotReady says why the program of a pod that has its turn does not run, or may not;
-// "" if it does.
+// whyNotReady returns why the program of the active pod does not run, or may not run; "" if
+// it runs.
 func (m *member) whyNotReady() string {
 	switch {
 	case m.terminating():
@@ -151,7 +150,7 @@ func progressing(f *facts) metav1.Condition {
 	return c
 }
 
-// releasing says what keeps an object that is being deleted, and what ends that.
+// releasing returns what keeps a terminating object, and the command that ends that.
 func releasing(f *facts) string {
 	now := fmt.Sprintf("kubectl -n %s annotate statefulsingleton %s %s=true", f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
 	if len(f.waiting) == 0 {
@@ -162,7 +161,7 @@ func releasing(f *facts) string {
 		"scale their owner to one pod. To start them all at once, together: %s", someOf(f.waiting), waitedFor(f), now)
 }
 
-// waitedFor says what has to stop before the next pod starts.
+// waitedFor returns what has to stop before the next pod starts.
 func waitedFor(f *facts) string {
 	active := f.active
 	if active == nil {
@@ -182,7 +181,7 @@ func waitedFor(f *facts) string {
 	return fmt.Sprintf("pod %s is being deleted; still running: container %s", active.name(), strings.Join(running, ", "))
 }
 
-// running are the containers that the kubelet shows as running.
+// running returns the names of the containers that the kubelet reports as running.
 func (m *member) running() []string {
 	var names []string
 	for _, s := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
@@ -193,7 +192,7 @@ func (m *member) running() []string {
 	return names
 }
 
-// hindrance says why the next pod has not started although no program runs.
+// hindrance returns why the next pod has not started although no program runs.
 func hindrance(f *facts, next *member) string {
 	switch {
 	case f.mirrorMayReturn() > 0:
@@ -209,7 +208,7 @@ func hindrance(f *facts, next *member) string {
 	return fmt.Sprintf("pod %s starts now", next.name())
 }
 
-// degraded says the gravest of what needs a person.
+// degraded returns condition Degraded with the most severe problem.
 func degraded(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionTrue}
 	for _, trouble := range troubles {
@@ -221,8 +220,8 @@ func degraded(f *facts) metav1.Condition {
 	return withCauses(f, c)
 }
 
-// troubles are what may need a person, the gravest first. Each gives the reason and the
-// message of condition Degraded; "" if all is well.
+// troubles are the checks for problems, most severe first. Each returns the reason and
+// message of condition Degraded; "" if it finds no problem.
 var troubles = []func(*facts) (reason, message string){
 	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
@@ -258,8 +257,8 @@ func nodeLost(f *facts) (reason, message string) {
 		"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
 }
 
-// onLostNode is the first pod that has to stop, and is on a Node that does not answer or
-// is gone; nil if there is none.
+// onLostNode returns the first pod that has to stop and whose Node is unreachable or
+// missing; nil if there is none.
 func onLostNode(f *facts) *member {
 	for _, m := range f.blockers {
 		if podstate.Scheduled(m.pod) && !m.node.Ready {
@@ -285,7 +284,7 @@ func writeRefused(f *facts) (reason, message string) {
 	return v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + f.refused
 }
 
-// writeUndone tells that an admission webhook or policy changes back what is written.
+// writeUndone reports writes that an admission webhook or policy reverts.
 func writeUndone(f *facts) (reason, message string) {
 	if message = f.undone.Message(); message == "" {
 		return "", ""
@@ -300,7 +299,7 @@ func tooLate(f *facts) (reason, message string) {
 	return v1.ReasonTimeout, lateText(f) + "; it goes on as soon as that changes"
 }
 
-// lateText says that a handover takes too long, and what it waits for.
+// lateText returns the message about a handover that takes too long, and the reason.
 func lateText(f *facts) string {
 	late := fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s", *f.object.Spec.MaxTransitionTime, whatHolds(f))
 	if len(f.waiting) == 0 {
@@ -317,7 +316,7 @@ func podFailing(f *facts) (reason, message string) {
 	return v1.ReasonPodFailing, why
 }
 
-// containersMissing finds a pod that waits, or waited, as a whole because it lacks a
+// containersMissing reports a pod that waits, or waited, as a whole because it lacks a
 // container of the program.
 func containersMissing(f *facts) (reason, message string) {
 	i := slices.IndexFunc(f.pods, func(m *member) bool { return m.gated && len(m.lacks) > 0 && !podstate.Ended(m.pod) })
@@ -328,8 +327,8 @@ func containersMissing(f *facts) (reason, message string) {
 		f.pods[i].name(), strings.Join(f.pods[i].lacks, ", "))
 }
 
-// failing says that the program of the active pod does not run, or ends again
-// and again; "" if it does well. The pod keeps its turn: a crash proves nothing.
+// failing returns why the program of the active pod does not run or keeps crashing; "" if
+// it is healthy. The pod keeps its turn, because a crash proves nothing.
 func failing(f *facts) string {
 	active := f.active
 	if active == nil || active.terminating() || podstate.Ready(active.pod) {
@@ -343,7 +342,7 @@ func failing(f *facts) string {
 		why, active.name(), active.pod.Namespace)
 }
 
-// whyFailing says why the program of a pod does not run; "" if it does well.
+// whyFailing returns why the program of a pod does not run; "" if it is healthy.
 func (m *member) whyFailing() string {
 	if stuck := m.stuckOn(); stuck != "" {
 		return "its program cannot start: " + stuck
@@ -370,8 +369,9 @@ func whatHolds(f *facts) string {
 	return hindrance(f, f.waiting[0])
 }
 
-// comingUp says why the old pod of a rollout runs on, or one that is to leave its Node: its
-// successor is not at its gate yet. It is "" where that is not what the handover waits for.
+// comingUp returns why the old pod of a rollout, or a pod that has to leave its Node, keeps
+// running: its successor has not reached its gate. It returns "" if the handover does not
+// wait for that.
 func comingUp(f *facts) string {
 	if len(f.blockers) != 1 || !f.blockers[0].lives() {
 		return ""
@@ -392,8 +392,8 @@ func comingUp(f *facts) string {
 	return ""
 }
 
-// nextFor is the pod that is to take the place of an old one; nil if there is none. A pod
-// that is to take it in a rollout has to be the next one.
+// nextFor returns the successor of an old pod; nil if there is none. In a rollout the
+// successor has to be the next pod.
 func (f *facts) nextFor(old *member) *member {
 	found := f.successors(old)
 	if len(found) == 0 || (old != f.leaving && found[0] != f.waiting[0]) {
@@ -402,8 +402,8 @@ func (f *facts) nextFor(old *member) *member {
 	return found[0]
 }
 
-// scriptFails finds a pod in which the script of mode Script does not start, and says
-// why; nil if there is none.
+// scriptFails returns a pod in which the script of mode Script does not start, and the
+// reason; nil if there is none.
 func scriptFails(f *facts) (*member, string) {
 	for _, m := range f.pods {
 		if podstate.Ended(m.pod) {
@@ -420,8 +420,8 @@ func scriptFails(f *facts) (*member, string) {
 	return nil, ""
 }
 
-// scriptFault says why a container with the script does not start; "" if it does. What
-// ends after the pod's turn came may be the program.
+// scriptFault returns why a container with the script does not start; "" if it does. After
+// the grant, a container that ends may be the program.
 func (m *member) scriptFault(s *corev1.ContainerStatus) string {
 	if why := startError(s); why != "" {
 		return why
@@ -432,8 +432,8 @@ func (m *member) scriptFault(s *corev1.ContainerStatus) string {
 	return ""
 }
 
-// startError is why the runtime could not start a container; "" if it could.
-// The reasons are the kubelet's and containerd's, which have no constants.
+// startError returns why the runtime could not start a container; "" if it could. The
+// reasons come from the kubelet and containerd, which have no constants for them.
 func startError(s *corev1.ContainerStatus) string {
 	if waiting := s.State.Waiting; waiting != nil && waiting.Reason == "RunContainerError" {
 		return waiting.Message
@@ -450,7 +450,7 @@ func startError(s *corev1.ContainerStatus) string {
 	return ""
 }
 
-// obstacle says what keeps a waiting pod from its gate; "" if nothing does.
+// obstacle returns what keeps a waiting pod from its gate; "" if nothing does.
 func (m *member) obstacle() string {
 	switch {
 	case !podstate.Scheduled(m.pod):
@@ -463,7 +463,7 @@ func (m *member) obstacle() string {
 	return ""
 }
 
-// nodeTrouble says why the Node of the pod tells nothing of it.
+// nodeTrouble returns why the Node of the pod does not report its state.
 func (m *member) nodeTrouble() string {
 	if m.node.Missing {
 		return fmt.Sprintf("its Node %s does not exist any more", m.pod.Spec.NodeName)
@@ -471,7 +471,7 @@ func (m *member) nodeTrouble() string {
 	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
 }
 
-// unlessFound is a condition as it is where nothing of the kind is found.
+// unlessFound returns the condition for the case that nothing of its kind is found.
 func unlessFound(kind, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1.ReasonHealthy, Message: message}
 }
@@ -530,8 +530,8 @@ func severalRun(f *facts) string {
 	return fmt.Sprintf("%d pods may be running the program at the same time, and one at most should: %s", len(f.started), listed(f.started))
 }
 
-// allButOne says how to stop all pods that may be running but one: the holder,
-// or the oldest that is not being deleted.
+// allButOne returns how to stop all pods that may be running except one: the holder, or the
+// oldest pod that is not terminating.
 func allButOne(f *facts) string {
 	stay := slices.DeleteFunc(slices.Clone(f.started), (*member).terminating)
 	if i := slices.IndexFunc(stay, func(m *member) bool { return m.holder }); i > 0 {
@@ -543,7 +543,7 @@ func allButOne(f *facts) string {
 	return "Stop all but one: " + howToStop(stay[1:])
 }
 
-// howToStop is the command that stops pods. A static pod is stopped at its Node.
+// howToStop returns the command that stops pods. A static pod is stopped on its Node.
 func howToStop(members []*member) string {
 	var ways, names []string
 	for _, m := range members {
@@ -560,13 +560,13 @@ func howToStop(members []*member) string {
 	return strings.Join(ways[:min(len(ways), mostNamed)], "; ")
 }
 
-// mostNamed is how many pods a message names.
+// mostNamed is the max number of pods in a message.
 const mostNamed = 10
 
-// someOf names up to 10 pods.
+// someOf returns the names of up to 10 pods.
 func someOf(members []*member) string { return list(members, (*member).name) }
 
-// listed names them, and says which are being deleted.
+// listed returns the names of up to 10 pods, and marks those that are terminating.
 func listed(members []*member) string {
 	return list(members, func(m *member) string {
 		if m.terminating() {

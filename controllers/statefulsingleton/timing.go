@@ -2,78 +2,79 @@ package statefulsingleton
 
 import "time"
 
-// All times of the kind, in the order in which a user meets them. What has to hold
-// between them is in timing_test.go.
+// The durations of this kind, in the order in which a user encounters them. timing_test.go
+// checks the relations between them.
 const (
-	// settleAfter is how old an object is before it starts a pod: only then do the
-	// webhook and the guard of every API server know it, so that no pod is on its
-	// way that has no gate and was not seen. They were measured to need 15 ms.
+	// settleAfter is the min age of an object that starts pods. By then the webhook and the
+	// guard of every API server know the object, so no unseen pod without a gate can still
+	// be created. Measured: they need 15 ms.
 	settleAfter = 2 * time.Second
 
-	// restsAfter is how long a gate has been seen to run before another pod is
-	// deleted for it. A kubelet that has just looked after a pod does so again only
-	// when it has listed the containers of its node once more, which it does every
-	// second (pod_workers.go: GetNewerThan). A grant that comes sooner waits for that,
-	// while no program runs.
+	// restsAfter is how long a gate must have been running before another pod is deleted
+	// for it. A kubelet that has just synced a pod syncs it again only after it has
+	// relisted the containers of its node, which happens every second (pod_workers.go:
+	// GetNewerThan). An earlier grant would wait for the relist while no program runs.
 	restsAfter = 1500 * time.Millisecond
 
-	// remindAfter is how long after its grant a pod is changed once more. It is
-	// longer than a kubelet takes to show a grant that it has not missed.
+	// remindAfter is the delay after a grant until the pod is patched again. It is longer
+	// than a kubelet needs to show a grant that it did not miss.
 	remindAfter = 2 * time.Second
 
-	// newestPatience is for how long a pod of an older revision lets one of the
-	// newest come as far as its gate. It would be superseded in a moment.
+	// newestPatience is how long a waiting pod of an older revision yields to a pod of the
+	// newest one that has not reached its gate. The older pod would be superseded right
+	// after its start.
 	newestPatience = 10 * time.Second
 
-	// unknownOwnerPatience is how long a pod waits at its gate before a condition says that
-	// its owner is unknown, and may never replace the pod that runs.
+	// unknownOwnerPatience is how long a pod with an unknown owner waits at its gate before
+	// a condition reports that it may never replace the running pod.
 	unknownOwnerPatience = time.Minute
 
-	// replacedIsKept is for how long no pod of an owner and revision has to exist before
-	// onTimeout deletes another pod for one of them again. An owner that competes recreates
-	// its pod at once; one that is created so much later is a rollback.
+	// replacedIsKept is how long no pod of an owner and revision must exist before
+	// onTimeout may delete another pod for them again. A competing owner recreates its pod
+	// at once; a pod that is created after this time is a rollback.
 	replacedIsKept = time.Hour
 
-	// fenceAfter is for how long a Node must be gone before its machine counts as
-	// off: one that is deleted by mistake comes back when its kubelet restarts.
+	// fenceAfter is how long a Node must be missing before its machine counts as off. A
+	// Node that was deleted by mistake is registered again when its kubelet restarts.
 	fenceAfter = time.Minute
 
-	// mirrorReturns is for how long no pod starts after a static pod is not shown any
-	// more. Whoever deletes it by the API deletes its mirror alone: the program runs
-	// on, and its kubelet shows it again when it looks after that pod next: after 60
-	// to 90 seconds (pod_workers.go: the resync interval, with jitter); 80 were seen.
+	// mirrorReturns is how long no pod starts after the mirror of a static pod has
+	// disappeared. Deleting a static pod through the API deletes only its mirror. The
+	// program keeps running, and the kubelet recreates the mirror at its next sync of that
+	// pod, after 60 to 90 seconds (pod_workers.go: the resync interval, with jitter). 80
+	// seconds were observed.
 	mirrorReturns = 2 * time.Minute
 
-	// detachedReview is how often the Deployment of a pod is looked at that was taken from
-	// its ReplicaSet: no event tells that it wants no pod any more.
+	// detachedReview is the interval for checking the Deployment of a detached pod. No
+	// watched object changes when the Deployment is scaled to 0.
 	detachedReview = 10 * time.Second
 
-	// guardInterval is how often the policy is looked at, guardRetry how often while
-	// something is wrong with it, and guardReview how often an object looks whether it
-	// is still.
+	// guardInterval is the interval for checking the policy, and guardRetry the interval
+	// while it is missing or wrong. guardReview is the interval at which an object checks
+	// whether it still is.
 	guardInterval = 15 * time.Second
 	guardRetry    = 2 * time.Second
 	guardReview   = 2 * guardInterval
 
-	// again is when to look after a write that another one overtook, and afterActs
-	// after one whose event gets lost.
+	// again is the delay after a conflict. afterActs is a safety net after a write, in case
+	// its watch event is lost.
 	again     = 100 * time.Millisecond
 	afterActs = 5 * time.Second
 
-	// orphanLook is when the pods of an object that is gone are looked for once more;
-	// the time doubles with each look.
+	// orphanLook is the delay before the pods of a deleted object are listed again; it
+	// doubles each time.
 	orphanLook = time.Second
 
-	// firstOwnerLook is when owners whose pods were refused are looked for once more;
-	// the time doubles with each look, up to longestOwnerLook.
+	// firstOwnerLook is the delay before owners whose pods were refused are listed again;
+	// it doubles each time, up to longestOwnerLook.
 	firstOwnerLook   = 5 * time.Second
 	longestOwnerLook = 8 * time.Minute
 
-	// ownerPatience is how old a StatefulSet is before it counts as hindered: it
-	// does not say what was refused, and a new one lacks its pods for a moment.
+	// ownerPatience is the min age of a StatefulSet that counts as blocked. A StatefulSet
+	// does not report refused pods, and a new one lacks its pods for a moment.
 	ownerPatience = 10 * time.Second
 
-	// makersRetry is how often pods that may wait for an object that is gone are listed
-	// until that succeeds.
+	// makersRetry is the retry interval for listing pods that may wait for a deleted
+	// object.
 	makersRetry = time.Second
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// withDefaults fills in what the schema's defaults would, for objects that did
-// not go through the API server's.
+// withDefaults returns a copy with the defaults of the schema, for objects that the API
+// server has not defaulted.
 func withDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
 	s = s.DeepCopy()
 	spec := &s.Spec
@@ -41,8 +41,7 @@ func withDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
 	return s
 }
 
-// problem says why a spec cannot be served, in the words of admission; "" if it
-// can.
+// problem returns the validation errors of a spec; "" if there are none.
 func problem(s *v1.StatefulSingleton) string {
 	if errs := validate(s); len(errs) > 0 {
 		return errs.ToAggregate().Error()
@@ -50,7 +49,7 @@ func problem(s *v1.StatefulSingleton) string {
 	return ""
 }
 
-// validate checks what can be said about an object by itself, after defaults.
+// validate validates an object on its own, after defaults.
 func validate(s *v1.StatefulSingleton) field.ErrorList {
 	if errs := unread.Validate(s.Spec.Problem); len(errs) > 0 {
 		return errs
@@ -96,7 +95,7 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	return nil
 }
 
-// saysWhich reports whether a selector asks for the value of a label.
+// saysWhich reports whether a selector requires the value of a label.
 func saysWhich(selector *metav1.LabelSelector) bool {
 	return len(selector.MatchLabels) > 0 || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
 		return e.Operator == metav1.LabelSelectorOpIn
@@ -118,8 +117,8 @@ func validateContainers(names []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// warnings say what is taken and is probably not meant, each with its remedy.
-// operator is the operator's own namespace.
+// warnings returns warnings about valid settings that are probably mistakes, each with its
+// remedy. operator is the operator's own namespace.
 func warnings(s *v1.StatefulSingleton, operator string) []string {
 	var all []string
 	spec := &s.Spec
@@ -139,7 +138,7 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 	return append(all, releaseWarnings(s)...)
 }
 
-// releaseWarnings say when an order of spec.release is carried out.
+// releaseWarnings returns warnings about when an order in spec.release is executed.
 func releaseWarnings(s *v1.StatefulSingleton) []string {
 	o := s.Spec.Release
 	if o == nil || s.DeletionTimestamp != nil {
@@ -160,9 +159,8 @@ func notGuarded(namespace string) string {
 	return "the operator does not guard namespace " + namespace
 }
 
-// annotationWarnings say which annotations of an object do something else than
-// its author may expect. The domains of the operator's names and of its API
-// differ by a word.
+// annotationWarnings returns warnings about annotations that do not do what their author
+// may expect. The domains of the operator's names and of its API differ by one word.
 func annotationWarnings(s *v1.StatefulSingleton) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
@@ -182,9 +180,9 @@ func annotationWarnings(s *v1.StatefulSingleton) []string {
 	return all
 }
 
-// mostContainers is how many containers a pod may have, with its init containers;
-// mostOurs is how many come to that beside one for each image. mostFaults is how many
-// faults of one kind are looked for.
+// mostContainers is the max number of containers of a pod, including init containers.
+// mostOurs is the max number of containers that we add, besides one for each image.
+// mostFaults is the max number of errors of one kind.
 const (
 	mostContainers = 200
 	mostOurs       = 3
@@ -196,7 +194,7 @@ func tooManyContainers(count int) *field.Error {
 		"%d containers, with the init containers, and %d is the most; make several pods of it, or give it labels that the StatefulSingleton does not select", count, mostContainers))
 }
 
-// refusals say why a pod cannot get the gate, each with its remedy.
+// refusals returns why a pod cannot get the gate, each error with its remedy.
 func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volumes []corev1.Volume) field.ErrorList {
 	spec := field.NewPath("spec")
 	if count := theirs(pod.Spec.Containers) + theirs(pod.Spec.InitContainers); count > mostContainers {
@@ -219,18 +217,18 @@ func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volume
 	return errs
 }
 
-// lacking are the names in spec.containers that no container of the pod has.
+// lacking returns the names in spec.containers that no container of the pod has.
 func lacking(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	if s.Spec.GateMode == v1.GateInit {
-		return nil // which ignores them
+		return nil // which ignores spec.containers
 	}
 	return slices.DeleteFunc(slices.Clone(s.Spec.Containers), func(name string) bool {
 		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name && !isSidecar(c) })
 	})
 }
 
-// obstacles say why a program cannot wait in its container. Init mode is the
-// way round all of them.
+// obstacles returns why a program cannot wait in its container. Mode Init avoids all of
+// them.
 func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.ErrorList {
 	if isHeld(c) {
 		return nil
@@ -254,9 +252,9 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 	return errs
 }
 
-// trespasses are mounts of our volumes by containers that are not ours, or by ours and
-// not as we mount them: who writes where the gate is, or shows a program another
-// folder for the signal, starts it out of turn.
+// trespasses returns an error for each mount of our volumes by a container that may not
+// mount them, or in a different way than ours. A client that can write to the gate's
+// volume, or mounts another folder as the signal, could start a program without a grant.
 func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec *field.Path) field.ErrorList {
 	ours := sets.New(v1.VolumeSignal, homeOf(mode).volume)
 	mayMount := func(c *corev1.Container) bool { return isOurs(c) || isProgram(c, s) }
@@ -284,8 +282,8 @@ func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string]
 	return errs
 }
 
-// isOurMount reports whether one of our volumes is mounted as we do it. The guard asks
-// the same.
+// isOurMount reports whether one of our volumes is mounted the way we mount it. The guard
+// makes the same check.
 func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
 	places := map[string]string{v1.VolumeSignal: v1.PathSignal, v1.VolumeGate: v1.PathGate, v1.VolumeScripts: v1.PathScripts}
 	if m.MountPath != places[m.Name] || m.SubPath != "" || m.SubPathExpr != "" {
@@ -298,8 +296,8 @@ func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
 	return c.Name == v1.ContainerInstall
 }
 
-// intact reports whether no container mounts our volumes otherwise than we do. Where
-// the gate is says the container that brings it.
+// intact reports whether all mounts of our volumes are the ones that we make. The volume of
+// the gate follows from the container that installs it.
 func intact(pod *corev1.Pod) bool {
 	ours := sets.New(v1.VolumeSignal)
 	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateScript} {
@@ -312,9 +310,8 @@ func intact(pod *corev1.Pod) bool {
 	})
 }
 
-// clashes are names of ours that the pod uses for something else. Two things of
-// one name would be taken for each other: a volume that another client fills, for
-// the grant.
+// clashes returns an error for each of our names that the pod uses for something else.
+// Otherwise a volume that another client fills could be taken for the grant.
 func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
 	const remedy = "the operator puts its own into the pod; choose another name"
 	var errs field.ErrorList
@@ -342,7 +339,7 @@ func nameClashes(containers []corev1.Container, at *field.Path, remedy string) f
 	return errs
 }
 
-// theirs is how many containers are not the operator's.
+// theirs returns the number of containers that are not the operator's.
 func theirs(containers []corev1.Container) (count int) {
 	for i := range containers {
 		if !isOurs(&containers[i]) {
@@ -352,7 +349,7 @@ func theirs(containers []corev1.Container) (count int) {
 	return count
 }
 
-// reserved reports whether a name is one of ours.
+// reserved reports whether a container name is one of ours.
 func reserved(name string) bool {
 	switch name {
 	case v1.ContainerInstall, v1.ContainerWait, v1.ContainerSidecar:

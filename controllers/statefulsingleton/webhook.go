@@ -32,11 +32,11 @@ import (
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=list;watch,roleName=webhook-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get,roleName=webhook-role
 
-// PodPath is where the API server sends new pods.
+// PodPath is the path of the webhook for new pods.
 const PodPath = "/mutate--v1-pod"
 
-// SetupWebhook registers the admission of pods and of StatefulSingletons. The
-// image is the operator's own, which holds the gate; namespace is where it runs.
+// SetupWebhook registers the webhooks for pods and StatefulSingletons. image is the
+// operator's image, which contains the gate. namespace is the operator's namespace.
 func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
 	mgr.GetWebhookServer().Register(PodPath, &admission.Webhook{Handler: &podHandler{
 		singletons: mgr.GetCache(), claims: mgr.GetAPIReader(), decoder: admission.NewDecoder(mgr.GetScheme()), image: image}})
@@ -45,21 +45,20 @@ func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
 		Complete()
 }
 
-// lister lists the StatefulSingletons of a namespace, from a cache and not copied:
-// no one may change them.
+// lister lists the StatefulSingletons of a namespace from a cache, without copies. They
+// must not be modified.
 type lister interface {
 	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
 }
 
-// getter gets a claim, live: few pods have a gate, and a cache of all claims of
-// the cluster would be for those alone.
+// getter gets a claim live. Few pods have a gate, and a cache would hold all claims of the
+// cluster for them.
 type getter interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 }
 
-// podHandler puts the gate into pods. What it cannot judge it lets pass as it
-// is: it may be a stranger's pod, and a pod that needed the gate is refused by
-// the guard.
+// podHandler adds the gate to pods. A pod that it cannot process is admitted unchanged: the
+// pod may not match any object, and if it needs the gate, the guard rejects it.
 type podHandler struct {
 	singletons lister
 	claims     getter
@@ -67,7 +66,7 @@ type podHandler struct {
 	image      string
 }
 
-// outline is what of a pod decides whether the rest of it is read at all.
+// outline is the part of a pod that determines whether the rest is decoded.
 type outline struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -76,8 +75,7 @@ type outline struct {
 	} `json:"spec"`
 }
 
-// Handle answers for one new pod. Of the pods of strangers no more than their outline
-// is read.
+// Handle handles one new pod. If no object selects the pod, only its outline is decoded.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var all v1.StatefulSingletonList
 	if err := h.singletons.List(ctx, &all, client.InNamespace(req.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -99,7 +97,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	if count := len(seen.Spec.Containers) + len(seen.Spec.InitContainers); count > 2*mostContainers+mostOurs {
 		return refused(ruler, field.ErrorList{tooManyContainers(count)})
 	}
-	if ctx.Err() != nil { // no one waits for the answer any more
+	if ctx.Err() != nil { // the request has ended
 		return admission.Errored(http.StatusServiceUnavailable, ctx.Err())
 	}
 	return h.hold(ctx, req, ruler)
@@ -110,7 +108,7 @@ func refused(ruler *v1.StatefulSingleton, errs field.ErrorList) admission.Respon
 	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
 }
 
-// hold answers for a pod of that object.
+// hold handles a pod that the object manages.
 func (h *podHandler) hold(ctx context.Context, req admission.Request, ruler *v1.StatefulSingleton) admission.Response {
 	var before corev1.Pod
 	if err := h.decoder.Decode(req, &before); err != nil {
@@ -137,7 +135,7 @@ func (h *podHandler) hold(ctx context.Context, req admission.Request, ruler *v1.
 	return answer
 }
 
-// podWarnings say what becomes of a pod that its author may not expect.
+// podWarnings returns warnings about effects that the author of a pod may not expect.
 func podWarnings(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	missing := lacking(pod, s)
 	if len(missing) == 0 {
@@ -146,18 +144,19 @@ func podWarnings(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	return []string{fmt.Sprintf("StatefulSingleton %s holds this pod back as a whole, since it has no container %s, which spec.containers of the StatefulSingleton says is the program", s.Name, strings.Join(missing, ", "))}
 }
 
-// isMirror reports whether the pod only shows what a kubelet runs by itself. The
-// guard lets it pass too: it must be seen, so that nothing starts beside it.
+// isMirror reports whether the pod is the mirror of a static pod, which a kubelet runs
+// anyway. The guard admits it too: it must be visible, so that no other pod starts while it
+// runs.
 func isMirror(pod metav1.Object) bool {
 	_, ok := pod.GetAnnotations()[corev1.MirrorPodAnnotationKey]
 	return ok
 }
 
-// mostClaims is how many claims of a pod are read.
+// mostClaims is the max number of claims of a pod that are read.
 const mostClaims = 32
 
-// oneNodeClaims are the claims of the pod that one node at a time can mount. A
-// claim that is not read counts: without anti-affinity nothing is lost.
+// oneNodeClaims returns the claims of the pod that only one node at a time can mount. A
+// claim that is not read counts as one: a missing anti-affinity does no harm.
 func (h *podHandler) oneNodeClaims(ctx context.Context, namespace string, pod *corev1.Pod) sets.Set[string] {
 	claims, read := sets.New[string](), 0
 	for i := range pod.Spec.Volumes {
@@ -187,7 +186,7 @@ func onOneNode(claim *corev1.PersistentVolumeClaim) bool {
 	return true
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -195,9 +194,9 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// changes is the JSON patch from one pod to the other. It touches only what
-// differs: a pod may have fields that this program does not know, and replacing
-// a whole container would take them away.
+// changes returns the JSON patch from one pod to the other. It changes only the
+// differences: a pod may have fields that this program does not know, and replacing a whole
+// container would remove them.
 func changes(before, after *corev1.Pod) ([]operation, error) {
 	var from, to any
 	for pod, tree := range map[*corev1.Pod]*any{before: &from, after: &to} {
@@ -229,8 +228,8 @@ func differ(path string, from, to any) []operation {
 	return []operation{{Op: "replace", Path: path, Value: to}}
 }
 
-// Neither of these two removes anything: an injection only adds, and changes
-// the order of init containers.
+// These two functions remove nothing: an injection only adds, and changes the order of init
+// containers.
 
 func differInMap(path string, from, to map[string]any) []operation {
 	var patch []operation
@@ -266,7 +265,7 @@ func differInList(path string, from, to []any) []operation {
 	return patch
 }
 
-// alike entries of a list have one name, or are equal.
+// alike reports whether two entries of a list have the same name, or are equal.
 func alike(a, b any) bool {
 	first, ok := a.(map[string]any)
 	second, alsoOK := b.(map[string]any)
@@ -276,12 +275,11 @@ func alike(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// validator answers admission of StatefulSingletons. It fails open
-// (failurePolicy Ignore): what must never slip past is a rule of the schema, and
-// what does is a condition.
+// validator validates StatefulSingletons. It fails open (failurePolicy Ignore): rules that
+// must always hold are in the schema, and a condition reports violations of the others.
 type validator struct {
 	singletons lister
-	namespace  string // the operator's own
+	namespace  string // the operator's own namespace
 }
 
 var _ admission.Validator[*v1.StatefulSingleton] = &validator{}
@@ -300,9 +298,9 @@ func (v *validator) ValidateUpdate(_ context.Context, old, s *v1.StatefulSinglet
 	if !maps.Equal(old.Annotations, s.Annotations) {
 		said = annotationWarnings(s)
 	}
-	old.Spec.DeletionProtection = s.Spec.DeletionProtection // it can be switched off whatever else the spec holds
+	old.Spec.DeletionProtection = s.Spec.DeletionProtection // it can always be switched off
 	if s.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
-		return said, nil // finalizers and labels must pass whatever the spec says
+		return said, nil // changes of finalizers and labels are allowed with any spec
 	}
 	s = withDefaults(s)
 	return append(warnings(s, v.namespace), said...), refuse(s, validate(s))
@@ -312,8 +310,8 @@ func (v *validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admi
 	return nil, nil
 }
 
-// besides checks an object against those that are there. A cache that lags lets
-// pass what a condition then says.
+// besides validates an object against the existing ones. A condition reports a violation
+// that a lagging cache lets pass.
 func (v *validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
 	var all v1.StatefulSingletonList
 	if err := v.singletons.List(ctx, &all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
