@@ -17,7 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// bad is an object and what its author reads.
+// bad is a change that makes an object invalid, and the error that its author gets.
 type bad struct {
 	change  func(*v1.StatefulSingleton)
 	message string
@@ -171,7 +171,7 @@ var _ = Describe("admission of objects", func() {
 	})
 })
 
-// listening is a client, and what it has been warned of.
+// listening returns a client, and the warnings that it has received.
 func listening() (client.Client, *[]string) {
 	GinkgoHelper()
 	var heard []string
@@ -234,7 +234,8 @@ var _ = Describe("S6 a managed pod", func() {
 	})
 })
 
-// guarded is what the API server says in the words of the guard policy.
+// guarded returns the API server's error when the guard policy rejects a pod with that
+// text.
 func guarded(pod, text string) string {
 	const guard = "statefulsingleton-guard-" + operatorNamespace
 	return fmt.Sprintf(`pods %q is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s`, pod, guard, guard, text)

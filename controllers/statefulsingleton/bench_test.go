@@ -2,8 +2,8 @@ package statefulsingleton
 
 import "testing"
 
-// BenchmarkPass is what a pass decides and says of an object with two pods, without reads
-// and writes.
+// BenchmarkPass measures the decision and the status of a pass for an object with two pods,
+// without reads and writes.
 func BenchmarkPass(b *testing.B) {
 	for _, situation := range []struct {
 		name  string

@@ -14,7 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
-// S2: the ConfigMap of a namespace, whichever object asks for it.
+// TestS2TheConfigMap checks the ConfigMap of a namespace, which is the same for each of its
+// objects.
 func TestS2TheConfigMap(t *testing.T) {
 	m := buildWrapper("ns", "#!/bin/sh\n", all(singleton("web"), singleton("db")))
 	if m.Name != "statefulsingleton-wrapper" || m.Namespace != "ns" || m.Data["entrypoint-wrapper.sh"] != "#!/bin/sh\n" ||
@@ -33,8 +34,9 @@ func TestS2TheConfigMap(t *testing.T) {
 	}
 }
 
-// S2: the script is found where it always was. It comes out of the operator's image:
-// whoever may write ConfigMaps does not say what runs in pods.
+// TestS2TheScriptComesOutOfTheImage checks that the script is at its usual path and comes
+// from the operator's image, so that a client that may write ConfigMaps does not choose
+// what runs in pods.
 func TestS2TheScriptComesOutOfTheImage(t *testing.T) {
 	p := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
 	for _, v := range p.Spec.Volumes {
@@ -52,7 +54,8 @@ func TestS2TheScriptComesOutOfTheImage(t *testing.T) {
 	}
 }
 
-// Pods that were made before that have the ConfigMap still, and run or wait on.
+// TestS2AScriptOfTheConfigMapIsAGateStill checks that older pods, which mount the
+// ConfigMap, still count as pods with a gate.
 func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	old := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
 	old.Spec.InitContainers = nil
@@ -68,7 +71,8 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	}
 }
 
-// S2: the script that is shipped starts by itself, and looks where the grant is.
+// TestS2TheScriptReadsTheSignal checks that the shipped script is executable, and reads the
+// grant from the correct path.
 func TestS2TheScriptReadsTheSignal(t *testing.T) {
 	if !strings.HasPrefix(script.Text, "#!/bin/sh\n") {
 		t.Errorf("it begins with %.20q", script.Text)

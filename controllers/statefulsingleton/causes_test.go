@@ -21,7 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
-// serverOf is an API server with those owners, whose only events are these.
+// serverOf returns an API server that has these owners, and only these events.
 func serverOf(set *appsv1.ReplicaSet, deployment *appsv1.Deployment, events ...corev1.Event) client.Reader {
 	return interceptor.NewClient(nil, interceptor.Funcs{
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
@@ -39,8 +39,8 @@ func serverOf(set *appsv1.ReplicaSet, deployment *appsv1.Deployment, events ...c
 	})
 }
 
-// lackingSet is a ReplicaSet of a Deployment, whose pod was refused first with that text, and
-// the Deployment, which wants so many pods.
+// lackingSet returns a ReplicaSet whose pod was first refused with that text, and its
+// Deployment with that number of replicas.
 func lackingSet(first string, replicas int32) (*appsv1.ReplicaSet, *appsv1.Deployment) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns", UID: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "ns", UID: "set",
@@ -50,13 +50,13 @@ func lackingSet(first string, replicas int32) (*appsv1.ReplicaSet, *appsv1.Deplo
 	return set, d
 }
 
-// refusedPod is an event of a ReplicaSet.
+// refusedPod returns an event of a ReplicaSet about a refused pod.
 func refusedPod(text string) corev1.Event {
 	return corev1.Event{Reason: "FailedCreate", Message: `Error creating: pods "web-1-x7f2k" is forbidden: ` + text}
 }
 
-// look makes passes at these times before noon, with the status that each wrote, and returns
-// the facts of the last one.
+// look makes passes at these times before noon, each with the status that the previous one
+// wrote, and returns the facts of the last pass.
 func look(w *world, r *Reconciler, ago ...time.Duration) *facts {
 	known := &remembered{}
 	var f *facts
@@ -69,8 +69,8 @@ func look(w *world, r *Reconciler, ago ...time.Duration) *facts {
 	return f
 }
 
-// sampled is a pod of a Deployment that has the container of the samples, and of which nothing
-// is known yet.
+// sampled returns a pod of a Deployment that has the container of the samples and no status
+// yet.
 func sampled(m *memberFixture) *memberFixture {
 	m.of("web").program = []string{causestest.Container}
 	m.node = nodestate.Facts{Ready: true}
@@ -78,8 +78,8 @@ func sampled(m *memberFixture) *memberFixture {
 	return m
 }
 
-// keptFor is a world in which a sample has kept a pod from running for that long; nil where
-// the sample is of no pod.
+// keptFor returns a world in which the cause of a sample has kept a pod from running for
+// that long; nil if the sample is not about a pod.
 func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world, client.Reader) {
 	set, d := lackingSet("an older reason", 1)
 	since := noon.Add(-age)
@@ -98,8 +98,9 @@ func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world,
 	return worldOf(held(), m), serverOf(set, d, s.Told)
 }
 
-// W7: what keeps the pod whose turn it is from running is in condition Degraded after a minute,
-// with the command that helps, and Stalled where it needs a person.
+// TestW7EachCauseIsToldOf checks that the cause that keeps the pod whose turn it is from
+// running is in condition Degraded after a minute, with the command that helps, and in
+// Stalled if it needs manual intervention.
 func TestW7EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
@@ -116,7 +117,7 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 	}
 }
 
-// sayingOf is a condition in a line.
+// sayingOf returns a condition in one line.
 func sayingOf(w *world, kind string) string {
 	c := meta.FindStatusCondition(w.object.Status.Conditions, kind)
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
@@ -136,8 +137,9 @@ func sampleOf(t *testing.T, situation string) *causestest.Sample {
 	return &causestest.All[i]
 }
 
-// W7: pods that stand by at their gates are not hindered, nor is what was left by pods of a
-// Deployment that wants none any more, nor a pod that starts.
+// TestW7NothingIsToldOfWhatIsNotHindered checks that no cause is reported for standbys at
+// their gates, for leftover pods of a Deployment that is scaled to 0, and for a pod that
+// starts.
 func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 	broken := sampled(waiting("b"))
 	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses").Pod(broken.pod, noon.Add(-time.Hour))
@@ -168,8 +170,9 @@ func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 	}
 }
 
-// W7: a pod that is not created is told of with what the API server said last, stays told of
-// when the operator is started again, and not when it is created.
+// TestW7APodThatIsNotCreated checks that a pod that cannot be created is reported with the
+// API server's last error, also after a restart of the operator, and no longer when it is
+// created.
 func TestW7APodThatIsNotCreated(t *testing.T) {
 	set, d := lackingSet(`pods "web-1-x" is forbidden: an older reason`, 1)
 	w := worldOf(singleton("db"))
@@ -203,7 +206,8 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 	}
 }
 
-// W7: a kubelet that refuses one pod after another, each of another name, is told of.
+// TestW7OnePodAfterAnotherIsRefused checks that the cause is reported if a kubelet refuses
+// one pod after another, each with a different name.
 func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 	set, d := lackingSet("", 1)
 	r, known := &Reconciler{Live: serverOf(set, d)}, &remembered{}
@@ -214,7 +218,7 @@ func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 		next.pod.CreationTimestamp.Time = at
 		next.silent().phase(corev1.PodPending)
 		w.pods = append(w.pods, &next.member)
-		for range 2 { // it has just been created, and a second later it is refused
+		for range 2 { // first it has just been created, and a second later it is refused
 			w.now, w.delay = at, delay{}
 			r.readCauses(context.Background(), w, known)
 			w.object.Status = summarize(derive(w))
@@ -228,7 +232,8 @@ func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// W7: a handover that takes too long keeps its reason, and says why its pod does not start.
+// TestW7ALateHandoverSaysWhy checks that a handover that takes too long keeps its reason,
+// and reports why its pod does not start.
 func TestW7ALateHandoverSaysWhy(t *testing.T) {
 	m := sampled(waiting("a"))
 	sampleOf(t, "no Node has the cpu, memory or other resource").Pod(m.pod, noon.Add(-time.Hour))

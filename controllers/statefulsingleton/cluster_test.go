@@ -24,7 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// newSingleton builds a StatefulSingleton for pods with the label app=db.
+// newSingleton returns a StatefulSingleton for pods with the label app=db.
 func newSingleton(namespace string, change ...func(*v1.StatefulSingleton)) *v1.StatefulSingleton {
 	s := &v1.StatefulSingleton{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace},
@@ -40,8 +40,7 @@ func mode(m v1.GateMode) func(*v1.StatefulSingleton) {
 	return func(s *v1.StatefulSingleton) { s.Spec.GateMode = m }
 }
 
-// newPod builds a pod with the label app=db and one container that says its
-// command.
+// newPod returns a pod with the label app=db and one container with a command.
 func newPod(namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": "db"}, Annotations: map[string]string{}},
@@ -53,7 +52,7 @@ func newPod(namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// playing is a pod with which the fake control plane does that.
+// playing returns a change that sets an instruction for the fake control plane.
 func playing(what, how string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations[what] = how }
 }
@@ -81,7 +80,7 @@ func add(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// edit changes the live object, again if another client changed it meanwhile.
+// edit changes the live object, and retries after a conflict.
 func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -93,13 +92,13 @@ func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	}).Should(Succeed())
 }
 
-// tell changes what the fake control plane does with a pod; "" for no more.
+// tell changes an instruction for the fake control plane about a pod; "" removes it.
 func tell(ctx context.Context, p *corev1.Pod, what, how string) {
 	GinkgoHelper()
 	edit(ctx, p, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, what, how) })
 }
 
-// report changes the status of a pod, which the fake control plane then leaves as it is.
+// report changes the status of a pod, which the fake control plane then leaves unchanged.
 func report(ctx context.Context, p *corev1.Pod, change func(*corev1.PodStatus)) {
 	GinkgoHelper()
 	tell(ctx, p, playOff, "yes")
@@ -118,7 +117,7 @@ func remove(ctx context.Context, p *corev1.Pod, how ...client.DeleteOption) {
 	Expect(user.Delete(ctx, p.DeepCopy(), how...)).To(Succeed())
 }
 
-// gone waits until there is no such pod.
+// gone waits until the pod is removed.
 func gone(ctx context.Context, p *corev1.Pod) {
 	GinkgoHelper()
 	Eventually(func() bool {
@@ -128,7 +127,7 @@ func gone(ctx context.Context, p *corev1.Pod) {
 	}).Should(BeTrue())
 }
 
-// live is the pod as it is now.
+// live returns the pod as it is now.
 func live(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 	have := &corev1.Pod{}
@@ -136,8 +135,8 @@ func live(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	return have
 }
 
-// look makes the operator look at everything once more, and waits until it has
-// said what it sees. It says so only when it has nothing to do: what has not
+// look makes the operator reconcile the object, and waits until it has reported the new
+// status. The operator does so only when it has nothing to do, so an event that has not
 // happened by then does not happen.
 func look(ctx context.Context, s *v1.StatefulSingleton) v1.StatefulSingletonStatus {
 	GinkgoHelper()
@@ -151,14 +150,13 @@ func look(ctx context.Context, s *v1.StatefulSingleton) v1.StatefulSingletonStat
 	return s.Status
 }
 
-// activates waits until this pod has the grant and is Ready, and these wait in
-// this order.
+// activates waits until this pod is granted and Ready, and these pods wait in this order.
 func activates(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiting ...string) {
 	GinkgoHelper()
 	Eventually(func() error { return isActive(ctx, s, p, waiting...) }).Should(Succeed())
 }
 
-// isActive says what is missing.
+// isActive returns an error about any missing part of this state.
 func isActive(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiting ...string) error {
 	have := &corev1.Pod{}
 	if err := errors.Join(user.Get(ctx, client.ObjectKeyFromObject(s), s), user.Get(ctx, client.ObjectKeyFromObject(p), have)); err != nil {
@@ -182,7 +180,7 @@ func isActive(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiti
 	return nil
 }
 
-// readiness is the pod's condition that is ours.
+// readiness returns the status of our readiness condition of the pod.
 func readiness(p *corev1.Pod) corev1.ConditionStatus {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.ReadinessGate {
@@ -192,7 +190,7 @@ func readiness(p *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// says waits for a condition with that status, and returns its message.
+// says waits for a condition with that reason, and returns its message.
 func says(ctx context.Context, s *v1.StatefulSingleton, kind string, reason string) string {
 	GinkgoHelper()
 	var message string
@@ -208,7 +206,7 @@ func says(ctx context.Context, s *v1.StatefulSingleton, kind string, reason stri
 	return message
 }
 
-// notes are the texts of the object's events of one reason.
+// notes returns the texts of the object's events with that reason.
 func notes(ctx context.Context, s *v1.StatefulSingleton, reason string) []string {
 	GinkgoHelper()
 	var list corev1.EventList
@@ -226,16 +224,15 @@ func notes(ctx context.Context, s *v1.StatefulSingleton, reason string) []string
 	return out
 }
 
-// refusal is what the API server answers to a new object; "" is yes.
+// refusal returns the API server's response to a new object; "" if it is admitted.
 func refusal(ctx context.Context, obj client.Object) string {
 	return apiserver.Said(user.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll))
 }
 
-// probes is a namespace in which nothing happens, with a StatefulSingleton.
+// probes is a namespace with a StatefulSingleton in which nothing happens.
 const probes = "probes"
 
-// outage ends the webhooks for as long as the function runs: no one listens at
-// their address.
+// outage stops the webhooks while the function runs: nothing listens at their address.
 func outage(ctx context.Context, during func()) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -272,7 +269,7 @@ func outage(ctx context.Context, during func()) {
 	during()
 }
 
-// newDeployment builds a Deployment; no one acts on it.
+// newDeployment returns a Deployment. No controller acts on it.
 func newDeployment(namespace string, replicas int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}},
@@ -285,8 +282,8 @@ func newDeployment(namespace string, replicas int32, change ...func(*appsv1.Depl
 	return d
 }
 
-// revision makes a Deployment's ReplicaSet of that revision, and the Deployment
-// want it.
+// revision creates the ReplicaSet of that revision of a Deployment, and makes it the
+// current one.
 func revision(ctx context.Context, d *appsv1.Deployment, number string) *appsv1.ReplicaSet {
 	GinkgoHelper()
 	edit(ctx, d, func(d *appsv1.Deployment) { d.Annotations["deployment.kubernetes.io/revision"] = number })
@@ -301,7 +298,7 @@ func revision(ctx context.Context, d *appsv1.Deployment, number string) *appsv1.
 	return set
 }
 
-// madeBy is a pod of a ReplicaSet.
+// madeBy returns a change that makes a pod one of a ReplicaSet.
 func madeBy(set *appsv1.ReplicaSet) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Labels = maps.Clone(set.Spec.Template.Labels)

@@ -73,7 +73,7 @@ var _ = Describe("a singleton", func() {
 		for _, p := range []*corev1.Pod{b, c} {
 			Expect(granted(live(ctx, p))).To(BeFalse())
 		}
-		remove(ctx, c) // one that waits makes no difference
+		remove(ctx, c) // a waiting pod makes no difference
 		gone(ctx, c)
 		activates(ctx, s, a, "b")
 		d := add(ctx, newPod(ns, "d"))
@@ -127,7 +127,7 @@ var _ = Describe("a singleton", func() {
 
 	It("S13 deletes what it waits for after that time, if it is to, and never by force", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, deletesOld))
-		a := add(ctx, newPod(ns, "a", playing(playMount, "yes"), playing(playHang, "yes"))) // it comes not as far as its program
+		a := add(ctx, newPod(ns, "a", playing(playMount, "yes"), playing(playHang, "yes"))) // it cannot start its program
 		Eventually(func() string { return look(ctx, s).ActivePod }).Should(Equal("a"))
 		b := add(ctx, newPod(ns, "b"))
 		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
@@ -207,7 +207,7 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, a)
 		add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
-		Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(HaveLen(1)) // events are written beside all else
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(HaveLen(1)) // events are written asynchronously
 		Eventually(func() string { return live(ctx, a).Annotations[v1.AnnotationReminder] }).ShouldNot(BeEmpty(), "its kubelet is reminded once, 2 s after the grant")
 		look(ctx, s)
 		before := writes.Load()

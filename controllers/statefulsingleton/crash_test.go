@@ -19,9 +19,8 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// guillotine kills an operator at its n-th write: before the write leaves, or
-// after it took effect and before its answer arrives. Nothing gets through
-// after that.
+// guillotine kills an operator at its n-th write: before the write is sent, or after it
+// took effect and before its response arrives. Nothing passes after that.
 type guillotine struct {
 	next  http.RoundTripper
 	n     int
@@ -66,15 +65,16 @@ func (g *guillotine) hasFallen() bool {
 	return g.fell
 }
 
-// cast are those who a story is about.
+// cast are the objects of a story.
 type cast struct {
 	ns   string
 	s    *v1.StatefulSingleton
 	a, b *corev1.Pod
 }
 
-// story is a piece of a singleton's life. An operator that lives helps to
-// prepare it, and is gone when it begins; end says what is missing of its end.
+// story is a sequence of events in the life of an object. A live operator helps to prepare
+// it, and is stopped before it begins. end returns an error about any missing part of its
+// final state.
 type story struct {
 	name    string
 	prepare func(context.Context, *cast)
@@ -85,7 +85,7 @@ type story struct {
 func activeA(ctx context.Context, c *cast) error { return isActive(ctx, c.s, c.a) }
 func activeB(ctx context.Context, c *cast) error { return isActive(ctx, c.s, c.b) }
 
-// aRunsAndBWaits is how most begin.
+// aRunsAndBWaits prepares the usual initial state.
 func aRunsAndBWaits(ctx context.Context, c *cast) {
 	GinkgoHelper()
 	c.s = declare(ctx, newSingleton(c.ns))
@@ -155,8 +155,8 @@ var stories = []story{
 		}},
 }
 
-// told runs a story with an operator that is killed at its n-th write, and a
-// new one that finds what is left. It is false when the story has fewer writes.
+// told runs a story with an operator that is killed at its n-th write, and a new one that
+// continues. It returns false if the story has fewer writes.
 func told(ctx context.Context, story story, n int, after bool) bool {
 	GinkgoHelper()
 	c := &cast{ns: newNamespace(ctx)}
@@ -179,8 +179,9 @@ func told(ctx context.Context, story story, n int, after bool) bool {
 var _ = Describe("S24 an operator killed between any two writes", func() {
 	for _, s := range stories {
 		It("leaves nothing behind: "+s.name, func(ctx SpecContext) {
-			// Every second write, and by turns before and after it: which, the seed says.
-			// With as many seeds as make test-stories has, each write in both ways.
+			// Test every second write, alternately before and after it; the seed determines
+			// which ones. With as many seeds as make test-stories has, test each write in
+			// both ways.
 			n, step := 1+int(GinkgoRandomSeed()%2), 2
 			if flag.Lookup("seeds").Value.(flag.Getter).Get().(int) >= 100 {
 				n, step = 1, 1

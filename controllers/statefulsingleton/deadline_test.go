@@ -10,13 +10,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// deadline is one of the table of that name in docs/kinds/statefulsingleton.md.
+// deadline is a row of the table of deadlines in docs/kinds/statefulsingleton.md.
 type deadline struct {
 	name  string
 	limit time.Duration
-	// world is one in which it began that long ago.
+	// world returns a world in which the time began that long ago.
 	world func(ago time.Duration) *world
-	// over reports whether the operator acts as if the time were over.
+	// over reports whether the operator acts as if the time has expired.
 	over func(*world) bool
 }
 
@@ -59,8 +59,8 @@ func deadlines() []deadline {
 	}
 }
 
-// No one is blamed for time in which this process was frozen, did not lead, or
-// had no API server.
+// TestV5TimeInWhichTheOperatorWasAway checks that time during which this process was
+// frozen, was not the leader or had no API server does not count.
 func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 	const away = time.Second
 	for _, d := range deadlines() {
@@ -85,7 +85,7 @@ func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 			if got := d.over(w); got != r.over {
 				t.Errorf("V5 %s: %s: over is %t", d.name, r.name, got)
 			}
-			// No event tells of the end of a time.
+			// No watch event reports the end of a time.
 			w = d.world(r.ago)
 			w.watch = r.watch
 			if p := decide(derive(w)); !r.over && (p.Wait <= 0 || p.Wait > away) {

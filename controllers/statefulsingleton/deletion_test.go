@@ -13,7 +13,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// isGone reports whether there is no such object.
+// isGone reports whether the object is gone.
 func isGone(ctx context.Context, s *v1.StatefulSingleton) bool {
 	var have v1.StatefulSingleton
 	return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(s), &have))
@@ -74,7 +74,7 @@ var _ = Describe("S25 a deleted object", func() {
 		activates(ctx, s, a, "b")
 		Expect(user.Delete(ctx, live(ctx, a))).To(Succeed())
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing) // the operator has seen it
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing) // the operator has seen the deletion
 		late := add(ctx, newPod(ns, "late"))
 		Expect(gated(late)).To(BeTrue())
 		Eventually(func() []string { return look(ctx, s).Waiting }).Should(ConsistOf("b", "late"))
@@ -101,7 +101,7 @@ var _ = Describe("S25 a deleted object", func() {
 	It("W14 lets pods pass without the gate when its finalizer is off and another one keeps it", func(ctx SpecContext) {
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = append(s.Finalizers, "example.com/mine") })
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		Eventually(func() bool { // until webhook and guard know it
+		Eventually(func() bool { // until the webhook and the guard know it
 			late := newPod(ns, "late")
 			return user.Create(ctx, late, client.DryRunAll) == nil && !gated(late)
 		}).Should(BeTrue())
@@ -133,7 +133,7 @@ var _ = Describe("S25 a deleted object", func() {
 		activates(ctx, s, a, "b")
 		theInvariant.excuse(ns)
 		Expect(user.Delete(ctx, &corev1.Namespace{ObjectMeta: named(ns)})).To(Succeed())
-		// There is no namespace controller here; it deletes all there is, in any order.
+		// There is no namespace controller here. It deletes all objects in any order.
 		for _, p := range []*corev1.Pod{a, b} {
 			remove(ctx, p)
 		}

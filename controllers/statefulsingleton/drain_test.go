@@ -54,7 +54,7 @@ var _ = Describe("a drain with onEviction ReplaceFirst", func() {
 		a := begin(ctx)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db.singleton"}}
 		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(budget), budget) }).Should(Succeed())
-		budget.Status.ObservedGeneration = budget.Generation // as the disruption controller says it
+		budget.Status.ObservedGeneration = budget.Generation // as the disruption controller sets it
 		Expect(user.Status().Update(ctx, budget)).To(Succeed())
 		Expect(refusesEviction(ctx, a)).To(BeTrue())
 		Expect(user.Delete(ctx, budget)).To(Succeed())

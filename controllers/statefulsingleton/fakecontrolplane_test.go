@@ -18,14 +18,14 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// What the fake control plane does with a pod is said by the pod's annotations.
+// Annotations on a pod that control the fake control plane.
 const (
 	playNode    = "fake/node"    // the node to bind to; default node-1
 	playPending = "fake/pending" // never scheduled
 	playMount   = "fake/mount"   // its volumes cannot be mounted
-	playHang    = "fake/hang"    // its program does not stop when it is told to
-	playEnd     = "fake/end"     // its program ends by itself
-	playOff     = "fake/off"     // the fake control plane lets it be
+	playHang    = "fake/hang"    // its program ignores the request to stop
+	playEnd     = "fake/end"     // its program exits on its own
+	playOff     = "fake/off"     // the fake control plane ignores it
 )
 
 func addNode(ctx context.Context, name string) {
@@ -42,8 +42,8 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 	Expect(user.Status().Update(ctx, &n)).To(Succeed())
 }
 
-// startFakeControlPlane plays scheduler and kubelet for all pods until the suite ends. It
-// sees each change of each pod, and the invariant sees it before.
+// startFakeControlPlane simulates the scheduler and the kubelets for all pods until the
+// suite ends. It processes each change of each pod after the invariant.
 func startFakeControlPlane() {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,8 +69,8 @@ func startFakeControlPlane() {
 	DeferCleanup(func() { cancel(); changes.Stop(); <-done })
 }
 
-// play does the next thing about a pod. What fails because the pod has changed
-// meanwhile is done at that change.
+// play performs the next step for a pod. If that fails because the pod has changed
+// meanwhile, it is retried at that change.
 func play(ctx context.Context, p *corev1.Pod) {
 	var err error
 	switch {
@@ -88,7 +88,7 @@ func play(ctx context.Context, p *corev1.Pod) {
 	case (p.DeletionTimestamp != nil || p.Annotations[playEnd] != "") && runs(p):
 		shutDown(ctx, p)
 	case p.DeletionTimestamp != nil || p.Annotations[playEnd] != "":
-		err = show(ctx, p, stopped(p)) // its gate ends at once
+		err = show(ctx, p, stopped(p)) // its gate exits at once
 	default:
 		err = show(ctx, p, alive(p))
 	}
@@ -97,14 +97,14 @@ func play(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// shutdown is how long programs take to end: longer than an operator takes to
-// see that they were told to.
+// shutdown is how long programs take to stop. It is longer than an operator needs to see
+// that they were asked to stop.
 const shutdown = 100 * time.Millisecond
 
-// ending are the pods that were told to.
+// ending are the pods that were asked to stop.
 var ending sync.Map
 
-// shutDown shows a pod as stopped when its program has had time to end.
+// shutDown reports a pod as stopped when its program has had time to stop.
 func shutDown(ctx context.Context, p *corev1.Pod) {
 	if _, already := ending.LoadOrStore(p.UID, true); already {
 		return
@@ -142,10 +142,10 @@ func granted(p *corev1.Pod) bool {
 	return len(text) > len(p.UID)+1 && text[:len(p.UID)+1] == string(p.UID)+" "
 }
 
-// gated reports whether the gate of the operator is in the pod at all.
+// gated reports whether the pod has the operator's gate.
 func gated(p *corev1.Pod) bool { return p.Annotations[v1.AnnotationManaged] != "" }
 
-// alive is the status of a pod that runs, or whose gate waits.
+// alive returns the status of a pod whose program runs or whose gate waits.
 func alive(p *corev1.Pod) *corev1.PodStatus {
 	status := p.Status.DeepCopy()
 	status.Phase = corev1.PodRunning
@@ -187,7 +187,7 @@ func alive(p *corev1.Pod) *corev1.PodStatus {
 	return status
 }
 
-// stopped is the status of a pod all of whose containers have ended.
+// stopped returns the status of a pod whose containers have all ended.
 func stopped(p *corev1.Pod) *corev1.PodStatus {
 	status := p.Status.DeepCopy()
 	status.Phase = corev1.PodSucceeded
@@ -203,13 +203,13 @@ func stopped(p *corev1.Pod) *corev1.PodStatus {
 	return status
 }
 
-// spoken makes the last phase the kubelet's own word.
+// spoken adds the condition that marks the phase as set by the kubelet.
 func spoken(status *corev1.PodStatus) {
 	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.ContainersReady }),
 		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 }
 
-// over reports whether the kubelet has said that nothing of the pod runs any more.
+// over reports whether the kubelet has reported that no container of the pod runs any more.
 func over(p *corev1.Pod) bool {
 	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 		return false

@@ -28,18 +28,18 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// guard is the API server's own plugin for ValidatingAdmissionPolicies, with our
-// policy and binding in it, and the StatefulSingletons that it finds.
+// guard is the API server's own plugin for ValidatingAdmissionPolicies, with our policy and
+// binding, and with the StatefulSingletons that it finds.
 type guard struct {
 	t      testing.TB
 	plugin *validating.Plugin
 	scheme *runtime.Scheme
 }
 
-// theOperator may update the status of StatefulSingletons; no one else may.
+// theOperator is the only user that may update the status of StatefulSingletons.
 const theOperator = "system:serviceaccount:operator-system:manager"
 
-// newGuard watches these namespaces, or all.
+// newGuard returns a guard for these namespaces, or for all.
 func newGuard(t testing.TB, watched []string, objects ...*v1.StatefulSingleton) *guard {
 	t.Helper()
 	klog.SetLogger(logr.Discard())
@@ -106,11 +106,11 @@ func (g *guard) waitUntilItSees() {
 	}
 }
 
-// create is what the API server answers to a pod that came out of mutating
-// admission so; "" is yes.
+// create returns the API server's response to a pod after mutating admission; "" if it is
+// admitted.
 func (g *guard) create(p *corev1.Pod) string { return g.ask(p, nil, admission.Create, "a-user") }
 
-// update is what it answers to a change of a pod.
+// update returns the API server's response to a change of a pod.
 func (g *guard) update(old, p *corev1.Pod, who string) string {
 	return g.ask(p, old, admission.Update, who)
 }

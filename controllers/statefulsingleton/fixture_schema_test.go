@@ -25,7 +25,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// crd is our CustomResourceDefinition, in the API server's own code.
+// crd is our CustomResourceDefinition in the API server's own code.
 type crd struct {
 	definition *apiextensionsv1.CustomResourceDefinition
 	structural *structuralschema.Structural
@@ -33,7 +33,7 @@ type crd struct {
 	rules      *cel.Validator
 }
 
-// readCRD reads the generated file, and finds out whether an API server takes it.
+// readCRD reads the generated file, and checks that an API server accepts it.
 func readCRD(t *testing.T) crd {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "apps.openshift.statefulsingleton.com_statefulsingletons.yaml"))
@@ -68,14 +68,14 @@ func readCRD(t *testing.T) crd {
 	return c
 }
 
-// take does with an object what the API server does: unknown fields go, defaults
-// come, and it is refused or not. It returns what is stored.
+// take processes an object as the API server does: it prunes unknown fields, sets defaults
+// and validates. It returns the object to be stored.
 func (c crd) take(t *testing.T, manifest string, old *v1.StatefulSingleton) (*v1.StatefulSingleton, field.ErrorList) {
 	t.Helper()
 	var tree map[string]any
 	text, err := yaml.YAMLToJSON([]byte(manifest))
 	if err == nil {
-		err = utiljson.Unmarshal(text, &tree) // which knows integers, as the API server does
+		err = utiljson.Unmarshal(text, &tree) // decodes integers as the API server does
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func (c crd) take(t *testing.T, manifest string, old *v1.StatefulSingleton) (*v1
 	return &stored, errs
 }
 
-// asSent is what a Go client sends.
+// asSent returns the object as a Go client sends it.
 func asSent(t *testing.T, s *v1.StatefulSingleton) string {
 	t.Helper()
 	text, err := json.Marshal(s)

@@ -19,13 +19,13 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// Objects and pods are said in these words:
+// Builders of objects and pods:
 //
 //	singleton("db").mode(v1.GateInit).containers("app")
 //	pod(container("app").command("serve"), container("log")).labels("app", "db")
 //
-// A pod has the label app=db and, if nothing is said, one container "app" with
-// image "app:1" that says its command.
+// By default a pod has the label app=db and one container "app" with image "app:1" and a
+// command.
 
 type singletonFixture struct{ v1.StatefulSingleton }
 
@@ -142,7 +142,7 @@ func (c *containerFixture) mount(volume, path string) *containerFixture {
 	return c
 }
 
-// resources are "cpu/memory" of the requests and of the limits; "" for none.
+// resources sets requests and limits as "cpu/memory"; "" for none.
 func (c *containerFixture) resources(requests, limits string) *containerFixture {
 	for text, list := range map[*string]*corev1.ResourceList{&requests: &c.Resources.Requests, &limits: &c.Resources.Limits} {
 		if cpu, memory, ok := strings.Cut(*text, "/"); ok {
@@ -168,7 +168,7 @@ func around(oneNodeClaims ...string) surroundings {
 	return surroundings{gateImage, sets.New(oneNodeClaims...)}
 }
 
-// injected is a copy of the pod with the gate.
+// injected returns a copy of the pod with the gate.
 func injected(t *testing.T, p *corev1.Pod, s *singletonFixture, oneNodeClaims ...string) *corev1.Pod {
 	t.Helper()
 	p = p.DeepCopy()
@@ -186,13 +186,13 @@ func names(containers []corev1.Container) string {
 	return strings.Join(all, " ")
 }
 
-// one picks one of these.
+// one returns a random element.
 func one[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// maybe is true one time in n.
+// maybe returns true one time in n.
 func maybe(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// randomPod has a bit of everything that an injection must not disturb.
+// randomPod returns a pod with random features that an injection must not change.
 func randomPod(r *rand.Rand) *corev1.Pod {
 	p := pod(randomContainer(r, "app"))
 	for i := range r.IntN(3) {
@@ -269,7 +269,7 @@ func randomContainer(r *rand.Rand, name string) *containerFixture {
 	return c
 }
 
-// tree is an object as JSON.
+// tree returns an object as JSON.
 func tree(t *testing.T, object any) any {
 	t.Helper()
 	text, err := json.Marshal(object)
@@ -283,8 +283,8 @@ func tree(t *testing.T, object any) any {
 	return out
 }
 
-// lost says what of one JSON tree is not in the other: entries of objects, and
-// entries of lists in their order.
+// lost returns the parts of one JSON tree that are missing in the other: entries of
+// objects, and entries of lists in their order.
 func lost(path string, from, to any) []string {
 	switch from := from.(type) {
 	case map[string]any:

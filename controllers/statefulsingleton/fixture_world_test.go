@@ -14,15 +14,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
-// Worlds are said in these words:
+// Builders of worlds:
 //
 //	worldOf(singleton("db").held("a", 1), granted("a", 1), waiting("b").old())
 //
-// A pod is on the Ready node n1, and runs its gate or program.
+// By default a pod is on the Ready node n1, and its gate or program runs.
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// held makes the object name a holder; its UID is "uid-of-" and the name.
+// held sets the object's holder; its UID is "uid-of-" and the name.
 func (s *singletonFixture) held(name string, epoch int64) *singletonFixture {
 	s.Status.Holder = &v1.Holder{Name: name, UID: types.UID("uid-of-" + name), Epoch: epoch, Since: ptr.To(metav1.NewTime(noon.Add(-time.Minute)))}
 	return s
@@ -33,14 +33,14 @@ func (s *singletonFixture) with(change func(*v1.StatefulSingleton)) *singletonFi
 	return s
 }
 
-// goes is an object that a user deleted a minute ago.
+// goes makes the object one that a user deleted a minute ago.
 func (s *singletonFixture) goes() *singletonFixture {
 	s.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(-time.Minute)))
 	return s
 }
 
-// worldOf is the world at noon of an object that is an hour old and that has
-// what it needs.
+// worldOf returns the world at noon of an object that is an hour old and has all its
+// children.
 func worldOf(s *singletonFixture, members ...*memberFixture) *world {
 	w := &world{now: noon, firstSeen: noon.Add(-time.Hour)}
 	if s != nil {
@@ -76,7 +76,7 @@ func newMember(name string) *memberFixture {
 	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: nodestate.Facts{Ready: true}}}
 }
 
-// waiting has the gate, which runs. It was made under StatefulSingleton db.
+// waiting returns a pod whose gate runs. It was created under StatefulSingleton db.
 func waiting(name string) *memberFixture {
 	m := newMember(name)
 	m.gated = true
@@ -84,16 +84,16 @@ func waiting(name string) *memberFixture {
 	return m
 }
 
-// heldFor was first seen held so long ago; without it the gate rests.
+// heldFor sets how long ago the gate was first seen running; by default long enough.
 func (m *memberFixture) heldFor(d time.Duration) *memberFixture {
 	m.heldSince = noon.Add(-d)
 	return m
 }
 
-// ungated was made without the gate.
+// ungated returns a pod that was created without the gate.
 func ungated(name string) *memberFixture { return newMember(name) }
 
-// granted runs its program, and is protected.
+// granted returns a pod that runs its program and has our finalizer.
 func granted(name string, epoch int64) *memberFixture {
 	m := waiting(name)
 	m.pod.Annotations[v1.AnnotationGrant], m.pod.Annotations[v1.AnnotationReminder] = grantOf(m.pod.UID, epoch), strconv.FormatInt(epoch, 10)
@@ -122,36 +122,37 @@ func (m *memberFixture) deleted() *memberFixture {
 	return m
 }
 
-// phase sets the phase and leaves the containers as they are.
+// phase sets the phase, and leaves the containers unchanged.
 func (m *memberFixture) phase(phase corev1.PodPhase) *memberFixture {
 	m.pod.Status.Phase = phase
 	return m
 }
 
-// exited makes the kubelet show the container as terminated.
+// exited sets the container status to terminated.
 func (m *memberFixture) exited() *memberFixture {
 	m.pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	return m
 }
 
-// ended has stopped, as a kubelet shows it.
+// ended makes the pod one that has stopped, as a kubelet reports it.
 func (m *memberFixture) ended() *memberFixture {
 	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 	return m.phase(corev1.PodSucceeded).exited()
 }
 
-// coming has a container that comes.
+// coming makes the container one that is being created.
 func (m *memberFixture) coming() *memberFixture { return m.stuck("ContainerCreating") }
 
-// scripted has the script as its gate.
+// scripted makes the script the pod's gate.
 func (m *memberFixture) scripted() *memberFixture {
 	m.pod.Spec.Containers[0].Command = []string{v1.ScriptInPod, "serve"}
 	return m
 }
 
-// unstarted was deleted before its program started, and its kubelet, which knew
-// of that deletion or of what came before, has ended it.
+// unstarted makes the pod one that was deleted before its program started, and that its
+// kubelet has ended. knew is the generation that the kubelet observed last; 2 includes the
+// deletion.
 func (m *memberFixture) unstarted(knew int64) *memberFixture {
 	m.deleted().exited().phase(corev1.PodFailed).pod.Generation = 2
 	m.pod.Status.Conditions = append(m.pod.Status.Conditions,
@@ -160,7 +161,7 @@ func (m *memberFixture) unstarted(knew int64) *memberFixture {
 	return m
 }
 
-// bare has no gate, as the object counts now.
+// bare makes the pod one without a gate, according to the current object.
 func (m *memberFixture) bare() *memberFixture {
 	m.gated = false
 	return m
@@ -171,7 +172,7 @@ func (m *memberFixture) silent() *memberFixture {
 	return m
 }
 
-// collected was ended by pod garbage collection.
+// collected makes the pod one that pod garbage collection ended.
 func (m *memberFixture) collected() *memberFixture {
 	m.pod.Status.Phase = corev1.PodFailed
 	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
@@ -179,7 +180,7 @@ func (m *memberFixture) collected() *memberFixture {
 	return m
 }
 
-// stuck makes the container wait for a reason.
+// stuck sets the reason for which the container waits.
 func (m *memberFixture) stuck(reason string) *memberFixture {
 	m.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "because"}}}}
@@ -201,7 +202,7 @@ func (m *memberFixture) age(minutes int) *memberFixture {
 	return m
 }
 
-// of says which Deployment made the pod, with a rolling update.
+// of sets the Deployment of the pod, with a rolling update.
 func (m *memberFixture) of(deployment string) *memberFixture {
 	m.family = family{owner: types.UID(deployment), name: "Deployment " + deployment, rolls: true, wanted: 1,
 		deployment: deployment, replicaSet: deployment + "-1", surges: true, adopts: true}
@@ -209,13 +210,13 @@ func (m *memberFixture) of(deployment string) *memberFixture {
 	return m
 }
 
-// old is of an older revision than its Deployment wants.
+// old makes the pod's revision older than the one that its Deployment wants.
 func (m *memberFixture) old() *memberFixture {
 	m.family.outdated = true
 	return m
 }
 
-// mounts a claim that another pod mounts too.
+// mounts adds a claim that another pod mounts too.
 func (m *memberFixture) mounts(mode corev1.PersistentVolumeAccessMode) *memberFixture {
 	m.claims = map[string]corev1.PersistentVolumeAccessMode{"data": mode}
 	return m

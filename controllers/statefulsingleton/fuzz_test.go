@@ -20,8 +20,8 @@ import (
 
 const samples = "../../config/samples/statefulsingleton"
 
-// FuzzValidate reads an object as a stranger would write it: what passes is within
-// bounds, and says which pods are meant.
+// FuzzValidate decodes an object from an untrusted client. An accepted object is within the
+// limits, and its selector requires the value of a label.
 func FuzzValidate(f *testing.F) {
 	for _, raw := range stranger.Samples(f, samples, "StatefulSingleton") {
 		f.Add(raw)
@@ -55,14 +55,15 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+// FuzzWebhook sends arbitrary bodies to the webhook. It always responds, and only allows
+// valid objects.
 func FuzzWebhook(f *testing.F) {
 	stranger.Webhook(f, v1.AddToScheme, &validator{singletons: known{items: all(singleton("db"))}, namespace: "operator"}, stranger.Samples(f, samples, "StatefulSingleton"),
 		func(object *v1.StatefulSingleton) string { return problem(withDefaults(object)) })
 }
 
-// FuzzPodWebhook sends any pod to the webhook: a pod that an object selects gets the
-// gate by a patch that applies, once, or is refused, and all others come out as they were.
+// FuzzPodWebhook sends arbitrary pods to the webhook. A pod that an object selects gets the
+// gate by a patch that applies exactly once, or is rejected. All other pods are unchanged.
 func FuzzPodWebhook(f *testing.F) {
 	for mode := range modes {
 		f.Add([]byte(`{"metadata":{"name":"db-1","labels":{"app":"db"}},"spec":{"containers":[{"name":"app","image":"a","command":["serve"],"new":1}]}}`), uint8(mode))
@@ -85,7 +86,7 @@ func FuzzPodWebhook(f *testing.F) {
 		answer := stranger.Ask(t, hook, body)
 		var read corev1.Pod
 		if err := h.decoder.DecodeRaw(runtime.RawExtension{Raw: pod}, &read); err != nil {
-			return // the API server sends no such thing
+			return // the API server never sends this
 		}
 		_, mirror := read.Annotations[corev1.MirrorPodAnnotationKey]
 		if read.Labels["app"] != "db" || mirror {
@@ -111,7 +112,7 @@ func FuzzPodWebhook(f *testing.F) {
 	})
 }
 
-// sent is a pod as the API server sends it: each field once, and in its letters.
+// sent returns a pod as the API server sends it: each field once, and with the exact case.
 func sent(t *testing.T, pod *corev1.Pod) []byte {
 	t.Helper()
 	raw, err := json.Marshal(pod)
@@ -121,8 +122,8 @@ func sent(t *testing.T, pod *corev1.Pod) []byte {
 	return raw
 }
 
-// FuzzSelectors compares selectors and labels as users write them: an object selects
-// what the API server says, and two that select one pod overlap.
+// FuzzSelectors compares arbitrary selectors and labels. An object selects the same pods as
+// in the API server, and two objects that select one pod overlap.
 func FuzzSelectors(f *testing.F) {
 	f.Add([]byte(`{"matchLabels":{"a":"b"}}`), []byte(`{"matchExpressions":[{"key":"a","operator":"In","values":["b","c"]}]}`), []byte(`{"a":"b"}`))
 	f.Add([]byte(`{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]}`), []byte(`{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}`), []byte(`{}`))
@@ -137,7 +138,7 @@ func FuzzSelectors(f *testing.F) {
 		for _, selector := range selectors {
 			s := &v1.StatefulSingleton{Spec: v1.StatefulSingletonSpec{Selector: selector}}
 			selected := selects(s, have)
-			// What validation refuses the API server may not be able to read.
+			// The API server may not be able to parse a selector that validation rejects.
 			if len(validateSelector(selector, nil)) == 0 && selected != selectorOf(s).Matches(labels.Set(have)) {
 				t.Errorf("%v selects %v: %v", selector, have, selected)
 			}
@@ -149,8 +150,9 @@ func FuzzSelectors(f *testing.F) {
 	})
 }
 
-// FuzzGrant reads the annotation that lets a program start, which who may patch pods can
-// write: it is a grant for the pod of that UID only, and one that is written is read.
+// FuzzGrant parses the annotation that lets a program start, and that any client that may
+// patch pods can write. It is a grant only for the pod with that UID, and a written grant
+// is parsed.
 func FuzzGrant(f *testing.F) {
 	f.Add("uid-1 7", "uid-1", int64(7))
 	f.Add("uid-1 -9223372036854775808", "uid-1", int64(-1))
@@ -166,7 +168,7 @@ func FuzzGrant(f *testing.F) {
 			t.Errorf("%q is of epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.isCopy())
 		}
 		if strings.Contains(uid, " ") {
-			return // the API server gives no such UID
+			return // the API server never assigns such a UID
 		}
 		m.pod.Annotations[v1.AnnotationGrant] = grantOf(types.UID(uid), epoch)
 		if !m.granted() || m.epoch() != epoch {

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// admitted is what the API server makes of a new pod.
+// admitted returns a new pod after admission by the API server.
 func admitted(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 	p = p.DeepCopy()
@@ -23,7 +23,7 @@ func admitted(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// asWritten is a pod without what the API server says of every pod.
+// asWritten returns a pod without the fields that the API server sets on every pod.
 func asWritten(p *corev1.Pod) string {
 	GinkgoHelper()
 	p = p.DeepCopy()
@@ -49,7 +49,7 @@ func volumeNames(p *corev1.Pod) []string {
 	return names
 }
 
-// quoting is a command that a shell would spoil.
+// quoting is a command that a shell would change.
 var quoting = []string{"serve", "two words", `"quoted"`, "$(id)", "a,b]", "x;y", "line\nbreak", ""}
 
 var _ = Describe("the gate in a new pod", func() {

@@ -34,8 +34,8 @@ func says(want string) string {
 	return denied + want
 }
 
-// What the API server says to new pods when the webhook did not answer, and when
-// it did.
+// TestTheGuardOnCreate checks the API server's response to new pods with and without the
+// mutation by the webhook.
 func TestTheGuardOnCreate(t *testing.T) {
 	db := singleton("db")
 	gone := singleton("gone").selecting(labelled("app", "gone")).deleted()
@@ -71,7 +71,7 @@ func TestTheGuardOnCreate(t *testing.T) {
 	}
 }
 
-// What it says to changes of running pods.
+// TestTheGuardOnUpdate checks the API server's response to changes of running pods.
 func TestTheGuardOnUpdate(t *testing.T) {
 	db := singleton("db")
 	g := newGuard(t, nil, &db.StatefulSingleton)
@@ -120,8 +120,8 @@ func TestTheGuardOnUpdate(t *testing.T) {
 	}
 }
 
-// The policy is evaluated once for each object of the namespace, and one no is
-// a no.
+// TestTheGuardAsksEveryObject checks that the policy is evaluated once for each object of
+// the namespace, and that a single denial is enough.
 func TestTheGuardAsksEveryObject(t *testing.T) {
 	var objects []*v1.StatefulSingleton
 	for i := range 20 {
@@ -148,7 +148,8 @@ func TestTheGuardKeepsToItsNamespaces(t *testing.T) {
 	}
 }
 
-// An object that slipped past every check must not deny the pods of strangers.
+// TestTheGuardBearsAnyObject checks that an object that bypassed every validation does not
+// deny pods that it does not select.
 func TestTheGuardBearsAnyObject(t *testing.T) {
 	for name, s := range map[string]*singletonFixture{
 		"an empty selector":                  singleton("db").selecting(metav1.LabelSelector{}),
@@ -168,7 +169,8 @@ func TestTheGuardBearsAnyObject(t *testing.T) {
 	}
 }
 
-// The API server ends an evaluation that costs too much, and that is a no.
+// TestTheGuardBearsTheLargestObject checks the cost of the largest object. The API server
+// aborts an evaluation that is too expensive, which denies the pod.
 func TestTheGuardBearsTheLargestObject(t *testing.T) {
 	s := singleton("db")
 	have := map[string]string{}
@@ -204,7 +206,8 @@ func TestTheGuardBearsTheLargestObject(t *testing.T) {
 	}
 }
 
-// What the guard costs a pod in a namespace with that many objects.
+// BenchmarkGuard measures the cost of the guard for a pod in a namespace with that many
+// objects.
 func BenchmarkGuard(b *testing.B) {
 	for _, count := range []int{1, 10, MaxPerNamespace} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
@@ -221,8 +224,9 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// The selector in CEL and labels.Selector are one: random selectors, each in a
-// namespace of its own, against every pod that can differ to them.
+// TestTheGuardSelectsAsLabelsDo checks that the selector in CEL is equivalent to
+// labels.Selector, with random selectors in one namespace each and all pods that they can
+// distinguish.
 func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
 	var objects []*v1.StatefulSingleton
 	for seed := range uint64(300) {
@@ -255,8 +259,8 @@ func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
 	}
 }
 
-// hasGate in CEL and in Go are one: random pods, injected or not, and then
-// damaged.
+// TestTheGuardKnowsAGateAsWeDo checks that hasGate in CEL is equivalent to hasGate in Go,
+// with random pods that are injected or not, and then damaged.
 func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 	program := singleton("db").containers("app")
 	whole := singleton("db")
@@ -290,7 +294,7 @@ func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 	}
 }
 
-// damage takes one thing away from a pod, or none.
+// damage removes one random thing from a pod, or nothing.
 func damage(r *rand.Rand, p *corev1.Pod) {
 	c := &p.Spec.Containers[r.IntN(len(p.Spec.Containers))]
 	mount := func(m corev1.VolumeMount) { c.VolumeMounts = append(c.VolumeMounts, m) }
@@ -341,14 +345,15 @@ func damage(r *rand.Rand, p *corev1.Pod) {
 	}
 }
 
-// expression is one of the policy's, for the compiler.
+// expression is an expression of the policy, for the compiler.
 type expression struct{ name, text string }
 
 func (e expression) GetName() string          { return e.name }
 func (e expression) GetExpression() string    { return e.text }
 func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
 
-// The oldest API server that has such policies takes every expression.
+// TestTheGuardCompilesInKubernetes130 checks that the oldest API server with such policies
+// accepts every expression.
 func TestTheGuardCompilesInKubernetes130(t *testing.T) {
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 var modes = []v1.GateMode{v1.GateAuto, v1.GateBinary, v1.GateScript, v1.GateInit}
 
-// podSecurity asks the API server's own checks of the standard "restricted".
+// podSecurity returns the API server's own checks of the standard "restricted".
 func podSecurity(t *testing.T) func(*corev1.Pod) string {
 	t.Helper()
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
@@ -29,8 +29,8 @@ func podSecurity(t *testing.T) func(*corev1.Pod) string {
 	}
 }
 
-// S21: a pod that a restricted namespace takes, it takes with the gate too,
-// wherever the pod says that it is not root.
+// TestS21PodSecurityRestricted checks that a pod that a restricted namespace admits is also
+// admitted with the gate, wherever the pod sets that it is not root.
 func TestS21PodSecurityRestricted(t *testing.T) {
 	violations := podSecurity(t)
 	inPod := func(p *corev1.Pod) {
@@ -68,8 +68,9 @@ func TestS21PodSecurityRestricted(t *testing.T) {
 	}
 }
 
-// What OpenShift's restricted-v2 asks of a container, and that no user is set
-// but the one that a program's image runs as by the user's own word.
+// TestS21OpenShiftRestricted checks the requirements of OpenShift's restricted-v2 for a
+// container. No user is set except the one that the author of the pod chose for the image
+// of a program.
 func TestS21OpenShiftRestricted(t *testing.T) {
 	for _, mode := range modes {
 		before := pod(container("app").command("serve").with(func(c *corev1.Container) {
@@ -103,8 +104,8 @@ func TestS21OpenShiftRestricted(t *testing.T) {
 	}
 }
 
-// Who runs as root by the word of the pod, or by default, can still do so: an
-// init container that says "not root" against it would never start.
+// TestRootIsNotContradicted checks that a pod that runs as root, explicitly or by default,
+// can still do so. An init container with runAsNonRoot would never start there.
 func TestRootIsNotContradicted(t *testing.T) {
 	nonRoot := func(p *corev1.Pod) string {
 		var said []string
@@ -138,8 +139,8 @@ func TestRootIsNotContradicted(t *testing.T) {
 	}
 }
 
-// classOf is the QoS class of a pod, as the API server computes it: from the CPU
-// and memory of all containers, init containers too.
+// classOf returns the QoS class of a pod, as the API server computes it: from the CPU and
+// memory of all containers, including init containers.
 func classOf(p *corev1.Pod) corev1.PodQOSClass {
 	best, full := true, true
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -161,8 +162,8 @@ func classOf(p *corev1.Pod) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// What is added leaves the pod in its class. Only a sidecar, whose resources are
-// fixed, lifts a pod without any out of BestEffort.
+// TestTheQoSClassStays checks that the gate keeps the pod's class. Only a sidecar, whose
+// resources are fixed, changes BestEffort to Burstable.
 func TestTheQoSClassStays(t *testing.T) {
 	seen := map[corev1.PodQOSClass]int{}
 	for seed := range uint64(3000) {
@@ -194,8 +195,9 @@ func TestTheQoSClassStays(t *testing.T) {
 	}
 }
 
-// The scheduler counts the largest init container against the sum of the
-// containers: init containers that ask for no more than one of them cost nothing.
+// TestTheGateCostsTheSchedulerNothing checks that the gate does not raise the pod's
+// requests. The scheduler uses the larger of the largest init container and the sum of the
+// containers, so init containers that request no more than one container cost nothing.
 func TestTheGateCostsTheSchedulerNothing(t *testing.T) {
 	before := pod(container("app").command("serve").resources("500m/1Gi", "/2Gi").with(func(c *corev1.Container) {
 		c.Resources.Limits["example.com/gpu"] = *c.Resources.Limits.Memory()
@@ -212,7 +214,7 @@ func TestTheGateCostsTheSchedulerNothing(t *testing.T) {
 	}
 }
 
-// A pod that is to end by itself is not kept by a sidecar.
+// TestJobsEnd checks that a pod that runs to completion gets no sidecar.
 func TestJobsEnd(t *testing.T) {
 	for policy, want := range map[corev1.RestartPolicy]string{
 		corev1.RestartPolicyAlways: "app status-sidecar", corev1.RestartPolicyOnFailure: "app", corev1.RestartPolicyNever: "app",
@@ -224,7 +226,8 @@ func TestJobsEnd(t *testing.T) {
 	}
 }
 
-// What a pod shares with its node or among its containers is its own affair.
+// TestSharingIsLeftAlone checks that the namespaces that a pod shares with its node or
+// between its containers are not changed.
 func TestSharingIsLeftAlone(t *testing.T) {
 	before := pod().with(func(p *corev1.Pod) {
 		p.Spec.HostPID, p.Spec.HostIPC, p.Spec.HostNetwork = true, true, true

@@ -41,7 +41,8 @@ func TestW16WhereTheGateIs(t *testing.T) {
 	}
 }
 
-// Another webhook may set a limit between two calls of ours.
+// TestW16ALimitThatComesLaterIsNoClash checks a limit that another webhook sets between two
+// calls of ours.
 func TestW16ALimitThatComesLaterIsNoClash(t *testing.T) {
 	p := injected(t, &pod().Pod, singleton("db"))
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Mi")}

@@ -18,7 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// S3: the whole of what is added, to be read in testdata.
+// TestS3AMatchingPodGetsTheGate checks the complete set of additions against the files in
+// testdata.
 func TestS3AMatchingPodGetsTheGate(t *testing.T) {
 	whole := pod(
 		container("app").image("app:1").command("serve", "--data", "/data").args("two words").resources("100m/64Mi", "100m/64Mi").mount("data", "/data"),
@@ -41,7 +42,7 @@ func TestS3AMatchingPodGetsTheGate(t *testing.T) {
 	}
 }
 
-// S3: which mode a pod gets when no one says.
+// TestAuto checks the default mode of a pod (S3).
 func TestAuto(t *testing.T) {
 	hook := &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}}
 	for _, r := range []struct {
@@ -76,7 +77,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// S4: what is there is not added again, whoever put it there.
+// TestS4Idempotent checks that existing parts are not added again, including those of other
+// clients.
 func TestS4Idempotent(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -141,7 +143,7 @@ func TestS4WhatIsThereIsKept(t *testing.T) {
 	}
 }
 
-// The webhooks of others come after ours, and then ours looks again.
+// TestReinvocation checks a second call of our webhook after other webhooks.
 func TestReinvocation(t *testing.T) {
 	s := singleton("db")
 	t.Run("a mesh adds a container that cannot wait in itself: then the whole pod waits", func(t *testing.T) {
@@ -203,7 +205,7 @@ func TestReinvocation(t *testing.T) {
 	})
 }
 
-// S5: whose grace period holds.
+// TestS5GracePeriod checks which grace period takes effect.
 func TestS5GracePeriod(t *testing.T) {
 	for _, r := range []struct {
 		name     string
@@ -228,7 +230,8 @@ func TestS5GracePeriod(t *testing.T) {
 	}
 }
 
-// The author of a pod may let it be shortened; no one else may say so for them.
+// TestAGracePeriodIsShortenedByConsent checks that only the author of a pod may allow a
+// shorter period.
 func TestAGracePeriodIsShortenedByConsent(t *testing.T) {
 	for _, r := range []struct {
 		name, word string
@@ -248,7 +251,8 @@ func TestAGracePeriodIsShortenedByConsent(t *testing.T) {
 	}
 }
 
-// A wrong name in spec.containers: what the selector matches waits, and is made.
+// TestAPodThatLacksAContainerWaitsAsAWhole checks that with a wrong name in spec.containers
+// the selected pods are created, and wait as a whole.
 func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
 	for _, mode := range modes {
 		s := singleton("db").mode(mode).containers("app", "no-such")
@@ -267,7 +271,8 @@ func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
 	}
 }
 
-// The webhook writes down which object a pod was made under, whatever the pod says.
+// TestAPodSaysWhichObjectItWasMadeUnder checks that the webhook records the object that a
+// pod was created under, and overwrites an existing value.
 func TestAPodSaysWhichObjectItWasMadeUnder(t *testing.T) {
 	forged := pod().with(func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-another"} })
 	for name, p := range map[string]*corev1.Pod{"a pod that says nothing": &pod().Pod, "one that says another": &forged.Pod} {
@@ -277,7 +282,8 @@ func TestAPodSaysWhichObjectItWasMadeUnder(t *testing.T) {
 	}
 }
 
-// S18: every word reaches the program as it was said.
+// TestS18ArgumentsAreCarriedVerbatim checks that every argument reaches the program
+// unchanged.
 func TestS18ArgumentsAreCarriedVerbatim(t *testing.T) {
 	words := []string{"two words", `"quoted"`, "it's", ";", "a;b", "$(id -u)", "$(HOME)", "$$", "`id`", "a,b", "[", "]", "{}", "line\nbreak", "", "daemon off;", "&&", "<>&", "\\n", "--", "ü", "\u2028"}
 	for mode, prefix := range map[v1.GateMode][]string{v1.GateBinary: {v1.GateInPod, "run", "--"}, v1.GateScript: {v1.ScriptInPod}} {
@@ -289,7 +295,7 @@ func TestS18ArgumentsAreCarriedVerbatim(t *testing.T) {
 		if !slices.Equal(c.Args, words) {
 			t.Errorf("%s: args %q", mode, c.Args)
 		}
-		// The kubelet makes $ of $$ in the value of a variable.
+		// The kubelet replaces $$ by $ in the value of a variable.
 		text := strings.ReplaceAll(c.Env[0].Value, "$$", "$")
 		var original struct {
 			Command, Args []string
@@ -318,7 +324,8 @@ func TestS18WhatIsUnsetIsNull(t *testing.T) {
 	}
 }
 
-// A variable that is too long would keep the kernel from starting the program.
+// TestALongCommandHasNoVariable checks that there is no variable that is too long, because
+// the kernel would not start the program.
 func TestALongCommandHasNoVariable(t *testing.T) {
 	c := injected(t, &pod(container("app").command("sh", "-c", strings.Repeat("$", 33<<10))).Pod, singleton("db")).Spec.Containers[0]
 	if len(c.Env) > 0 || len(c.Command) != 6 {
@@ -326,7 +333,8 @@ func TestALongCommandHasNoVariable(t *testing.T) {
 	}
 }
 
-// S20: the kubelet does not look at a program that waits.
+// TestS20AWaitingProgramIsNotProbed checks that the kubelet does not probe a waiting
+// program.
 func TestS20AWaitingProgramIsNotProbed(t *testing.T) {
 	probed := pod(container("app").command("serve").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} }),
 		container("other").command("serve"))
@@ -345,7 +353,7 @@ func TestS20AWaitingProgramIsNotProbed(t *testing.T) {
 	}
 }
 
-// S22: the next pod goes elsewhere, where it can.
+// TestS22Placement checks that the next pod prefers a different node, if possible.
 func TestS22Placement(t *testing.T) {
 	want := `{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":100,"podAffinityTerm":` +
 		`{"labelSelector":{"matchLabels":{"apps.statefulsingleton.com/singleton":"db"}},"topologyKey":"kubernetes.io/hostname"}}]}}`

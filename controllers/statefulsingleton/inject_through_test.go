@@ -9,8 +9,9 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// Whoever makes a pod can give it a gate of their own, which lets its program start
-// without a grant. Where the kubelet's word shows that, the pod counts as running.
+// TestAPodThatCameThroughItsGateIsSeen checks pods that contain a gate of their author's,
+// which lets the program start without a grant. If the kubelet's status shows that, the pod
+// counts as running.
 func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 	well := &corev1.ContainerStateTerminated{Reason: "Completed"}
 	told := &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 143}
@@ -20,7 +21,7 @@ func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 		pod    *podFixture
 		mode   v1.GateMode
 		status func(*corev1.PodStatus)
-		want   bool // it came through
+		want   bool // the program started
 	}{
 		{"one that waits", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, Started: ptr.To(true), Ready: true}}

@@ -18,17 +18,16 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// invariant is the promise, checked at every change of every pod: no program starts
-// while another of the same label app runs, and each has a higher epoch than all
-// before. It believes the kubelets that the
-// fake control plane plays, and no one else: a pod that vanishes before its containers were
-// shown as terminated runs on.
+// invariant checks the guarantee at every change of every pod: no program starts while
+// another one with the same label app runs, and each has a higher epoch than all before. It
+// relies only on the status by the kubelets of the fake control plane: a pod that
+// disappears before its containers were reported as terminated keeps running.
 type invariant struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*subject
 	machines map[string]bool // that are off
-	excused  map[string]bool // namespaces where a user has ended the promise
-	restarts map[string]bool // namespaces where the object that counted epochs is gone
+	excused  map[string]bool // namespaces in which a user has ended the guarantee
+	restarts map[string]bool // namespaces in which the object that counted epochs is gone
 	broken   map[string][]string
 	isBlind  bool
 }
@@ -64,7 +63,7 @@ func (l *invariant) see(change watch.EventType, p *corev1.Pod) {
 	}
 }
 
-// runs reports whether the program of the pod runs or may begin at any moment.
+// runs reports whether the program of the pod runs or may start at any time.
 func runs(p *corev1.Pod) bool {
 	if over(p) {
 		return false
@@ -73,7 +72,7 @@ func runs(p *corev1.Pod) bool {
 	return granted(p) || !gated(p) && started
 }
 
-// epoch is the fencing token that the pod was given.
+// epoch returns the fencing token of the pod's grant.
 func epoch(p *corev1.Pod) int {
 	_, text, _ := strings.Cut(p.Annotations[v1.AnnotationGrant], " ")
 	n, err := strconv.Atoi(text)
@@ -83,28 +82,28 @@ func epoch(p *corev1.Pod) int {
 	return n
 }
 
-// off says that the machine of a Node has no power.
+// off records that the machine of a Node is switched off.
 func (l *invariant) off(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.machines[node] = true
 }
 
-// on says that it has power again, and starts what its kubelet finds.
+// on records that the machine is switched on, and starts the pods that its kubelet finds.
 func (l *invariant) on(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.machines, node)
 }
 
-// excuse says that from now on the namespace is without the promise.
+// excuse ends the guarantee for the namespace.
 func (l *invariant) excuse(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.excused[namespace] = true
 }
 
-// countAgain says that epochs are counted from 1 again.
+// countAgain lets the epochs of the namespace start at 1 again.
 func (l *invariant) countAgain(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +116,8 @@ func (l *invariant) blind() {
 	l.isBlind = true
 }
 
-// judge waits until the invariant has seen the namespace as it is, and says what it
-// found.
+// judge waits until the invariant has seen the current state of the namespace, and reports
+// violations.
 func (l *invariant) judge(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// origin is from which state one was reached, and by whose move.
+// origin is the state from which a state was reached, and the move.
 type origin struct {
 	from int32
 	move uint8
 	by   turn
 }
 
-// search is all that was reached, the nearest first. Of states that differ only
-// in which pod or which operator is which, one is kept.
+// search is the set of reached states, nearest first. Of states that differ only in the
+// order of pods or operators, one is kept.
 type search struct {
 	m       *model
 	turns   [anOperatorOnAPod + 1][]turn
@@ -30,8 +30,8 @@ type edge struct{ from, to int32 }
 
 var moves = slices.Concat(users, kubelets, machines, passes())
 
-// explore goes to all states that can be reached, breadth first, and stops at
-// one that is broken. It returns which, or -1.
+// explore visits all reachable states, breadth first, and stops at a broken one. It returns
+// the index of the broken state, or -1.
 func (m *model) explore(keepEdges bool) (*search, int) {
 	x := &search{m: m, turns: m.turns(), same: m.renamings(), known: map[key]int32{}}
 	x.reach(origin{from: -1})
@@ -80,7 +80,7 @@ func (x *search) reach(by origin) int32 {
 	return at
 }
 
-// story tells how a state is reached, in one of the shortest ways.
+// story returns one of the shortest ways to reach a state.
 func (x *search) story(at int) string {
 	var lines []string
 	for ; at > 0; at = int(x.origins[at].from) {
@@ -91,8 +91,8 @@ func (x *search) story(at int) string {
 	return strings.Join(lines, "\n")
 }
 
-// deadEnd finds a state from which no moves that help lead to one where no one
-// waits, which is the same as that whoever waits gets to run; -1 is none.
+// deadEnd returns a state from which no helping moves lead to a state without waiting pods,
+// so that a waiting pod may never run; -1 if there is none.
 func (x *search) deadEnd() int {
 	before, first := x.helped()
 	good := make([]bool, len(x.states))
@@ -113,8 +113,8 @@ func (x *search) deadEnd() int {
 	return slices.Index(good, false)
 }
 
-// helped is from where a move that helps leads to each state; those to state i
-// begin at first[i].
+// helped returns, for each state, the states from which a helping move leads to it. Those
+// for state i begin at first[i].
 func (x *search) helped() (before, first []int32) {
 	before, first = make([]int32, len(x.edges)), make([]int32, len(x.states)+2)
 	for _, e := range x.edges {

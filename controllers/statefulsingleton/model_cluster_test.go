@@ -2,11 +2,11 @@ package statefulsingleton_test
 
 import "strings"
 
-// turn is who moves: a pod and its node, a node, an object, or an operator, which
-// has an object and may look at a pod.
+// turn identifies the actor of a move: a pod and its node, a node, an object, or an
+// operator, which has an object and may read a pod.
 type turn struct{ op, i, nodeAt, objectAt int8 }
 
-// view is one state, seen by who moves.
+// view is one state from the perspective of an actor.
 type view struct {
 	m *model
 	s *state
@@ -18,22 +18,22 @@ func (v view) node() *node       { return &v.s.nodes[v.nodeAt] }
 func (v view) object() *object   { return &v.s.objects[v.objectAt] }
 func (v view) process() *process { return &v.s.operators[v.op] }
 
-// of is the same view of another pod.
+// of returns the same view for another pod.
 func (v view) of(pod int) view {
 	v.i, v.nodeAt = int8(pod), int8(pod%v.m.nodes)
 	return v
 }
 
-// move is one thing that can happen.
+// move is one event that can happen.
 type move struct {
-	words string // with POD, NODE, OBJECT and OPERATOR for who
+	words string // with placeholders POD, NODE, OBJECT and OPERATOR for the actor
 	who   who
 	can   func(view) bool
 	do    func(view)
 	helps bool
 }
 
-// A move helps if a healthy cluster makes it sooner or later.
+// A move helps if a healthy cluster makes it eventually.
 const (
 	helps  = true
 	mishap = false
@@ -49,7 +49,7 @@ const (
 	anOperatorOnAPod
 )
 
-// turns is everybody who could make a move, by who it is for.
+// turns returns all possible actors, by kind.
 func (m *model) turns() (all [anOperatorOnAPod + 1][]turn) {
 	for i := range m.pods {
 		all[aPod] = append(all[aPod], view{m: m}.of(i).turn)
@@ -75,7 +75,7 @@ func (mv *move) say(by turn) string {
 		"OBJECT", string(rune('1'+by.objectAt)), "OPERATOR", string(rune('X'+by.op))).Replace(mv.words)
 }
 
-// What users and controllers do, and the API server to it.
+// Moves of users and controllers, and the API server's reactions.
 var users = []move{
 	{"pod POD is made, with the gate", aPod, view.canMakeGated, func(v view) { v.makeGated(noGrant) }, mishap},
 	{"pod POD is made, with the gate and the grant of an older pod", aPod, view.canCopy, func(v view) { v.makeGated(foreignGrant) }, mishap},
@@ -100,7 +100,7 @@ func (v view) canCopy() bool { return v.m.has(copies) && v.canMakeGated() }
 
 func (v view) makeGated(g grant) { *v.pod() = pod{made: true, gated: true, grant: g} }
 
-// guarded reports whether the guard knows an object, and looks at new pods for it.
+// guarded reports whether the guard knows an object for which it checks new pods.
 func (v view) guarded() bool {
 	for _, o := range v.s.objects {
 		if o.settled && (!o.dying || v.m.obeys(guardStays)) {
@@ -110,11 +110,11 @@ func (v view) guarded() bool {
 	return false
 }
 
-// held reports whether an object is to hold new pods back.
+// held reports whether an object should hold new pods back.
 func (v view) held() bool { return v.s.objects[0].settled || v.s.objects[1].settled }
 
-// canMakeUngated says when nothing stands in the way: the webhook fails open,
-// so it is the guard alone that does, once it knows an object.
+// canMakeUngated reports whether a pod without the gate can be created. The webhook fails
+// open, so only the guard prevents it, once it knows an object.
 func (v view) canMakeUngated() bool {
 	free := !v.guarded() || !v.m.obeys(guard)
 	return v.m.has(ungated) && *v.pod() == pod{} && free
@@ -123,7 +123,7 @@ func (v view) canMakeUngated() bool {
 func (v view) makeUngated() {
 	*v.pod() = pod{made: true, unwatched: true, late: !v.m.obeys(newcomersCount) && (v.s.objects[0].dying || v.s.objects[1].dying)}
 	if v.held() {
-		return // nothing excuses what runs beside it
+		return // there is no excuse if another program runs at the same time
 	}
 	for k, other := range v.s.pods {
 		started := other.program == working || other.program == crashed
@@ -140,7 +140,7 @@ func (v view) delete() {
 	v.s.touch(v.i)
 }
 
-// superseded is where a user, or the operator by rule 7, deletes who runs.
+// superseded reports whether a user, or the operator by rule 7, can delete a running pod.
 func (v view) superseded() bool {
 	return v.canDelete() && v.pod().program == working && v.s.someWaits()
 }
@@ -162,14 +162,15 @@ func (v view) forceDelete() {
 	v.s.remove(v.m, v.i)
 }
 
-// canRelabel is what the guard lets pass. Only a pod with a grant counts then.
+// canRelabel reports whether the guard allows a change of labels. It matters only for a pod
+// with a grant.
 func (v view) canRelabel() bool {
 	p := v.pod()
 	free := !v.guarded() || p.phase != living && !p.kept
 	return v.m.has(relabels) && p.made && p.grant == ownGrant && p.labels == matching && free
 }
 
-// canUnlabel is what no one refuses where there is no guard.
+// canUnlabel reports whether labels can be removed in a cluster without a guard.
 func (v view) canUnlabel() bool {
 	p := v.pod()
 	return v.m.has(unguarded) && p.made && p.grant == ownGrant && p.labels != stranger
@@ -180,7 +181,7 @@ func (v view) relabel(to labels) {
 	v.s.touch(v.i)
 }
 
-// rival is the other object, whose selector overlaps.
+// rival returns the other object, whose selector overlaps.
 func (v view) rival() *object { return &v.s.objects[1-v.objectAt] }
 
 func (v view) canMakeObject() bool { return !v.object().made }
@@ -214,10 +215,10 @@ func (s *state) someWaits() bool {
 	return false
 }
 
-// waiting is a pod that should start one day.
+// waiting reports whether the pod should start eventually.
 func (p *pod) waiting() bool {
 	return p.made && p.gated && p.grant != ownGrant && !p.dying && p.phase == living && p.labels == matching
 }
 
-// refused is a pod that has ended without any container status.
+// refused reports whether the pod has ended without any container status.
 func (p *pod) refused() bool { return p.made && p.phase == ended && p.shown == nothing }

@@ -1,6 +1,6 @@
 package statefulsingleton_test
 
-// What an operator asks about what it has read, as plan.go does.
+// Decisions of an operator about the data it has read, as in plan.go.
 
 func (v view) stopped() bool {
 	p := v.pod()
@@ -8,7 +8,7 @@ func (v view) stopped() bool {
 	case p.phase == living:
 		return p.shown == terminated && !v.m.obeys(stoppedNeedsPhase)
 	case p.shown == nothing:
-		// The kubelet refused it before it ran, unless it ran once.
+		// The kubelet refused the pod before it ran, unless it ran once.
 		return p.phase == ended && !p.kept && p.grant != ownGrant && (p.gated || !v.m.obeys(stoppedNeedsStatuses)) ||
 			!v.m.obeys(stoppedNeedsContainers)
 	case p.shown == up:
@@ -17,7 +17,7 @@ func (v view) stopped() bool {
 	return p.phase != collected || !v.m.obeys(stoppedNeedsKubelet)
 }
 
-// fenced: the machine is off, and the pod cannot start when it is on again.
+// fenced reports whether the machine is off and the pod cannot start when it is on again.
 func (v view) fenced() bool {
 	p := v.pod()
 	never := p.dying || p.phase != living || v.m.revokes != nothingElse && p.gated && p.grant != ownGrant
@@ -35,7 +35,8 @@ func (v view) onFencedNode() bool {
 	return n.word == outOfService && (n.machine != works || !v.m.obeys(fenceNeedsSilence))
 }
 
-// listed: by the selector's labels, or by those of the webhook.
+// listed reports whether the pod is listed by the selector's labels or by those of the
+// webhook.
 func (v view) listed() bool {
 	p := v.pod()
 	return p.made && (p.labels == matching || p.labels == marked && v.m.obeys(relabelledCount))
@@ -43,7 +44,7 @@ func (v view) listed() bool {
 
 func (v view) isHolder() bool { return v.holder() == slot(v.i+1) }
 
-// seen: listed, or found by the holder's name.
+// seen reports whether the pod is listed or is read by the holder's name.
 func (v view) seen() bool {
 	return v.listed() || v.isHolder() && v.pod().made && v.m.obeys(holderByName)
 }
@@ -63,7 +64,7 @@ func (v view) mayRun() bool {
 	return v.m.obeys(ungatedCount) && (!p.late || v.m.obeys(newcomersCount))
 }
 
-// lives reports whether the pod that is named holder still is: it was granted, or
+// lives reports whether the pod that is named holder can still run: it was granted, or
 // could be.
 func (v view) lives() bool {
 	p := v.pod()
@@ -71,7 +72,7 @@ func (v view) lives() bool {
 	return p.grant == ownGrant || !p.dying && !ended && v.m.obeys(holderStays)
 }
 
-// isNext: it waits, and no pod may run.
+// isNext reports whether the pod waits and no pod may run.
 func (v view) isNext() bool {
 	if !v.pod().waiting() || v.onFencedNode() || v.mayRun() {
 		return false
@@ -85,7 +86,7 @@ func (v view) isNext() bool {
 	return blockers == 0 || blockers == 1 && !v.m.obeys(liveRead)
 }
 
-// starts reports whether the object may start pods at all.
+// starts reports whether the object may start pods.
 func (v view) starts() bool {
 	stops := v.rival().made && v.m.obeys(rivalsStop) || v.object().younger && v.m.obeys(youngerYields)
 	return !stops && (v.object().settled || !v.m.obeys(settles))
@@ -119,7 +120,8 @@ func (v view) mayRevoke() bool {
 	return v.m.revokes != nothingElse && v.seen() && v.onFencedNode() && p.gated && p.grant == ownGrant && p.phase == living
 }
 
-// mayEnd: the object is deleted, no pod waits, and its holder needs it no more.
+// mayEnd reports whether the object is terminating, no pod waits, and its holder does not
+// need it.
 func (v view) mayEnd() bool {
 	if !v.process().newest || !v.object().dying {
 		return false
@@ -136,7 +138,7 @@ func (v view) mayEnd() bool {
 
 func (v view) mayLoose() bool { return v.mayEnd() && v.listed() && v.pod().kept }
 
-// mayFree: and all pods are loose.
+// mayFree reports whether the object may end and all pods are released.
 func (v view) mayFree() bool {
 	if v.process().at != readObject {
 		return false

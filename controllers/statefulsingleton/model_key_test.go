@@ -2,15 +2,15 @@ package statefulsingleton_test
 
 import "slices"
 
-// key is a state in few bits.
+// key is a compact encoding of a state.
 type key [2]uint64
 
-// renaming says who takes whose place. Pods of one node may change places, and
-// operators, with their objects if there are two.
+// renaming is a permutation of equivalent actors: pods of one node, and operators, with
+// their objects if there are two.
 type renaming struct {
 	pods, operators, objects []int
-	slots                    [4]uint64 // the new name of a slot
-	sets                     [8]uint64 // and of a set of pods
+	slots                    [4]uint64 // the new slot for each slot
+	sets                     [8]uint64 // the new set for each set of pods
 }
 
 func (m *model) renamings() []renaming {

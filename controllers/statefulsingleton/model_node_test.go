@@ -1,7 +1,7 @@
 package statefulsingleton_test
 
-// What a kubelet does with a pod. Programs crash and end by themselves; whether
-// a kubelet hears of it, and the API server from the kubelet, is another matter.
+// Moves of a kubelet with a pod. Programs crash and exit on their own. The kubelet may
+// learn of it later, and the API server later still.
 var kubelets = []move{
 	{"the kubelet starts pod POD", aPod, view.canStart, view.start, helps},
 	{"the kubelet shows pod POD its grant, and the program runs", aPod, view.canOpen, view.open, helps},
@@ -19,7 +19,8 @@ var kubelets = []move{
 func (v view) kubeletRuns() bool { return v.node().machine != off }
 func (v view) connected() bool   { return v.node().machine == works }
 
-// canStart: after a reboot too, of which the containers are gone.
+// canStart reports whether the kubelet can start the pod. This includes a start after a
+// reboot, which removes the containers.
 func (v view) canStart() bool {
 	p := v.pod()
 	return v.connected() && p.made && p.program == absent && !p.dying && p.phase == living
@@ -32,8 +33,9 @@ func (v view) start() {
 	}
 }
 
-// canOpen: the file lags behind the annotation by any time. Once the program has
-// run, the file is there, and a container that starts again asks it.
+// canOpen reports whether the gate can start the program. The file may lag behind the
+// annotation by any time. Once the program has run, the file exists, and a restarted
+// container reads it.
 func (v view) canOpen() bool {
 	p := v.pod()
 	opens := p.grant == ownGrant || p.grant == foreignGrant && !v.m.obeys(gateAsksForUID)
@@ -44,15 +46,15 @@ func (v view) open() { v.pod().program = working }
 
 func (v view) canCrash() bool { return v.m.has(crashes) && v.pod().program == working }
 
-// crash: what the kubelet has given up, it does not start again.
+// crash crashes the program. The kubelet does not restart it in a pod that has ended.
 func (v view) crash() {
 	if v.pod().program = crashed; v.pod().phase == ended {
 		v.end()
 	}
 }
 
-// canRestart: in place, in a living pod, and whether or not the API server is
-// reached. Its gate asks again, and finds the same grant.
+// canRestart reports whether the kubelet can restart the program in place, with or without
+// a connection to the API server. Its gate reads the same grant again.
 func (v view) canRestart() bool { return v.pod().program == crashed && v.kubeletRuns() }
 
 func (v view) canStop() bool {
@@ -66,8 +68,8 @@ func (v view) end() {
 	}
 }
 
-// reported is what a report changes. One that tells of containers comes for a
-// pod that was refused only when it is deleted.
+// reported returns the phase and statuses that a report sets. For a refused pod, container
+// statuses are reported only when it is deleted.
 func (v view) reported() (phase, shown) {
 	p := v.pod()
 	switch {
@@ -115,8 +117,8 @@ func (v view) refuse() {
 	}
 }
 
-// canCollect: garbage collection acts where a Node is gone, or said to be out of
-// service, and asks no kubelet.
+// canCollect reports whether pod garbage collection can act. It acts if the Node is missing
+// or out of service, and does not ask the kubelet.
 func (v view) canCollect() bool {
 	return v.pod().made && v.pod().phase == living && v.node().word != registered
 }
@@ -126,9 +128,8 @@ func (v view) collect() {
 	v.s.touch(v.i)
 }
 
-// What happens to nodes, to one at a time. A kubelet that is stopped is one that
-// is cut off and happens to do nothing. The administrator gives his word only
-// for a machine that is off.
+// Moves of nodes; one node is affected at a time. A stopped kubelet is equivalent to one
+// that is cut off and does nothing. The administrator declares a machine off only if it is.
 var machines = []move{
 	{"node NODE is cut off", aNode, view.canCut, func(v view) { v.node().machine = cutOff }, mishap},
 	{"node NODE is reached again", aNode, func(v view) bool { return v.node().machine == cutOff }, func(v view) { v.node().machine = works }, helps},
@@ -166,7 +167,8 @@ func (v view) powerOff() {
 	}
 }
 
-// powerOn: an administrator takes his word back first, or just after.
+// powerOn switches the machine on. The administrator removes the taint before that or
+// shortly after.
 func (v view) powerOn() {
 	v.node().machine = works
 	if v.node().word == outOfService && !v.m.has(lateTaint) {

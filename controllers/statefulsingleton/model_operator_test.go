@@ -1,9 +1,9 @@
 package statefulsingleton_test
 
-// What an operator does. A pass reads the object, then the pods and their Nodes,
-// and decides; then it writes. Between two of these steps anything can happen,
-// and another operator can make whole passes. Which of several things a pass
-// does is left open, so that the order of its rules does not matter.
+// Moves of an operator. A pass reads the object, then the pods and their Nodes, and
+// decides; then it writes. Anything can happen between two of these steps, including whole
+// passes of another operator. A pass may choose any of the possible actions, so the order
+// of its rules does not matter.
 
 var decisions = []struct {
 	words string
@@ -37,7 +37,7 @@ var writes = []struct {
 	{"lets the pod go", writeLetGo, view.letTargetGo, mishap},
 }
 
-// passes are all moves of an operator.
+// passes returns all moves of an operator.
 func passes() []move {
 	all := []move{
 		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
@@ -73,7 +73,7 @@ func (v view) readObject() {
 	}
 }
 
-// intends ends the reading: what is known from now on is the write to make.
+// intends ends the reads of a pass. From now on only the intended write is known.
 func intends(at step) func(view) {
 	return func(v view) {
 		*v.process() = process{at: at, target: slot(v.i + 1), newest: v.process().newest, same: true}
@@ -82,7 +82,7 @@ func intends(at step) func(view) {
 
 func (v view) willFree() { *v.process() = process{at: writeFree, newest: true} }
 
-// Without rule orphansWait: pods are let go when there is no object.
+// Without rule orphansWait: pods are released when there is no object.
 func (v view) canReadNoObject() bool {
 	return !v.m.obeys(orphansWait) && v.process().at == idle && !v.object().made
 }
@@ -91,7 +91,7 @@ func (v view) readNoObject() { *v.process() = process{at: readNoObject} }
 
 func (v view) mayLetGo() bool { return v.process().at == readNoObject && v.isNext() }
 
-// Without rule objectReadFirst: the pods are read, then the object and its holder.
+// Without rule objectReadFirst: the pods are read before the object and its holder.
 func (v view) mayReadPodsFirst() bool {
 	return !v.m.obeys(objectReadFirst) && v.process().at == idle && v.isNext()
 }
@@ -106,15 +106,15 @@ func (v view) canReadObjectLast() bool {
 
 func (v view) readObjectLast() { v.process().at, v.process().newest = writeHolder, true }
 
-// holder is who is named in the object as it was read.
+// holder returns the holder in the object as it was read.
 func (v view) holder() slot {
-	if v.process().at == readPodsFirst { // which reads it now
+	if v.process().at == readPodsFirst { // the object is read now
 		return v.object().holder
 	}
 	return v.process().holder
 }
 
-// The writes. What the API server would refuse has been dropped: see dropRefused.
+// The writes. Those that the API server would reject have been dropped, see dropRefused.
 
 func (v view) die() { *v.process() = process{} }
 
@@ -130,13 +130,13 @@ func (v view) nameHolder() {
 	*o = process{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
 }
 
-// adoptTarget is the first write without the second.
+// adoptTarget makes the first write of a grant without the second.
 func (v view) adoptTarget() {
 	v.nameHolder()
 	v.die()
 }
 
-// target is the pod that is written to; the operator is done with it.
+// target returns the pod to write to, and ends the operator's pass.
 func (v view) target() *pod {
 	i := int8(v.process().target) - 1
 	v.s.touch(i)
@@ -144,7 +144,7 @@ func (v view) target() *pod {
 	return &v.s.pods[i]
 }
 
-// grantTarget: annotation and finalizer in one patch.
+// grantTarget sets annotation and finalizer in one patch.
 func (v view) grantTarget() {
 	gone := v.process().gone
 	p := v.target()
@@ -152,7 +152,7 @@ func (v view) grantTarget() {
 		return
 	}
 	p.grant = ownGrant
-	if gone { // by name, and it is another pod's
+	if gone { // the write is by name, and reaches another pod
 		p.grant = foreignGrant
 	}
 	if v.m.obeys(grantBringsFinalizer) {
@@ -179,7 +179,8 @@ func (v view) looseTarget() {
 	p.unwatched = p.unwatched || v.object().dying || !v.object().made
 }
 
-// freeObject: whom a later object finds, it watches from its own finalizer on.
+// freeObject removes the object. Its pods are unwatched until a later object adds its
+// finalizer.
 func (v view) freeObject() {
 	for i := range v.s.pods {
 		if p := &v.s.pods[i]; p.made && (p.kept || p.grant == ownGrant || !p.gated) {

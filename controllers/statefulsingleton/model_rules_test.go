@@ -2,13 +2,13 @@ package statefulsingleton_test
 
 import "testing"
 
-// Each row takes a rule out, and a program runs beside another, or it says why
-// not. -v tells how, in one of the shortest ways.
+// Each row drops a rule. Then two programs run at once, unless the row explains why not. -v
+// prints one of the shortest ways.
 var rows = []struct {
 	name    string
 	m       model
-	because string // it holds without the rule
-	stuck   bool   // but a pod can wait for ever
+	because string // why the guarantee holds without the rule
+	stuck   bool   // but a pod can wait forever
 }{
 	{name: "status.holder is written without its resourceVersion", m: twoOperators(0, lock)},
 	{name: "the second write goes to the pod's name, not to its UID", m: twoOperators(forced, grantBoundToUID), stuck: true,
@@ -86,7 +86,7 @@ func twoObjects(f fault, without rule) model {
 	return model{pods: 2, nodes: 1, objects: 2, operators: 2, faults: f, without: without}
 }
 
-// revoking is one of two nodes.
+// revoking returns a model with two nodes.
 func revoking(operators int, how revokes) model {
 	m := twoNodes(outages, 0)
 	m.operators, m.revokes = operators, how

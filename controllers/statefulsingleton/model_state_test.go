@@ -1,11 +1,10 @@
 package statefulsingleton_test
 
-// The protocol of doc.go as a model: a state is everything that matters at one
-// instant, in the API server, on the nodes and in the operators. A pod has a
-// slot; a slot is a name, and each pod that is made in it has a new UID. Times
-// are left out: whatever can take time, takes any. resourceVersions and UIDs
-// are never compared but with what one operator has read, so the model keeps
-// the answers: does it still hold what it read?
+// A model of the protocol in doc.go. A state is everything that matters at one moment, in
+// the API server, on the nodes and in the operators. Each pod has a slot, which stands for
+// its name. Each pod created in a slot has a new UID. Time is left out: every step may take
+// any time. resourceVersions and UIDs are only compared with those that an operator has
+// read, so the model stores whether they still match.
 
 type state struct {
 	pods      [3]pod
@@ -16,22 +15,23 @@ type state struct {
 
 type pod struct {
 	// In the API server.
-	made   bool // there is such a pod
+	made   bool // the pod exists
 	gated  bool
 	grant  grant // the annotation
-	kept   bool  // our finalizer
-	dying  bool  // deletionTimestamp
-	late   bool  // created while the object was being deleted
+	kept   bool  // our finalizer is set
+	dying  bool  // deletionTimestamp is set
+	late   bool  // created while the object was terminating
 	phase  phase
-	shown  shown // the container statuses, as reported last
+	shown  shown // the last reported container statuses
 	labels labels
 
-	// On the node, whatever the API server shows.
+	// On the node, regardless of the API server.
 	program program
 
-	// What the promise does not cover: a program that started beside these pods
-	// while no object held it back, and one that goes on after its pod was force
-	// deleted before a finalizer of ours was on it, or after an object let it go.
+	// Exceptions from the guarantee. beside are the pods that existed when this program
+	// started while no object held it back. unwatched is a program that keeps running after
+	// its pod was force deleted before it had our finalizer, or after an object released
+	// it.
 	beside    uint8
 	unwatched bool
 }
@@ -52,32 +52,32 @@ const (
 
 const (
 	living    phase = iota
-	ended           // the kubelet says so
-	collected       // pod garbage collection says so
-	confirmed       // and after it the kubelet
+	ended           // reported by the kubelet
+	collected       // reported by pod garbage collection
+	confirmed       // reported by pod garbage collection, then by the kubelet
 )
 
 const (
 	nothing    shown = iota // no container ever ran
-	up                      // of a gate or a program: they look the same
-	terminated              // for good or for a moment: they look the same
+	up                      // a gate or a program runs, which look the same
+	terminated              // permanently or temporarily, which look the same
 )
 
 const (
 	matching labels = iota
-	marked          // no longer the selector's, but those of the webhook
+	marked          // only the labels of the webhook, no longer those of the selector
 	stranger        // neither
 )
 
 const (
 	absent program = iota
-	waits          // the gate does
+	waits          // the gate waits
 	working
-	crashed  // and the kubelet will start it again
-	finished // for good
+	crashed  // the kubelet will restart it
+	finished // permanently
 )
 
-// node is a machine and what the API server has of it.
+// node is a machine, and its Node in the API server.
 type node struct {
 	machine machine
 	word    word
@@ -90,40 +90,40 @@ type (
 
 const (
 	works  machine = iota
-	cutOff         // the kubelet does not reach the API server
+	cutOff         // the kubelet cannot reach the API server
 	off
 )
 
 const (
 	registered   word = iota
-	unregistered      // its Node is gone
-	outOfService      // the administrator says that the machine is off: the taint, or no Node for 60 s
+	unregistered      // the Node was deleted
+	outOfService      // an administrator has declared the machine off: the taint, or no Node for 60 s
 )
 
 // object is a StatefulSingleton.
 type object struct {
 	made    bool
-	settled bool // every API server's guard knows it
-	dying   bool // deletionTimestamp; our finalizer keeps it
-	younger bool // than another whose selector overlaps, by its creationTimestamp
+	settled bool // the guard of every API server knows it
+	dying   bool // deletionTimestamp is set; our finalizer keeps it
+	younger bool // than another object with an overlapping selector, by creationTimestamp
 	holder  slot
 }
 
-// slot names a pod by its UID: its place in state.pods, and 1. A pod that left
-// the API server is no one.
+// slot identifies a pod by its UID: the index in state.pods, plus 1. A pod that was removed
+// from the API server has no slot.
 type slot uint8
 
 const noPod slot = 0
 
-// process is a process: what it has read, and the write that it will make.
+// process is an operator process: the data it has read, and its next write.
 type process struct {
 	at     step
 	target slot
 	holder slot  // as it was read
-	newest bool  // the object has still the resourceVersion that was read
-	same   bool  // and so has the target
-	gone   bool  // the target has left the API server; another may have its name
-	fenced uint8 // Nodes that were read as fenced, where a rule is broken
+	newest bool  // the object still has the resourceVersion that was read
+	same   bool  // the target still has the resourceVersion that was read
+	gone   bool  // the target was removed from the API server; another pod may have its name
+	fenced uint8 // Nodes that were read as fenced, if a rule is broken
 }
 
 type step uint8
@@ -144,7 +144,7 @@ const (
 	writeLetGo
 )
 
-// rule is one that the model can do without.
+// rule is a rule that the model can drop.
 type rule uint64
 
 const (
@@ -154,55 +154,55 @@ const (
 	grantBringsFinalizer                    // annotation and finalizer are one write
 	stoppedNeedsPhase                       // a pod has stopped only in phase Succeeded or Failed,
 	stoppedNeedsContainers                  // with its containers terminated,
-	stoppedNeedsKubelet                     // by the kubelet's word, not pod garbage collection's,
+	stoppedNeedsKubelet                     // as reported by the kubelet, not by pod garbage collection,
 	stoppedNeedsStatuses                    // and without any status only if it waited at a gate
 	liveRead                                // the pods are read from the API server
 	gateAsksForUID                          // a grant is for one UID
 	ungatedCount                            // pods without the gate may run,
-	newcomersCount                          // also those that were created while the object is being deleted,
-	relabelledCount                         // and those with our label but not the selector's,
+	newcomersCount                          // also those that were created while the object is terminating,
+	relabelledCount                         // and those with our label but without the selector's,
 	grantedCount                            // and those with a grant or our finalizer,
 	namedCount                              // and the holder without a grant,
-	holderStays                             // who is not withdrawn while it lives,
-	endedWaitsNoMore                        // nor granted once its phase has ended,
-	holderByName                            // and found by its name
+	holderStays                             // which is not replaced while it lives,
+	endedWaitsNoMore                        // is not granted once its phase has ended,
+	holderByName                            // and is read by its name
 	adopts                                  // a granted pod becomes the holder of a new object
 	protects                                // a pod that may run gets our finalizer
-	guard                                   // the API server refuses pods without the gate,
-	guardStays                              // also while the object is being deleted,
+	guard                                   // the API server rejects pods without the gate,
+	guardStays                              // also while the object is terminating,
 	settles                                 // a new object starts no pod until every guard knows it
-	fenceNeedsWord                          // a Node is fenced by an administrator's word,
+	fenceNeedsWord                          // a Node is fenced by an administrator's statement,
 	fenceNeedsSilence                       // while it is not Ready,
-	fenceNeedsEnd                           // and a pod on it once it can never start again,
+	fenceNeedsEnd                           // and its pod only if it can never start again,
 	nodesReadLast                           // which is read after the pod
-	rivalsStop                              // an object starts no pod while another's selector overlaps,
-	youngerYields                           // or at least the younger does not
+	rivalsStop                              // an object starts no pod while another object's selector overlaps,
+	youngerYields                           // or at least the younger one does not
 	objectReadFirst                         // the object is read before the pods
-	objectStaysForHolder                    // an object stays while its holder can be granted
-	looseBoundToVersion                     // its end takes finalizers off with the resourceVersion that was read
+	objectStaysForHolder                    // an object is kept while its holder can be granted
+	looseBoundToVersion                     // its end removes finalizers with the resourceVersion that was read
 	orphansWait                             // no pod is granted without an object
 	refusedAreDeleted                       // a user deletes pods that a kubelet refused
 	lostUncounted                           // not a rule: see pod.unwatched
 )
 
-// fault is something that a world can have; in others it does not happen.
+// fault is something that can happen in a world. In other worlds it does not happen.
 type fault uint16
 
 const (
-	crashes   fault = 1 << iota // of programs, which their kubelets start again
+	crashes   fault = 1 << iota // of programs, which their kubelets restart
 	forced                      // pods are force deleted
-	ungated                     // pods without the gate are made, while nothing refuses them
-	copies                      // pods are made with another pod's grant
-	relabels                    // labels are edited, where the guard lets it pass,
+	ungated                     // pods without the gate are created while nothing rejects them
+	copies                      // pods are created with another pod's grant
+	relabels                    // labels are edited where the guard allows it,
 	unguarded                   // or at any time
 	refusals                    // a kubelet refuses a pod that is bound to its node
-	deletions                   // of the object, and it is made again
+	deletions                   // of the object, which is then recreated
 	outages                     // of nodes
-	lateTaint                   // the taint is taken off when the machine is on again, as Kubernetes' documents say
-	skew                        // creationTimestamps do not tell which object is older
+	lateTaint                   // the taint is removed when the machine is on again, as Kubernetes documents
+	skew                        // creationTimestamps do not show which object is older
 )
 
-// model is a world, and the rules that it does without.
+// model is a world, and the rules that it drops.
 type model struct {
 	name                            string
 	pods, nodes, objects, operators int
@@ -211,20 +211,20 @@ type model struct {
 	revokes                         revokes
 }
 
-// revokes is what an operator does with a granted pod whose Node is fenced,
-// instead of waiting until it is deleted.
+// revokes is how an operator treats a granted pod whose Node is fenced, instead of waiting
+// until the pod is deleted.
 type revokes uint8
 
 const (
 	nothingElse       revokes = iota
-	grantOnly                 // takes the grant back, and releases the pod when that was read
-	grantAndFinalizer         // takes both off in one write
+	grantOnly                 // removes the grant, and releases the pod when the removal was read
+	grantAndFinalizer         // removes both in one write
 )
 
 func (m *model) has(f fault) bool  { return m.faults&f != 0 }
 func (m *model) obeys(r rule) bool { return m.without&r == 0 }
 
-// broken reports whether two programs run at once, contrary to the promise.
+// broken reports whether two programs run at once in violation of the guarantee.
 func (s *state) broken() bool {
 	for a := range s.pods {
 		for b := range a {
@@ -255,7 +255,7 @@ func (s *state) touchObject(m *model, object int8) {
 	}
 }
 
-// remove takes the pod out of the API server. What runs of it, runs on.
+// remove removes the pod from the API server. Its running program keeps running.
 func (s *state) remove(m *model, i int8) {
 	s.touch(i)
 	for k := range s.objects {
@@ -281,7 +281,7 @@ func (s *state) remove(m *model, i int8) {
 	*p = pod{program: p.program, beside: p.beside}
 }
 
-// free makes the slot ready for a pod of a new UID.
+// free prepares the slot for a pod with a new UID.
 func (s *state) free(i int8) {
 	s.pods[i] = pod{}
 	for k := range s.pods {
@@ -289,8 +289,8 @@ func (s *state) free(i int8) {
 	}
 }
 
-// dropRefused drops writes that the API server will refuse: they are as good as not
-// made, and the operator as good as idle.
+// dropRefused drops writes that the API server will reject. They have no effect, so the
+// operator counts as idle.
 func (s *state) dropRefused(m *model) {
 	for i := range s.operators {
 		o := &s.operators[i]

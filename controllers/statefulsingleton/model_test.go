@@ -2,12 +2,13 @@ package statefulsingleton_test
 
 import "testing"
 
-// The protocol of doc.go as a model, checked in full. docs/decisions/0006 says
-// what it covers. The state is in model_state_test.go; what happens to it in
-// model_cluster_test.go, model_node_test.go and model_operator_test.go, a list of
-// moves in each; the search in model_checker_test.go.
+// A full check of the protocol in doc.go as a model. docs/decisions/0006 describes its
+// scope. model_state_test.go contains the state. model_cluster_test.go, model_node_test.go
+// and model_operator_test.go each contain a list of moves. model_checker_test.go contains
+// the search.
 
-// worlds differ in what can go wrong. All of it in one would be too much.
+// worlds are models with different faults. A single world with all faults would be too
+// large.
 var worlds = []model{
 	{name: "three pods, two operators", pods: 3, nodes: 1, objects: 1, operators: 2, faults: forced},
 	{name: "programs crash, kubelets refuse pods, grants are copied", pods: 2, nodes: 1, objects: 1, operators: 2,

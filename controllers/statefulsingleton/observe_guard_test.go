@@ -9,7 +9,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// An object at rest has no event of its own when the policy goes.
+// TestObjectsAreLookedAtWhenTheirGuardChanges checks that objects at rest are requeued when
+// the policy changes, because they get no watch event of it.
 func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 	g := &Guard{turned: make(chan event.GenericEvent, 1)}
 	gone, changed := engine.Notice{Reason: "PolicyNotInstalled", Message: "gone"}, engine.Notice{Reason: "PolicyNotInstalled", Message: "changed"}
@@ -34,7 +35,7 @@ func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 		}
 	}
 	g.note(gone)
-	g.note(changed) // nobody has read the first one
+	g.note(changed) // the first event was not read yet
 	if len(g.turned) != 1 {
 		t.Errorf("told %d times", len(g.turned))
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// inCache shows objects as the manager's cache does, without a copy where no one asks for
-// one.
+// inCache returns objects as the manager's cache does: without a copy if the caller asks
+// for that.
 type inCache struct {
 	client.Reader
 	items []v1.StatefulSingleton
@@ -37,7 +37,7 @@ func (h inCache) List(_ context.Context, into client.ObjectList, opts ...client.
 	return nil
 }
 
-// counted counts the lists of objects, and what is decoded of them.
+// counted counts the lists of objects, and records the page size of the last one.
 type counted struct {
 	*objects.Objects
 	lists int
@@ -52,8 +52,8 @@ func (c *counted) List(ctx context.Context, into client.ObjectList, opts ...clie
 	return c.Objects.List(ctx, into, opts...)
 }
 
-// crowd are that many objects that select other pods than the first of them, each
-// with so many values and so much text in an annotation.
+// crowd returns that many objects with distinct selectors, each with that many values and
+// that much text in an annotation.
 func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
 	t.Helper()
 	live, cached := &counted{Objects: only()}, inCache{}
@@ -77,8 +77,8 @@ func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
 	return live, cached
 }
 
-// allocated is how much memory something takes, whether it keeps it or not. Others of
-// this process take some too, and so the least of several times counts.
+// allocated returns how much memory a function allocates, including memory that it frees.
+// Other goroutines allocate memory too, so it returns the min of several runs.
 func allocated(do func()) uint64 {
 	least := ^uint64(0)
 	for range 10 {
@@ -91,8 +91,8 @@ func allocated(do func()) uint64 {
 	return least
 }
 
-// A hundred objects that fill a namespace, of 300 kB each, cost a pass of another one
-// what a hundred small ones do.
+// TestAPassDoesNotGrowWithOtherObjects checks that a hundred other objects of 300 kB each,
+// which fill a namespace, cost a pass no more than a hundred small ones.
 func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 	measure := func(values, text int) uint64 {
 		live, cached := crowd(t, MaxPerNamespace, values, text)
@@ -124,7 +124,8 @@ func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 	}
 }
 
-// What came in before the schema had bounds is not compared with pods, nor kept.
+// TestASelectorThatIsTooLargeIsNotKept checks that an oversized selector, created before
+// the schema had limits, is neither compared with pods nor kept in the cache.
 func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 	values := make([]string, mostValues+1)
 	large := singleton("db").selecting(expressions(asking("app", in, append(values, "db")...)))
@@ -143,7 +144,7 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 	}
 }
 
-// An object that comes wakes those that it concerns, and no others.
+// TestANewObjectWakesFew checks that a new object wakes only the objects that it affects.
 func TestANewObjectWakesFew(t *testing.T) {
 	woken := func(count int, s *singletonFixture) string {
 		_, cached := crowd(t, count, 1, 0)
@@ -170,7 +171,8 @@ func TestANewObjectWakesFew(t *testing.T) {
 	}
 }
 
-// The cache may show a rival that is gone: pods are not left to that one.
+// TestPodsAreNotLeftToAnObjectThatIsGone checks that no pod is left to a rival that is gone
+// but still in the cache.
 func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
 	db, rival := singleton("db").goes(), singleton("other")
 	p := pod().with(func(p *corev1.Pod) { p.UID, p.Finalizers = "one", []string{v1.FinalizerPod} })
@@ -191,7 +193,7 @@ func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
 	}
 }
 
-// inPages lists as the API server does where it is asked for pages.
+// inPages lists in pages as the API server does.
 type inPages struct {
 	*objects.Objects
 	most int
@@ -218,7 +220,7 @@ func (p *inPages) List(ctx context.Context, into client.ObjectList, opts ...clie
 	return meta.SetList(into, all[from:until])
 }
 
-// What others own is not read all at one time.
+// TestOrphansAreFoundInPages checks that the pods of other users are read in pages.
 func TestOrphansAreFoundInPages(t *testing.T) {
 	live := &inPages{Objects: only()}
 	add := func(obj client.Object) { live.All[objects.KeyOf(obj)] = obj }
@@ -226,7 +228,7 @@ func TestOrphansAreFoundInPages(t *testing.T) {
 		name := fmt.Sprintf("p%03d", i)
 		add(&pod().with(func(p *corev1.Pod) {
 			p.Name, p.UID, p.Labels = name, types.UID(name), map[string]string{"app": fmt.Sprint(i)}
-			if i%50 == 49 { // 49 and 249 have no one, the others an object
+			if i%50 == 49 { // other objects select 99, 149 and 199
 				p.Labels[v1.LabelSingleton] = "db"
 			}
 		}).Pod)

@@ -13,8 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// views show a list of pods as it was, and one pod as it is: reads that come one
-// after another.
+// views returns an old list of pods and a current single pod, as consecutive reads may.
 type views struct {
 	live
 	lists *objects.Objects
@@ -26,7 +25,7 @@ func (v views) List(ctx context.Context, into client.ObjectList, opts ...client.
 
 func (s *stage) asItIs() *objects.Objects { return &objects.Objects{All: maps.Clone(s.All)} }
 
-// handedOver is a stage on which web-1-a holds, and web-1-b waits.
+// handedOver returns a stage on which web-1-a is the holder and web-1-b waits.
 func handedOver(t *testing.T) *stage {
 	s := newStage(t, 1)
 	for _, act := range []act{makeObject(), makeDeployment(2, rolling)} {
@@ -39,7 +38,7 @@ func handedOver(t *testing.T) *stage {
 	return s
 }
 
-// seen is what observe shows of a pod, read so.
+// seen returns the member that observe returns for a pod with these lists.
 func (s *stage) seen(lists *objects.Objects, name string) *member {
 	o := s.operators[0]
 	o.r.Live = views{live{o}, lists}
@@ -55,7 +54,8 @@ func (s *stage) seen(lists *objects.Objects, name string) *member {
 	return nil
 }
 
-// The model needs this rule: "the holder is looked up by its name".
+// TestTheHolderIsLookedUpByItsName checks the rule of the model that the holder is read by
+// its name.
 func TestTheHolderIsLookedUpByItsName(t *testing.T) {
 	s := handedOver(t)
 	a := s.pods()[0]
@@ -69,8 +69,8 @@ func TestTheHolderIsLookedUpByItsName(t *testing.T) {
 	}
 }
 
-// And this one: "of two views of a pod the one that was read last counts". The
-// order in which pods are waited for does not change with that.
+// TestTheLastViewOfAPodCounts checks the rule of the model that the last read of a pod
+// counts. It does not change the order of waiting pods.
 func TestTheLastViewOfAPodCounts(t *testing.T) {
 	s := handedOver(t)
 	before := s.asItIs()
@@ -91,8 +91,8 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	}
 }
 
-// A user deletes the mirror of a static pod: its program runs on, and no one
-// starts before its kubelet has had time to show it again.
+// TestV14TheMirrorOfAStaticPodIsDeleted checks that no pod starts before the kubelet has
+// had time to recreate a deleted mirror of a static pod, whose program keeps running.
 func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	var m remembered
 	look := func(at time.Duration, members ...*memberFixture) (steps int, wait time.Duration) {
@@ -120,7 +120,7 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	expect("and is not missed", time.Hour+2*time.Second, 1, 0)
 }
 
-// only are views of these objects.
+// only returns a reader that has only these objects.
 func only(all ...client.Object) *objects.Objects {
 	o := &objects.Objects{All: map[objects.Key]client.Object{}}
 	for _, obj := range all {

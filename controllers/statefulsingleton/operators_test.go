@@ -17,14 +17,13 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// pause holds an operator back at the first write that is asked for, as a
-// machine that stands still does.
+// pause blocks an operator at the first write that matches, as a machine that hangs does.
 type pause struct {
 	at      func(path, body string) bool
 	once    sync.Once
 	reached chan struct{}
 	goOn    chan struct{}
-	after   chan int // what the API server answered
+	after   chan int // the status code of the API server's response
 }
 
 func pauseAt(at func(path, body string) bool) *pause {
@@ -80,15 +79,15 @@ var _ = Describe("S24 two operators without a lease", func() {
 		activates(ctx, s, a, "b")
 		first.stop()
 	})
-	// standsStill starts an operator that stands still where it is asked to
-	// when pod a goes.
+	// standsStill starts an operator that blocks at the selected write when pod a is
+	// deleted.
 	standsStill := func(ctx SpecContext, p *pause) {
 		GinkgoHelper()
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: p.into})
 		remove(ctx, a)
 		Eventually(p.reached).Should(BeClosed())
 	}
-	// wakes lets it go on, and tells what the API server answers.
+	// wakes unblocks the operator, and returns the API server's status code.
 	wakes := func(p *pause) int {
 		GinkgoHelper()
 		close(p.goOn)
@@ -164,7 +163,7 @@ var _ = Describe("a new object", func() {
 	It("starts no pod until every API server knows it", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		op := startOperator(operatorOptions{namespaces: []string{ns}, onTime: true})
-		op.forward(-time.Hour) // its time does not come by itself
+		op.forward(-time.Hour) // the object does not settle until the test advances the clock
 		s := declare(ctx, newSingleton(ns))
 		a := add(ctx, newPod(ns, "a"))
 		Eventually(func() string { return look(ctx, s).Message }).Should(Equal("the StatefulSingleton is new; pod a starts in a moment"))

@@ -45,7 +45,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 			for _, labels := range []map[string]string{nil, {"app": "web"}} {
 				Expect(refusal(ctx, newPod(ns, "a", func(p *corev1.Pod) { p.Labels = labels }))).To(BeEmpty())
 			}
-			Expect(refusal(ctx, newPod(ns, "a", func(p *corev1.Pod) { // what looks like our work and is not
+			Expect(refusal(ctx, newPod(ns, "a", func(p *corev1.Pod) { // imitates our work, but has no gate
 				p.Labels[v1.LabelManaged], p.Labels[v1.LabelSingleton], p.Annotations[v1.AnnotationManaged] = "true", "db", "true"
 			}))).To(Equal(guarded("a", withoutGate)))
 		})
@@ -104,7 +104,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		var slipped *corev1.Pod
 		outage(ctx, func() {
 			Expect(user.Create(ctx, s)).To(Succeed())
-			// A mirror pod is the one that the guard lets pass: the kubelet runs it anyway.
+			// A mirror pod is the one that the guard allows: the kubelet runs it anyway.
 			slipped = add(ctx, newPod(ns, "slipped", func(p *corev1.Pod) {
 				p.Spec.NodeName = "node-1"
 				p.Annotations[corev1.MirrorPodAnnotationKey] = "x"
@@ -118,7 +118,8 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		remove(ctx, slipped, client.GracePeriodSeconds(0))
 		gone(ctx, slipped)
-		// V14: that says nothing of the program; its kubelet would show it again.
+		// V14: this proves nothing about the program; its kubelet would recreate the
+		// mirror.
 		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("waiting up to 2m0s for the kubelet to show a static pod again"))
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		op.forward(3 * time.Minute)
@@ -139,13 +140,13 @@ var _ = Describe("after an outage", func() {
 			d.Name, d.Spec.Selector.MatchLabels["app"], d.Spec.Template.Labels["app"] = "web", "web", "web"
 		})
 		Expect(user.Create(ctx, other)).To(Succeed())
-		patient := revision(ctx, d, "2") // it has not failed: nothing holds it up
+		patient := revision(ctx, d, "2") // it has no failure, so it is not touched
 		stateful := &appsv1.StatefulSet{ObjectMeta: newDeployment(ns, 1).ObjectMeta, Spec: appsv1.StatefulSetSpec{
 			Selector: d.Spec.Selector, Template: d.Spec.Template, ServiceName: "db"}}
 		Expect(user.Create(ctx, stateful)).To(Succeed())
 		declare(ctx, newSingleton(ns))
 		op := startOperator(operatorOptions{namespaces: []string{ns}})
-		op.forward(time.Minute) // the owners are not new any more
+		op.forward(time.Minute) // the owners are no longer new
 		const touched = "apps.statefulsingleton.com/touched"
 		Eventually(func() map[string]string {
 			Expect(user.Get(ctx, client.ObjectKeyFromObject(refused), refused)).To(Succeed())
@@ -160,7 +161,7 @@ var _ = Describe("after an outage", func() {
 	})
 })
 
-// answer is one of the API server.
+// answer returns a response of the API server.
 func answer(r *http.Request, code int, body string) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}
 }
@@ -221,7 +222,7 @@ var _ = Describe("the guard policy", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return tripper(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Path == "/apis" { // one list of groups, and one of each group's resources
+					if r.URL.Path == "/apis" { // request the list of groups, and one list of resources for each group
 						r = r.Clone(r.Context())
 						r.Header.Set("Accept", "application/json")
 					}
@@ -267,16 +268,16 @@ var _ = Describe("the guard policy", func() {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 			g.Expect(policy.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
-			// A policy lets pass what cannot be evaluated for its first minute, which
-			// may just have begun.
+			// A policy allows everything that cannot be evaluated during its first minute,
+			// which may just have begun.
 		}).WithTimeout(2 * time.Minute).Should(Succeed())
 		outage(ctx, func() {
 			Eventually(func() string { return refusal(ctx, newPod(probes, "a")) }).Should(ContainSubstring("denied request"))
 		})
 	})
 
-	// The controller that writes status.typeChecking is not in an API server;
-	// this is what it calls, with the types that this API server publishes.
+	// The controller that writes status.typeChecking does not run in an API server. This is
+	// the function that it calls, with the types that this API server publishes.
 	It("has no expression that the API server's types contradict", func(ctx SpecContext) {
 		d, err := discovery.NewDiscoveryClientForConfig(server.Config)
 		Expect(err).NotTo(HaveOccurred())
@@ -289,7 +290,7 @@ var _ = Describe("the guard policy", func() {
 	})
 })
 
-// withoutPolicies makes of a list of resources what Kubernetes 1.29 answers.
+// withoutPolicies changes a list of resources to the response of Kubernetes 1.29.
 func withoutPolicies(resp *http.Response) error {
 	var list metav1.APIResourceList
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {

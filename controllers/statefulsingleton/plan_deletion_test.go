@@ -60,7 +60,8 @@ func TestDeletion(t *testing.T) {
 	check(t, []row{{"the object is kept before anybody starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
 }
 
-// An operator that is late must not take off what a namesake of the object put back.
+// TestWhatIsLetGoIsBoundToWhatWasRead checks that a late operator does not remove a
+// finalizer that a recreated object of the same name has added again.
 func TestWhatIsLetGoIsBoundToWhatWasRead(t *testing.T) {
 	for name, w := range map[string]*world{"goes": worldOf(held().goes(), granted("a", 1)), "is gone": worldOf(nil, granted("a", 1))} {
 		for _, step := range decide(derive(w)).Steps {

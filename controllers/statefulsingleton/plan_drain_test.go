@@ -15,25 +15,25 @@ import (
 
 var isCordoned = nodestate.Facts{Ready: true, Cordoned: true}
 
-// replacing is an object that wants another pod first, and whose holder is a.
+// replacing returns an object with onEviction ReplaceFirst and holder a.
 func replacing() *singletonFixture {
 	return held().with(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst })
 }
 
-// annotatedBudget gives a world the budget of its object, to which a policy added something.
+// annotatedBudget adds the object's budget to a world, with an annotation by a policy.
 func annotatedBudget(w *world) *world {
 	w = budgeted(w)
 	w.budget.Annotations = map[string]string{"policy": "was here"}
 	return w
 }
 
-// budgeted gives a world the budget of its object.
+// budgeted adds the object's budget to a world.
 func budgeted(w *world) *world {
 	w.budget = buildBudget(w.object)
 	return w
 }
 
-// serving is a holder of Deployment web that is Ready.
+// serving returns a Ready holder of Deployment web.
 func serving() *memberFixture { return granted("a", 1).of("web").ready() }
 
 func (m *memberFixture) ready() *memberFixture {
@@ -46,7 +46,7 @@ func (m *memberFixture) kin(change func(*family)) *memberFixture {
 	return m
 }
 
-// apart was taken from its ReplicaSet.
+// apart makes the pod one that is detached from its ReplicaSet.
 func (m *memberFixture) apart() *memberFixture {
 	m.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web", Controller: ptr.To(true)}}
 	m.pod.Annotations[v1.AnnotationDetached] = string(m.pod.UID) + " web-1"

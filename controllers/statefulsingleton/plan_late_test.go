@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// until lets an operator go on until the story tells that, and stops it there.
+// until runs an operator until the story has that line, and pauses it there.
 func (o *operator) until(line string) {
 	for range 100 {
 		if slices.Contains(o.s.Story, line) {
@@ -21,9 +21,9 @@ func (o *operator) until(line string) {
 	o.s.Fatal(o.s.t, "no one tells: "+line)
 }
 
-// An operator names web-1-a as the holder, and stops before it grants it. What
-// happens then must not make another one grant the next pod while the first
-// grant can still come.
+// TestAGrantThatComesLate checks an operator that names web-1-a as the holder and is paused
+// before it grants it. No event after that may make another operator grant the next pod
+// while the first grant is still possible.
 func TestAGrantThatComesLate(t *testing.T) {
 	const named = "  patch status of statefulsingleton db: Holder, web-1-a, epoch 1"
 	onA := func(do func(*stage, *corev1.Pod)) func(*stage) {
@@ -54,7 +54,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 		{name: "its Node is gone for a while", between: func(s *stage) {
 			powerOff.do(s)
 			deleteNode.do(s)
-			s.operators[0].react() // it begins to count
+			s.operators[0].react() // the time starts to count
 			s.tick(fenceAfter)
 		}, after: bootNode.do},
 		{name: "its Node does not answer for a while", between: cutOff.do, after: heal.do},
@@ -63,9 +63,9 @@ func TestAGrantThatComesLate(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := newStage(t, 2)
 			late := s.operators[1]
-			s.operators = s.operators[:1] // the other one acts when we say so
+			s.operators = s.operators[:1] // the other operator acts only on request
 			makeObject().do(s)
-			late.react() // it settles for this process too
+			late.react() // the object settles for this process too
 			passes(settleAfter).do(s)
 			makeDeployment(2, rolling).do(s)
 			for range 60 {
@@ -73,7 +73,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 			}
 			late.until(named)
 			r.between(s)
-			for range 60 { // but nothing of what evicts pods
+			for range 60 { // but no moves that evict pods
 				s.operators[0].react()
 				if moves := append(s.ownerMoves(), s.kubeletMoves()...); len(moves) > 0 {
 					moves[0].do()
@@ -89,8 +89,8 @@ func TestAGrantThatComesLate(t *testing.T) {
 	}
 }
 
-// A cache may show that a Node is out of service, or gone, long after its
-// machine and its pods run again.
+// TestACacheThatStaysBehind checks a cache that shows a Node as out of service or missing
+// long after its machine and its pods run again.
 func TestACacheThatStaysBehind(t *testing.T) {
 	for _, fence := range []act{taintNode, deleteNode} {
 		t.Run(fence.what, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestACacheThatStaysBehind(t *testing.T) {
 	}
 }
 
-// Pod garbage collection may end a pod whose kubelet has said last that nothing
-// has started.
+// TestAStartThatWasNotSeen checks a pod that pod garbage collection ends after its program
+// has started and before its kubelet has reported that.
 func TestAStartThatWasNotSeen(t *testing.T) {
 	s := newStage(t, 1)
 	for _, act := range []act{makeObject(), passes(settleAfter), makeDeployment(1, rolling)} {

@@ -11,8 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
-// released is an object whose spec has release a, of that generation, which the operator has
-// looked at then.
+// released returns an object with release a in its spec, of that generation, and with that
+// observed generation.
 func released(generation, observed int64, orders ...v1.OrderStatus) *singletonFixture {
 	return held().with(func(s *v1.StatefulSingleton) {
 		s.Spec.Release = &v1.ReleaseOrder{ID: "a"}
@@ -37,7 +37,8 @@ func TestDecideRelease(t *testing.T) {
 	})
 }
 
-// The status says what becomes of an order, and what of those that are never carried out.
+// TestOrdersInTheStatus checks the results of the current order and of the ignored ones in
+// the status.
 func TestOrdersInTheStatus(t *testing.T) {
 	many := []v1.OrderStatus{statusOfOrder("w", v1.OrderWaiting)}
 	for i := range 30 {

@@ -23,7 +23,7 @@ import (
 
 var seeds = flag.Int("seeds", 8, "random orders of each story; with 100 or more, every write fails in every way")
 
-// story is what happens, act by act.
+// story is a sequence of acts.
 type story struct {
 	name string
 	acts []act
@@ -34,7 +34,7 @@ type act struct {
 	do   func(*stage)
 }
 
-// until is the act, and what follows of it until something is so.
+// until returns an act that continues with moves until a condition is true.
 func (a act) until(is func(*stage) bool) act {
 	return act{a.what, func(s *stage) {
 		a.do(s)
@@ -51,7 +51,7 @@ func (a act) until(is func(*stage) bool) act {
 	}}
 }
 
-// and is two acts at one time.
+// and returns an act that does both at once.
 func (a act) and(b act) act {
 	return act{a.what + ", and " + b.what, func(s *stage) {
 		a.do(s)
@@ -59,7 +59,7 @@ func (a act) and(b act) act {
 	}}
 }
 
-// superseded reports whether a pod is being deleted while another one waits.
+// superseded reports whether a pod is terminating while another one waits.
 func superseded(s *stage) bool {
 	pods := s.pods()
 	return len(pods) > 1 && slices.ContainsFunc(pods, podstate.Terminating)
@@ -70,7 +70,7 @@ const (
 	recreate = appsv1.RecreateDeploymentStrategyType
 )
 
-// makeObject: which mode holds the pods back is drawn by lot in random orders.
+// makeObject creates the object. In random orders its mode is random.
 func makeObject(change ...func(*v1.StatefulSingleton)) act {
 	return act{"the user makes the StatefulSingleton", func(s *stage) {
 		object := singleton("db")
@@ -88,7 +88,7 @@ func makeDeployment(replicas int32, strategy appsv1.DeploymentStrategyType, tole
 	return act{fmt.Sprintf("the user makes a Deployment of %d, %s", replicas, strategy), func(s *stage) { s.deployment(replicas, strategy, tolerates...) }}
 }
 
-// stays is what keeps a pod where the control plane would take it away.
+// stays is the toleration that keeps the control plane from deleting a pod.
 var stays = corev1.Toleration{Key: corev1.TaintNodeOutOfService}
 
 func makeStatefulSet(replicas int32, strategy appsv1.StatefulSetUpdateStrategyType) act {
@@ -114,8 +114,8 @@ func scaleTo(replicas int32) act {
 	}}
 }
 
-// onOne does something to the pod that runs its program, or will again, or to
-// the first.
+// onOne applies a function to the pod that runs its program or will restart it, or else to
+// the first pod.
 func onOne(what string, do func(*stage, *corev1.Pod)) act {
 	return act{what, func(s *stage) {
 		for _, uid := range s.uids() {
@@ -156,21 +156,21 @@ var (
 		s.collect(s.byUID(p.UID))
 	})
 	refuseOne = onOne("the kubelet is restarted, and refuses the pod that runs", func(s *stage, p *corev1.Pod) {
-		// One without a gate leaves no trace before it is protected.
+		// A pod without a gate leaves no trace before it has our finalizer.
 		if b := s.bodies[p.UID]; b != nil && comesHeld(p) {
 			b.refused = true
 		}
 	})
-	// relabelOne is what the guard does not refuse where there is none; the pod's
-	// owner lets it go then.
+	// relabelOne makes a change that is possible without a guard. The pod's owner then
+	// releases the pod.
 	relabelOne = onOne("a user relabels the pod that runs", func(s *stage, p *corev1.Pod) {
 		edit(s, p, func(p *corev1.Pod) { p.Labels["app"], p.OwnerReferences = "other", nil })
 	})
 	collectOne = onOne("pod garbage collection takes the pod that runs", func(s *stage, p *corev1.Pod) { s.collect(p) })
 )
 
-// onItsNode does something to the machine of the pod that runs, and to the same
-// machine after that.
+// onItsNode applies a function to a faulty machine, or to the machine of the running pod if
+// all are healthy.
 func onItsNode(what string, do func(*stage, *machine)) act {
 	return act{what, func(s *stage) {
 		for _, m := range s.machines {
@@ -190,8 +190,8 @@ func onItsNode(what string, do func(*stage, *machine)) act {
 var (
 	cutOff = onItsNode("its node is cut off", func(s *stage, m *machine) { m.reachable = false })
 	heal   = onItsNode("the node is back", func(s *stage, m *machine) { m.reachable = true })
-	// takeByTaint is what the control plane does to the pods of a Node that is
-	// not Ready for five minutes.
+	// takeByTaint deletes pods as the control plane does if a Node is not Ready for five
+	// minutes.
 	takeByTaint = onItsNode("the control plane deletes the pods of the node", func(s *stage, m *machine) {
 		for _, p := range s.pods() {
 			if p.Spec.NodeName == m.name {
@@ -263,7 +263,7 @@ var (
 	}}
 )
 
-// replacesFirst makes an object whose pod is not evicted before another one waits elsewhere.
+// replacesFirst creates an object with onEviction ReplaceFirst.
 var replacesFirst = act{"the user makes the StatefulSingleton, with onEviction ReplaceFirst", func(s *stage) {
 	makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst }).do(s)
 }}
@@ -286,8 +286,8 @@ var (
 	}}
 )
 
-// dieBetween is the end of the operator that makes the next grant, after the
-// first of its two writes.
+// dieBetween kills the operator that makes the next grant, after the first of its two
+// writes.
 var dieBetween = act{"the operator will die between the writes of its next grant", func(s *stage) {
 	others, died := s.failing, false
 	s.failing = func(n int, a action.Action) (before, after error) {
@@ -361,7 +361,7 @@ var stories = []story{
 		forceOne, powerOff, taintNode, bootNode, collectOne, drainOne, deleteNode, takeByTaint, restoreNode, evictOne, refuseOne, deleteOne}},
 }
 
-// goldenStories are few enough to be read.
+// goldenStories is the number of stories with a golden file.
 const goldenStories = 39
 
 func TestStories(t *testing.T) {
@@ -377,7 +377,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// play does act after act; in between, whatever between does.
+// play performs one act after the other, and calls between after each.
 func (s *stage) play(story story, between func()) {
 	for _, a := range story.acts {
 		s.Say("# %s", a.what)
@@ -388,10 +388,10 @@ func (s *stage) play(story story, between func()) {
 	}
 }
 
-// The same stories with everything in any order: caches that lag, two operators
-// at once, of which one may stop anywhere between two reads or before a write
-// for as long as it likes, restarts, writes that go wrong, and users who do not
-// wait. No lease keeps the two apart.
+// TestStoriesInRandomOrder plays the same stories in random order: with lagging caches,
+// with two operators that may pause between any two reads or before a write for any time,
+// with restarts, with failing writes, and with users who do not wait. No lease keeps the
+// two operators apart.
 func TestStoriesInRandomOrder(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
@@ -411,8 +411,9 @@ func TestStoriesInRandomOrder(t *testing.T) {
 	}
 }
 
-// Every write of the past is delivered once more, between any two acts: the end
-// is the same. A process that was stopped before it, or a network, could do so.
+// TestStoriesWithEachWriteComingAgain checks that the final state is the same if every
+// earlier write is repeated between any two acts. A paused process or the network could do
+// that.
 func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 	for _, story := range stories[:goldenStories] {
 		t.Run(story.name, func(t *testing.T) {
@@ -431,7 +432,7 @@ func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 	}
 }
 
-// repeat does the writes of an old plan again, each by itself.
+// repeat repeats the writes of an old plan one by one.
 func (s *stage) repeat(o *operator, old plan) {
 	for _, step := range old.Steps {
 		for _, chain := range step {
@@ -447,7 +448,8 @@ func (s *stage) repeat(o *operator, old plan) {
 	}
 }
 
-// Writes of every story go wrong, one in each telling: the end is the same.
+// TestStoriesWithEachWriteFailing checks that the final state is the same if a write fails.
+// It plays each story several times, each time with one failing write.
 func TestStoriesWithEachWriteFailing(t *testing.T) {
 	for i, story := range stories[:goldenStories] {
 		t.Run(story.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 type row struct {
 	name string
 	w    *world
-	want []string // the plan, a chain a line; nil is nothing
+	want []string // the plan, one chain per line; nil for no action
 }
 
 const (
@@ -274,13 +274,13 @@ func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
 	}
 }
 
-// still is not replaced by surge.
+// still makes the owner one without a rolling update.
 func (m *memberFixture) still() *memberFixture {
 	m.family.rolls = false
 	return m
 }
 
-// handingOver has a handover that began that long ago.
+// handingOver sets a handover that began that long ago.
 func handingOver(ago time.Duration, policy v1.TimeoutPolicy) func(*v1.StatefulSingleton) {
 	return func(s *v1.StatefulSingleton) {
 		began := metav1.NewTime(noon.Add(-ago))

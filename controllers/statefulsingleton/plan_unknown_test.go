@@ -15,19 +15,19 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// unknown is a pod that was created so many minutes ago by an owner of an unknown kind.
+// unknown makes the pod one that an owner of an unknown kind created that many minutes ago.
 func (m *memberFixture) unknown(owner, revision string, minutes int) *memberFixture {
 	m.family = family{owner: types.UID(owner), name: "CloneSet " + owner, unknown: "CloneSet", revision: revision}
 	return m.age(minutes)
 }
 
-// bareFor is a pod without a controller that was created so many minutes ago.
+// bareFor makes the pod one without a controller that was created that many minutes ago.
 func (m *memberFixture) bareFor(minutes int) *memberFixture {
 	m.family = family{unknown: noController}
 	return m.age(minutes)
 }
 
-// since says when the owner of the pod came.
+// since sets when the ReplicaSet of the pod was created.
 func (m *memberFixture) since(minutes int) *memberFixture {
 	m.family.since = noon.Add(-time.Duration(minutes) * time.Minute)
 	return m
@@ -52,8 +52,8 @@ func TestW15UnknownOwners(t *testing.T) {
 	})
 }
 
-// replaced is an object that deletes on timeout, whose handover is late, and that has deleted a
-// pod of web's revision one for another.
+// replaced returns an object with onTimeout DeleteOld and a late handover, which has
+// deleted a pod of revision one of web for another pod.
 func replaced(change func(*v1.ReplacedPod)) *singletonFixture {
 	entry := v1.ReplacedPod{Name: "a", Owner: "web", Revision: "one", For: "b", DeletedAt: metav1.NewTime(noon.Add(-3 * time.Hour))}
 	change(&entry)
@@ -93,8 +93,8 @@ func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
 	})
 }
 
-// Each revision is created again as soon as its pod was deleted, and onTimeout has all the time
-// that it needs.
+// TestW15CompetingRevisionsComeToRest checks that two revisions do not replace each other
+// forever, even if each is recreated at once and every handover times out.
 func TestW15CompetingRevisionsComeToRest(t *testing.T) {
 	object := singleton("db").held("pod-1", 1).with(func(s *v1.StatefulSingleton) {
 		s.Spec.OnTimeout, s.Status.TransitionTimestamp = v1.TimeoutDeletesOld, &metav1.Time{Time: noon.Add(-301 * time.Second)}

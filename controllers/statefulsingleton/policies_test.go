@@ -12,7 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// What policies of a cluster do to the children of an object, and to its pods.
+// Mutations of the children of an object and of its pods by policies of a cluster.
 var _ = DescribeTable("W3 a policy that changes a child, on creation and on update: nothing is written at rest, and a pod gets its turn",
 	func(ctx SpecContext, group, resource, patch, told string) {
 		ns := newNamespace(ctx)

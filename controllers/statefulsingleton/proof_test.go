@@ -13,8 +13,8 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// A pod a runs and a pod b waits. What proves that a has stopped, and what does
-// not.
+// Pod a runs and pod b waits. These tests check which observations prove that a has
+// stopped.
 var _ = Describe("the proof that a pod has stopped", func() {
 	var ns string
 	var op *operator
@@ -134,7 +134,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		waits(ctx)
 		op.forward(30 * time.Second)
 		waits(ctx)
-		addNode(ctx, "of-"+ns) // deleted by mistake: its kubelet is there again
+		addNode(ctx, "of-"+ns) // it was deleted by mistake, and its kubelet registers it again
 		waits(ctx)
 		op.forward(59 * time.Second)
 		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named("of-" + ns)})).To(Succeed())
@@ -145,7 +145,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		op.forward(31 * time.Second)
 		edit(ctx, s, func(s *v1.StatefulSingleton) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "wake", "up") })
 		activates(ctx, s, b)
-		Expect(live(ctx, a).Finalizers).To(BeEmpty()) // pod garbage collection takes it away
+		Expect(live(ctx, a).Finalizers).To(BeEmpty()) // pod garbage collection deletes it
 	})
 
 	It("is that its program has ended by itself, as all its containers have", func(ctx SpecContext) {
@@ -216,7 +216,7 @@ var _ = Describe("S23 a machine that is off by an administrator's word", func() 
 	})
 })
 
-// taint says of a machine that does not answer that it is off.
+// taint declares an unreachable machine to be off.
 func taint(ctx SpecContext, name string) {
 	GinkgoHelper()
 	setNodeReady(ctx, name, corev1.ConditionUnknown)

@@ -12,7 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+// readAsToolsDo returns the situations whose statuses the tests in test/readiness read as
+// tools do.
 func readAsToolsDo() map[golden.Situation]*world {
 	const current, moving, failed = "Current", "InProgress", "Failed"
 	late := singleton("db").held("a", 1).with(func(s *v1.StatefulSingleton) {

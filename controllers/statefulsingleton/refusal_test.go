@@ -16,14 +16,14 @@ const anotherName = ": the operator puts its own into the pod; choose another na
 
 const alone = " is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own"
 
-// more is our signal-volume with one file more.
+// more returns our signal-volume with one more file.
 func more(path string) corev1.VolumeSource {
 	v := signalVolume().VolumeSource
 	v.DownwardAPI.Items = append(v.DownwardAPI.Items, corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['x']"}})
 	return v
 }
 
-// refusal is a pod and what it is told; "" if it is not refused.
+// refusal is a pod and its expected error; "" if it is admitted.
 type refusal struct {
 	name     string
 	pod      *podFixture
@@ -48,7 +48,7 @@ var binary, scripted, whole = singleton("db").mode(v1.GateBinary), singleton("db
 
 func app() *containerFixture { return container("app").command("serve") }
 
-// S4: what clashes with ours is refused, and told what to do.
+// TestS4Clashes checks that conflicts with our names are rejected, with a remedy.
 func TestS4Clashes(t *testing.T) {
 	hostPath := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
@@ -106,7 +106,8 @@ func TestS4Clashes(t *testing.T) {
 	}
 }
 
-// Pods that cannot be held back in the mode that was chosen are refused.
+// TestWhatCannotBeHeld checks that pods that cannot be held back in the chosen mode are
+// rejected.
 func TestWhatCannotBeHeld(t *testing.T) {
 	for _, r := range []refusal{
 		{"a program that is not there", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"), ""},
@@ -126,7 +127,8 @@ func TestWhatCannotBeHeld(t *testing.T) {
 	}
 }
 
-// Our own gate-volume is told from another's by its size.
+// TestAVolumeIsOursByItsContent checks that our gate-volume is distinguished from another
+// one by its size.
 func TestAVolumeIsOursByItsContent(t *testing.T) {
 	ours := homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault)
 	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))

@@ -29,8 +29,8 @@ var (
 	noAnswer  = apierrors.NewServerTimeout(pods, "patch", 1)
 )
 
-// reported is what Reconcile makes of a pass in which one write ended so, and
-// what the status then says of it.
+// reported returns the result of Reconcile after a pass in which one write had that
+// outcome, and condition Degraded after it.
 func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
@@ -48,12 +48,13 @@ func reported(t *testing.T, s *stage, ended error) (after time.Duration, degrade
 	return result.RequeueAfter, degraded, err
 }
 
-// An error of the API server is tried again ever more slowly, and told of; a
-// conflict only says that the world is another one, and is tried again at once.
+// TestAnErrorIsToldFromAConflict checks that an error of the API server is retried with
+// backoff and reported, and that a conflict, which only means that an object has changed,
+// is retried at once.
 func TestAnErrorIsToldFromAConflict(t *testing.T) {
 	for _, r := range []struct {
 		name     string
-		ended    []error // in pass after pass
+		ended    []error // in consecutive passes
 		after    time.Duration
 		fails    bool
 		degraded string
@@ -97,7 +98,7 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 	}
 }
 
-// toldOf is how many events of that reason there were.
+// toldOf returns the number of events with that reason.
 func (o *operator) toldOf(reason string) (count int) {
 	for _, line := range o.told {
 		if strings.HasPrefix(line, reason+":") {
@@ -107,7 +108,8 @@ func (o *operator) toldOf(reason string) (count int) {
 	return count
 }
 
-// What the status says for the first time is told once, after it was written.
+// TestV7EventsComeAfterTheirWrite checks that an event for a new status is emitted once,
+// after the status was written.
 func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	s := newStage(t, 1)
 	o := s.operators[0]
@@ -130,7 +132,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 	makeObject().do(s)
 	for range 100 {
-		o.woken = true // a user edits the object again and again
+		o.woken = true // a user edits the object repeatedly
 		o.react()
 		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
 			t.Fatal("it was told before the status said it")
@@ -144,8 +146,8 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 }
 
-// V14: one pod from before the object is told of too, once; several are told of
-// together.
+// TestV14AnEventTells checks that one pod from before the object causes one event, and that
+// several pods cause one event together.
 func TestV14AnEventTells(t *testing.T) {
 	for pods, want := range map[int32]string{1: v1.EventUnmanagedPod, 3: v1.EventSeveralRunning} {
 		s := newStage(t, 1)
@@ -164,7 +166,8 @@ func TestV14AnEventTells(t *testing.T) {
 	}
 }
 
-// The grant is sent with the UID and the resourceVersion that were read.
+// TestS24TheGrantOnTheWire checks that the grant is sent with the UID and resourceVersion
+// that were read.
 func TestS24TheGrantOnTheWire(t *testing.T) {
 	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
 	w.object.ResourceVersion = "5"
@@ -203,7 +206,8 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 	}
 }
 
-// S7, S8: the first grant of an object is told of as a start, each later one as a handover.
+// TestWhatIsToldOfAnAct checks that the event for the first grant of an object is a start,
+// and that of each later grant a handover (S7, S8).
 func TestWhatIsToldOfAnAct(t *testing.T) {
 	first, second := grant(&waiting("a").member, 1), grant(&waiting("b").member, 2)
 	letGo := action.Action{Verb: action.Patch, Object: waiting("a").pod, Reason: reasonLetGo}

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// manifest is what a user writes: these lines below spec, beside a selector.
+// manifest returns a user's manifest with these lines below spec, and a selector.
 func manifest(spec string) string {
 	if !strings.Contains(spec, "selector:") {
 		spec = "selector: {matchLabels: {app: db}}\n" + spec
@@ -23,7 +23,7 @@ func manifest(spec string) string {
 	return "metadata: {name: db, namespace: ns}\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")
 }
 
-// S1: what the API server itself refuses, with no operator there.
+// TestS1TheSchemaRefuses checks the API server's validation without an operator.
 func TestS1TheSchemaRefuses(t *testing.T) {
 	crd := readCRD(t)
 	many := func(count int, entry string) string {
@@ -35,7 +35,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 	}
 	long := func(count int) string { return strings.Repeat("x", count) }
 	const whichPods = "spec.selector: Invalid value: say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others"
-	for _, r := range []struct{ name, spec, want string }{ // "" if it is taken
+	for _, r := range []struct{ name, spec, want string }{ // "" if it is accepted
 		{"nothing of an object that says only its selector", "", ""},
 		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is empty inside", "selector: {matchLabels: {}, matchExpressions: []}", `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
@@ -104,7 +104,8 @@ func TestS1TheNameFitsALabel(t *testing.T) {
 	}
 }
 
-// The selector decides who is counted, so it cannot change under a running pod.
+// TestTheSelectorIsImmutable checks that the selector, which defines the counted pods,
+// cannot change under a running pod.
 func TestTheSelectorIsImmutable(t *testing.T) {
 	crd := readCRD(t)
 	old, errs := crd.take(t, manifest("selector: {matchLabels: {app: db}}"), nil)
@@ -153,7 +154,8 @@ func TestS1Defaults(t *testing.T) {
 	}
 }
 
-// What a Go program says is what is stored, and not a default in its place.
+// TestS1FalseAndZeroSurviveAGoClient checks that explicit values of a Go client are stored,
+// not replaced by defaults.
 func TestS1FalseAndZeroSurviveAGoClient(t *testing.T) {
 	crd := readCRD(t)
 	sent := singleton("db").StatefulSingleton
@@ -172,7 +174,7 @@ func TestS1FalseAndZeroSurviveAGoClient(t *testing.T) {
 	}
 }
 
-// S1: the columns of kubectl get.
+// TestS1Columns checks the columns of kubectl get.
 func TestS1Columns(t *testing.T) {
 	table, err := tableconvertor.New(readCRD(t).definition.Spec.Versions[0].AdditionalPrinterColumns)
 	if err != nil {

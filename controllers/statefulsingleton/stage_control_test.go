@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// controlPlaneMoves are those of the scheduler and of the controllers for Nodes
-// and for pods that no one cares for.
+// controlPlaneMoves returns the moves of the scheduler, the node controller, and the
+// garbage collection of orphaned pods.
 func (s *stage) controlPlaneMoves() (moves []move) {
 	for _, m := range s.machines {
 		if node := s.node(m.name); node != nil && isReady(node) != (m.on && m.reachable) {
@@ -46,8 +46,8 @@ func (s *stage) controlPlaneMoves() (moves []move) {
 	return moves
 }
 
-// evictable reports whether the API server lets a drain evict a pod: the budget keeps the one
-// that is Ready.
+// evictable reports whether the API server allows a drain to evict a pod. The budget blocks
+// the eviction of the Ready one.
 func (s *stage) evictable(p *corev1.Pod) bool {
 	if podstate.Terminating(p) || podstate.Ended(p) {
 		return false
@@ -56,8 +56,8 @@ func (s *stage) evictable(p *corev1.Pod) bool {
 	return !kept || !podstate.Ready(p)
 }
 
-// orphaned reports whether pod garbage collection takes a pod: its Node has been
-// gone for 40 seconds, or it is being deleted and its Node is out of service.
+// orphaned reports whether pod garbage collection deletes a pod: its Node has been missing
+// for 40 seconds, or the pod is terminating and its Node is out of service.
 func (s *stage) orphaned(p *corev1.Pod) bool {
 	missing := s.machine(p.Spec.NodeName).missingSince
 	if podstate.Scheduled(p) && !missing.IsZero() && s.Now.Sub(missing) >= 40*time.Second {
@@ -67,7 +67,7 @@ func (s *stage) orphaned(p *corev1.Pod) bool {
 	return podstate.Terminating(p) && node != nil && s.outOfService(node.Name) && !isReady(node)
 }
 
-// collect is what pod garbage collection does: it does not ask the kubelet.
+// collect deletes a pod as pod garbage collection does, without asking the kubelet.
 func (s *stage) collect(p *corev1.Pod) {
 	s.Say("    %s is taken by pod garbage collection", p.Name)
 	if !podstate.Ended(p) {
@@ -93,7 +93,7 @@ func (s *stage) bind(p *corev1.Pod) {
 	})
 }
 
-// freeNode is the Ready Node with the fewest pods.
+// freeNode returns the Ready Node with the fewest pods.
 func (s *stage) freeNode() (best string) {
 	load := map[string]int{}
 	for _, p := range s.pods() {
@@ -124,7 +124,7 @@ func (s *stage) putNode(name string, ready corev1.ConditionStatus) {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}})
 }
 
-// turn makes the Node say what is known of its machine.
+// turn updates the Node to the state of its machine.
 func (s *stage) turn(m *machine) {
 	status, what := corev1.ConditionTrue, "Ready"
 	if !m.on || !m.reachable {

@@ -14,18 +14,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// invariant is what must hold at every step of every story.
+// invariant checks the guarantee at every step of every story.
 type invariant struct {
 	s *stage
-	// covered are the pods that the promise is about: not those that were made
-	// without an object, until there is one.
+	// covered are the pods that the guarantee covers. It does not cover pods that were
+	// created without an object, until there is one.
 	covered map[types.UID]bool
-	// rivals are the pods beside which a pod must never run: those that might
-	// have been running when it was granted the start.
+	// rivals are the pods next to which a pod must never run: those that may have been
+	// running when it was granted.
 	rivals map[types.UID]map[types.UID]bool
-	// under is the object that a pod was granted the start by.
+	// under is the object that granted each pod.
 	under map[types.UID]types.UID
-	// epochs are the highest of each object.
+	// epochs are the highest epochs of each object.
 	epochs map[types.UID]int64
 }
 
@@ -33,7 +33,7 @@ func newInvariant(s *stage) *invariant {
 	return &invariant{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
 }
 
-// lives hears what the program of a pod does, in truth.
+// lives is called when the program of a pod really changes its state.
 func (l *invariant) lives(b *body) {
 	if b.main != atWork {
 		return
@@ -46,7 +46,7 @@ func (l *invariant) lives(b *body) {
 	}
 }
 
-// changed hears of everything that happens in the API.
+// changed is called for every change in the API.
 func (l *invariant) changed(act *action.Action, was, is client.Object) {
 	if act != nil && act.Verb == action.Delete {
 		l.deleted(act)
@@ -71,8 +71,8 @@ func (l *invariant) changed(act *action.Action, was, is client.Object) {
 	}
 }
 
-// forgets: an object goes, and with it its selector. A pod without a gate that
-// was not marked before is no one's.
+// forgets is called when an object and its selector are removed. Pods without a gate that
+// were not marked before are no longer covered.
 func (l *invariant) forgets() {
 	for _, p := range l.s.pods() {
 		if p.Labels[v1.LabelSingleton] == "" && !controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
@@ -94,8 +94,8 @@ func (l *invariant) born(obj client.Object) {
 		object := l.s.now()
 		l.covered[o.UID] = object != nil && (object.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(object, v1.FinalizerSingleton))
 		if l.covered[o.UID] && !comesHeld(o) {
-			// No one can be held responsible for a pod that comes without a gate,
-			// but for a grant that is given while one may still come.
+			// The operator cannot prevent a pod without a gate, but it must not grant
+			// another one while such a pod can still be created.
 			for uid, under := range l.under {
 				if under == object.UID {
 					l.rivals[uid][o.UID] = true
@@ -110,7 +110,7 @@ func (l *invariant) decided(object *v1.StatefulSingleton) {
 	ordered := object.Spec.Release != nil && !ignored
 	released := object.Annotations[v1.AnnotationReleaseNow] == v1.True || ordered
 	if object.DeletionTimestamp != nil && released {
-		clear(l.covered) // the user has ended the promise
+		clear(l.covered) // the user has ended the guarantee
 	}
 	h := object.Status.Holder
 	if h == nil {
@@ -141,7 +141,7 @@ func (l *invariant) patched(act *action.Action, was, is *corev1.Pod) {
 	}
 }
 
-// granted: who may be running now is a rival.
+// granted records the pods that may be running now as rivals.
 func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 	rivals := map[types.UID]bool{}
 	epoch := (&member{pod: pod}).epoch()
@@ -172,19 +172,19 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 	}
 }
 
-// mayRun reports whether a pod runs something, in truth, or could.
+// mayRun reports whether a pod really runs something, or could.
 func (l *invariant) mayRun(pod *corev1.Pod) bool {
 	b := l.s.bodies[pod.UID]
 	if b == nil {
 		return !podstate.Terminating(pod)
 	}
 	if b.main == crashed && (podstate.Ended(b.pod) || b.refused) {
-		return false // its kubelet knows better than to start it again
+		return false // its kubelet does not restart it
 	}
 	return !b.over && l.s.machine(pod.Spec.NodeName).on && (b.main != nothing || !podstate.Terminating(b.pod))
 }
 
-// released: the finalizer of a pod is taken off.
+// released is called when the finalizer of a pod is removed.
 func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 	object := l.s.now()
 	ends := object == nil || object.DeletionTimestamp != nil
@@ -209,7 +209,7 @@ func (l *invariant) deleted(act *action.Action) {
 	}
 }
 
-// comeToRest lets everything go its way, and checks where it ends.
+// comeToRest lets all moves finish, and checks the final state.
 func (s *stage) comeToRest() {
 	s.t.Helper()
 	s.settle(10 * time.Minute)
@@ -217,7 +217,7 @@ func (s *stage) comeToRest() {
 	s.Check(s.t)
 }
 
-// ends checks the end of a story.
+// ends checks the final state of a story.
 func (s *stage) ends() {
 	if object := s.now(); object == nil {
 		s.endsFree()
@@ -228,7 +228,7 @@ func (s *stage) ends() {
 		before := s.Writes()
 		for _, restart := range []bool{false, true} {
 			if restart {
-				o.restart() // even one that knows nothing has nothing to do
+				o.restart() // even a new process has nothing to do
 			}
 			o.look()
 			o.yield, s.acting = nil, o
@@ -239,8 +239,8 @@ func (s *stage) ends() {
 	}
 }
 
-// endsFree is the end without an object: nothing of ours holds a pod, and who
-// waits waits for another.
+// endsFree checks the final state without an object: no pod has our finalizer, and a pod
+// waits only while another program runs.
 func (s *stage) endsFree() {
 	running := s.running()
 	for _, p := range s.pods() {
@@ -254,7 +254,7 @@ func (s *stage) endsFree() {
 	}
 }
 
-// running are the pods of the promise whose programs run, in truth.
+// running returns the covered pods whose programs really run.
 func (s *stage) running() (found []*body) {
 	for _, uid := range s.uids() {
 		if b := s.bodies[uid]; b.main == atWork && s.invariant.covered[uid] {
@@ -264,8 +264,8 @@ func (s *stage) running() (found []*body) {
 	return found
 }
 
-// endsWell is the end with an object: one runs if one could, and the status
-// says so.
+// endsWell checks the final state with an object: one program runs if one could, and the
+// status reports that.
 func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	st, running, could, wait := &object.Status, s.running(), 0, 0
 	for _, p := range s.pods() {
@@ -299,7 +299,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		}
 		if !comesHeld(b.pod) {
 			want[v1.ConditionUnmanagedPod] = "True"
-			if st.WaitingCount > 0 { // and takes too long, until a user deletes it
+			if st.WaitingCount > 0 { // and the handover is late until a user deletes the pod
 				return
 			}
 		}
@@ -311,7 +311,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		}
 	}
 	phase := v1.PhaseRunning
-	if len(running) > 1 { // from before the object
+	if len(running) > 1 { // created before the object
 		want[v1.ConditionAvailable], want[v1.ConditionDegraded], phase = "False", "True", v1.PhaseFailed
 		want[v1.ConditionReady], want[v1.ConditionReconciling], want[v1.ConditionStalled] = "False", "False", "True"
 	}

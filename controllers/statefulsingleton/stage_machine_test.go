@@ -15,39 +15,39 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// machine is what stands behind a Node.
+// machine is the machine of a Node.
 type machine struct {
 	name string
 	on   bool
-	// wasOff reports whether it ever was off.
+	// wasOff reports whether it was ever off.
 	wasOff bool
-	// reachable reports whether its kubelet can speak with the API server.
+	// reachable reports whether its kubelet can reach the API server.
 	reachable bool
-	// missingSince is when its Node was deleted; zero while it is there.
+	// missingSince is when its Node was deleted; zero while the Node exists.
 	missingSince time.Time
 	// drained is true while a drain evicts its pods.
 	drained bool
 }
 
-// body is what there really is of a pod on its machine.
+// body is the real state of a pod on its machine.
 type body struct {
-	pod  *corev1.Pod // as its kubelet has last seen it
-	gone bool        // its kubelet has seen that it is not there any more
+	pod  *corev1.Pod // as its kubelet last saw it
+	gone bool        // its kubelet has seen that the pod was removed
 	main state
-	// passed reports whether the init containers are done, that of Init mode too.
+	// passed reports whether the init containers are done, including that of mode Init.
 	passed   bool
 	file     string // the grant, as the gate reads it
 	begun    bool   // the program ran once
 	restarts int32
-	evicted  bool // its kubelet needs the room
+	evicted  bool // its kubelet evicts it
 	told     bool // SIGTERM was sent
-	// refused: its kubelet was restarted and does not take it any more. What runs
-	// of it runs on until the pod is deleted.
+	// refused is true if a restarted kubelet does not accept the pod. Its running
+	// containers keep running until the pod is deleted.
 	refused bool
 	over    bool // nothing runs, and nothing will
 }
 
-// state is of the program's container.
+// state is the state of the program's container.
 type state string
 
 const (
@@ -67,7 +67,7 @@ func (s *stage) machine(name string) *machine {
 	return &machine{}
 }
 
-// kubeletMoves are the steps of the kubelets, and of what runs under them.
+// kubeletMoves returns the moves of the kubelets and their containers.
 func (s *stage) kubeletMoves() (moves []move) {
 	for _, p := range s.pods() {
 		if s.bodies[p.UID] == nil && s.knows(p.Spec.NodeName) && podstate.Scheduled(p) {
@@ -100,7 +100,7 @@ func (s *stage) knows(node string) bool {
 	return m.on && m.reachable
 }
 
-// byUID is a pod in the API; nil if it is not there any more.
+// byUID returns a pod in the API; nil if it was removed.
 func (s *stage) byUID(uid types.UID) *corev1.Pod {
 	for _, p := range s.pods() {
 		if p.UID == uid {
@@ -110,12 +110,12 @@ func (s *stage) byUID(uid types.UID) *corev1.Pod {
 	return nil
 }
 
-// current is the pod of a body in the API; nil if it is not there any more.
+// current returns the pod of a body in the API; nil if it was removed.
 func (s *stage) current(b *body) *corev1.Pod {
 	return s.byUID(b.pod.UID)
 }
 
-// speak is what a kubelet does with the API server.
+// speak returns the moves of a kubelet that involve the API server.
 func (s *stage) speak(b *body) (moves []move) {
 	now, uid := s.current(b), string(b.pod.UID)
 	switch {
@@ -140,7 +140,7 @@ func (s *stage) speak(b *body) (moves []move) {
 	return moves
 }
 
-// run is what happens on the machine.
+// run returns the moves on the machine.
 func (s *stage) run(b *body) (moves []move) {
 	uid, name := string(b.pod.UID), b.pod.Name
 	does := func(what string, do func()) { moves = append(moves, move{what + uid, do}) }
@@ -187,12 +187,12 @@ func (s *stage) run(b *body) (moves []move) {
 	return moves
 }
 
-// comesHeld reports whether the pod was made with a gate in it.
+// comesHeld reports whether the pod was created with a gate.
 func comesHeld(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0])
 }
 
-// status is what the kubelet says of a pod.
+// status returns the status that the kubelet reports for a pod.
 func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 	status := *now.Status.DeepCopy()
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
@@ -231,8 +231,8 @@ func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 		setReady(s, &status, false)
 		return status
 	}
-	// What another client said of the phase is true once it has seen it, and taken
-	// back until then.
+	// A phase that another client has set is accepted once the kubelet has seen it, and
+	// overwritten until then.
 	switch {
 	case podstate.Ended(b.pod):
 		status.Phase = b.pod.Status.Phase
@@ -249,7 +249,7 @@ func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 		sandbox.Status = corev1.ConditionTrue
 	}
 	setPodCondition(s, &status, sandbox)
-	if !b.over || b.begun || !podstate.Terminating(b.pod) { // else the kubelet does not say more
+	if !b.over || b.begun || !podstate.Terminating(b.pod) { // otherwise the kubelet reports no more
 		setContainersReady(s, &status, ready)
 	}
 	for _, g := range b.pod.Spec.ReadinessGates {
@@ -261,7 +261,8 @@ func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 	return status
 }
 
-// setContainersReady: its reason is a kubelet's own word about the phase.
+// setContainersReady sets the condition whose reason shows that the phase is the kubelet's
+// own.
 func setContainersReady(s *stage, status *corev1.PodStatus, ready bool) {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}
 	switch {
@@ -294,28 +295,28 @@ func setPodCondition(s *stage, status *corev1.PodStatus, c corev1.PodCondition) 
 	}
 }
 
-// crash ends the program of a pod, which its kubelet starts again in place.
+// crash crashes the program of a pod. Its kubelet restarts it in place.
 func (s *stage) crash(b *body) {
 	b.main = crashed
 	s.Say("    %s crashes", b.pod.Name)
 }
 
-// off takes the power from a machine.
+// off switches a machine off.
 func (s *stage) off(m *machine) {
 	m.on, m.wasOff = false, true
 	for _, b := range s.bodies {
 		if b.pod.Spec.NodeName != m.name || b.over {
 			continue
 		}
-		// What is left is on its disk: that the pod was there. Its init
-		// containers run again after that.
+		// The disk still has the record of the pod. Its init containers run again after the
+		// start.
 		b.main, b.passed, b.file, b.told = nothing, false, "", false
 		b.restarts++
 	}
 }
 
-// boot gives it back. The kubelet runs nothing before it has spoken with the
-// API server.
+// boot switches the machine on. The kubelet runs nothing before it has reached the API
+// server.
 func (s *stage) boot(m *machine) {
 	m.on, m.reachable = true, true
 	for uid, b := range s.bodies {

@@ -24,36 +24,36 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// operator is one process. No lease keeps several of them apart.
+// operator is one operator process. There is no lease that keeps several of them apart.
 type operator struct {
 	s     *stage
 	name  string
 	r     *Reconciler
-	shown *objects.Objects              // what its caches show
-	known map[objects.Key]client.Object // the same, as the API server has it
-	woken bool                          // an event has put the key into the queue
-	due   time.Time                     // when it looks again without one; zero is never
-	stop  func()                        // ends the pass that is on the way
-	next  func() (struct{}, bool)       // goes on with it; nil if there is none
-	yield func(struct{}) bool           // pauses it
-	lists [2]*objects.Objects           // what its two lists of pods show
-	// objects is how often the pass has listed the objects.
+	shown *objects.Objects              // content of its caches
+	known map[objects.Key]client.Object // the same objects, as in the API server
+	woken bool                          // a watch event has queued the key
+	due   time.Time                     // when the key is requeued without an event; zero is never
+	stop  func()                        // ends the current pass
+	next  func() (struct{}, bool)       // continues the current pass; nil if there is none
+	yield func(struct{}) bool           // pauses the current pass
+	lists [2]*objects.Objects           // content of its two lists of pods
+	// objects is the number of times that the pass has listed the objects.
 	objects int
 	rests   bool // the pass had nothing to write
-	// idle is how often in a row it looked at pods of an object that is gone, and
-	// found that they wait. It does so as long as they do.
+	// idle is how many times in a row the process found that pods of a deleted object wait.
+	// It repeats this as long as they do.
 	idle int
-	// plans are those of the past that wrote something.
+	// plans are the earlier plans that wrote something.
 	plans []plan
-	// asleep is a process that the machine gives no time, however long.
+	// asleep is true while the machine gives the process no CPU time.
 	asleep bool
-	// dead is true of one that was killed in this pass.
+	// dead is true if the process was killed in this pass.
 	dead bool
-	// told are the events of this process.
+	// told are the events that this process emitted.
 	told []string
 }
 
-// restart is a new process: what the old one knew is lost.
+// restart replaces the process with a new one, which has lost all memory.
 func (o *operator) restart() {
 	if o.stop != nil {
 		o.stop()
@@ -64,8 +64,7 @@ func (o *operator) restart() {
 	o.look()
 }
 
-// look shows the caches what there is now, and wakes the key for what changed,
-// as the watches of Setup do.
+// look updates the caches and queues the key for changes, as the watches of Setup do.
 func (o *operator) look() {
 	before := o.known
 	o.shown, o.known = o.s.Snapshot(cutAsCached), maps.Clone(o.s.All)
@@ -81,7 +80,8 @@ func (o *operator) look() {
 	}
 }
 
-// cutAsCached leaves out what the manager's cache does not hold.
+// cutAsCached returns an object as the manager's cache holds it; nil if the cache does not
+// hold it.
 func cutAsCached(obj client.Object) client.Object {
 	switch o := obj.(type) {
 	case *corev1.Node, *v1.StatefulSingleton:
@@ -128,7 +128,7 @@ func (o *operator) wakes(was, is client.Object) bool {
 	return false
 }
 
-// react finishes a pass, and makes one if something wakes the key.
+// react finishes the current pass, and makes another one if something queues the key.
 func (o *operator) react() bool {
 	busy := o.finish()
 	o.asleep = false
@@ -142,7 +142,7 @@ func (o *operator) react() bool {
 	return true
 }
 
-// finish ends the pass that is on the way; false if there is none.
+// finish ends the current pass; false if there is none.
 func (o *operator) finish() bool {
 	busy := o.next != nil
 	for o.next != nil {
@@ -151,7 +151,7 @@ func (o *operator) finish() bool {
 	return busy
 }
 
-// step begins a pass, or goes on with it up to its next read or write.
+// step begins a pass, or continues it up to its next read or write.
 func (o *operator) step() {
 	if o.next == nil {
 		o.next, o.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -165,11 +165,11 @@ func (o *operator) step() {
 	}
 }
 
-// pause is where a process may be stopped for as long as you like. It is false
-// for one that never goes on.
+// pause stops the process for any length of time. It returns false if the process never
+// continues.
 func (o *operator) pause() bool { return o.yield == nil || o.yield(struct{}{}) }
 
-// pass is Reconcile.
+// pass makes the pass of Reconcile.
 func (o *operator) pass() {
 	o.woken, o.due, o.rests, o.objects = false, time.Time{}, false, 0
 	ctx, writes := context.Background(), o.s.Writes()
@@ -211,7 +211,7 @@ func (o *operator) again(after time.Duration) {
 	}
 }
 
-// hand writes to the simulated cluster. One that was killed writes no more.
+// hand writes to the simulated cluster. A killed operator writes nothing.
 type hand struct{ o *operator }
 
 func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps) []action.Outcome {
@@ -223,19 +223,19 @@ func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps)
 	outcomes, alive := s.Apply(steps)
 	h.o.dead = !alive
 	if len(outcomes) == 1 && outcomes[0].Reason == "Observed" && outcomes[0].Err == nil && len(s.Story) == lines+1 {
-		s.Story = s.Story[:lines] // the status is told where it comes to rest
+		s.Story = s.Story[:lines] // the story contains the status only at rest
 	}
 	return outcomes
 }
 
-// teller keeps the events.
+// teller records the events.
 type teller struct{ o *operator }
 
 func (t teller) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
 	t.o.told = append(t.o.told, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// live reads the API server, and may be held up at each read.
+// live reads the API server, and may pause at each read.
 type live struct{ o *operator }
 
 func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -248,9 +248,8 @@ func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object
 	return l.o.s.Get(ctx, name, into, opts...)
 }
 
-// begin reads the object, with which a pass begins, and pauses. The lists of pods
-// come after it: they are made at the same time, and each shows the pods at any
-// moment from then on.
+// begin reads the object, which is the first read of a pass, and pauses. The two lists of
+// pods are read after it and concurrently. Each of them shows the pods at any later moment.
 func (l live) begin(read func() error) error {
 	o, shown := l.o, &l.o.s.Objects
 	missing := read()
@@ -269,7 +268,7 @@ func (l live) begin(read func() error) error {
 	return missing
 }
 
-// List pauses before each list but those of pods.
+// List pauses before each list, except for lists of pods.
 func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o, shown := l.o, &l.o.s.Objects
 	switch into.(type) {
@@ -279,7 +278,7 @@ func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.L
 			shown = o.lists[1]
 		}
 	case *v1.StatefulSingletonList:
-		o.objects++ // of one that is gone
+		o.objects++ // for a deleted object
 		if !o.pause() {
 			return simtest.ErrKilled
 		}
@@ -291,7 +290,7 @@ func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.L
 	return shown.List(ctx, into, opts...)
 }
 
-// cached reads what the caches show.
+// cached reads the content of the caches.
 type cached struct{ o *operator }
 
 func (c cached) Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error {

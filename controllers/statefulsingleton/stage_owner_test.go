@@ -19,8 +19,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// The controllers of Deployments, ReplicaSets and StatefulSets, as far as they
-// matter: what they make, delete and wait for, in which order.
+// Simplified controllers of Deployments, ReplicaSets and StatefulSets: they create, delete
+// and wait for pods in the same order as the real ones.
 
 func ownedBy(kind string, owner metav1.Object) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true)}}
@@ -31,7 +31,7 @@ func template(image string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels}, Spec: p.Spec}
 }
 
-// deployment is what a user makes. It may do without the standbys.
+// deployment creates a Deployment. Its standbys need not be Ready.
 func (s *stage) deployment(replicas int32, strategy appsv1.DeploymentStrategyType, tolerates ...corev1.Toleration) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Template: template("one"), Strategy: appsv1.DeploymentStrategy{Type: strategy}}}
@@ -42,8 +42,8 @@ func (s *stage) deployment(replicas int32, strategy appsv1.DeploymentStrategyTyp
 	s.Put(d)
 }
 
-// standbys is how many of a Deployment's pods need not be Ready: none if it has
-// one pod.
+// standbys is how many pods of a Deployment need not be Ready. At least one pod always has
+// to be.
 const standbys = 2
 
 func (s *stage) ownerMoves() (moves []move) {
@@ -67,7 +67,7 @@ func (s *stage) ownerMoves() (moves []move) {
 	return moves
 }
 
-// rollOut is the next step of the deployment controller.
+// rollOut returns the next step of the deployment controller.
 func (s *stage) rollOut(d *appsv1.Deployment) func() {
 	sets, newest := every[appsv1.ReplicaSet](s), int64(0)
 	var current *appsv1.ReplicaSet
@@ -115,7 +115,7 @@ func (s *stage) scale(set *appsv1.ReplicaSet, replicas int32) func() {
 	}
 }
 
-// wantNew is how many pods the newest ReplicaSet may have now.
+// wantNew returns how many pods the newest ReplicaSet may have now.
 func (s *stage) wantNew(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) int32 {
 	var have, total int32
 	if current != nil {
@@ -135,8 +135,8 @@ func (s *stage) wantNew(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []
 	return min(*d.Spec.Replicas, have+max(*d.Spec.Replicas+surge-total, 0))
 }
 
-// scaleDown takes old pods away: first those that are not Ready, then others as
-// far as enough are Ready.
+// scaleDown deletes old pods: first those that are not Ready, then others as long as enough
+// are Ready.
 func (s *stage) scaleDown(d *appsv1.Deployment, current *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) func() {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		for _, set := range old {
@@ -190,9 +190,8 @@ func (s *stage) ready(set *appsv1.ReplicaSet) (n int32) {
 	return n
 }
 
-// replicate is the next step of the ReplicaSet controller: it adopts pods of its own that
-// have no controller, and the pods that it deletes are those that are not Ready, and of
-// these the youngest.
+// replicate returns the next step of the ReplicaSet controller. It adopts its pods without
+// a controller. It first deletes pods that are not Ready, and the youngest of them first.
 func (s *stage) replicate(set *appsv1.ReplicaSet) func() {
 	for _, p := range s.pods() {
 		if metav1.GetControllerOf(p) == nil && p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == set.Name && p.Labels["app"] == "db" && !podstate.Terminating(p) && !podstate.Ended(p) {
@@ -225,7 +224,7 @@ func (s *stage) replicate(set *appsv1.ReplicaSet) func() {
 	return nil
 }
 
-// pod is the one of a name.
+// pod returns the pod of that name.
 func (s *stage) pod(name string) *corev1.Pod {
 	p, _ := s.All[objects.Key{Kind: "Pod", Namespace: "ns", Name: name}].(*corev1.Pod)
 	return p
@@ -248,7 +247,7 @@ func letters(n int) string {
 	return string(rune('a' + n - 1))
 }
 
-// statefulSet has the revision of its image as updateRevision.
+// statefulSet creates a StatefulSet whose updateRevision is that of its image.
 func (s *stage) statefulSet(replicas int32, strategy appsv1.StatefulSetUpdateStrategyType) {
 	s.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"},
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, Template: template("one"), PodManagementPolicy: appsv1.ParallelPodManagement,
@@ -256,7 +255,7 @@ func (s *stage) statefulSet(replicas int32, strategy appsv1.StatefulSetUpdateStr
 		Status: appsv1.StatefulSetStatus{UpdateRevision: "web-one", Replicas: replicas}})
 }
 
-// order is the next step of the StatefulSet controller for one of its pods.
+// order returns the next step of the StatefulSet controller for one of its pods.
 func (s *stage) order(set *appsv1.StatefulSet, ordinal int) func() {
 	name, wanted := fmt.Sprintf("%s-%d", set.Name, ordinal), ordinal < int(*set.Spec.Replicas)
 	image := set.Spec.Template.Spec.Containers[0].Image
@@ -279,7 +278,7 @@ func (s *stage) order(set *appsv1.StatefulSet, ordinal int) func() {
 	return nil
 }
 
-// born makes a pod, which meets the webhook and the guard on its way.
+// born creates a pod, including the webhook and the guard.
 func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.OwnerReference, revision string) {
 	p := &corev1.Pod{ObjectMeta: *of.ObjectMeta.DeepCopy(), Spec: *of.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	p.Name, p.Namespace, p.OwnerReferences = name, "ns", owner
@@ -297,7 +296,7 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 	s.Put(p)
 }
 
-// ruler is the object whose gate the webhook puts into a new pod; nil if there is none.
+// ruler returns the object whose gate the webhook adds to a new pod; nil if there is none.
 func (s *stage) ruler(p *corev1.Pod) *v1.StatefulSingleton {
 	object := s.now()
 	if object == nil {
@@ -306,10 +305,10 @@ func (s *stage) ruler(p *corev1.Pod) *v1.StatefulSingleton {
 	return rulerOf(labelsOf(p), []v1.StatefulSingleton{*object})
 }
 
-// blindFor is less than settleAfter, less the resolution of a creationTimestamp.
+// blindFor is less than settleAfter minus the resolution of a creationTimestamp.
 const blindFor = 500 * time.Millisecond
 
-// blind reports whether webhook and guard have not heard of the object yet.
+// blind reports whether webhook and guard do not know the object yet.
 func (s *stage) blind() bool {
 	return s.chance != nil && s.Now.Sub(s.madeAt) < blindFor && s.chance.Intn(2) == 0
 }

@@ -19,25 +19,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// stage is a simulated cluster with operators in it, and with the truth: what really
-// runs on its machines, whatever the API shows.
+// stage is a simulated cluster with operators. It also records the programs that really run
+// on its machines, regardless of the API.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
 	invariant *invariant
 	operators []*operator
-	acting    *operator // whose turn it is
+	acting    *operator // the one that acts now
 	machines  []*machine
 	bodies    map[types.UID]*body
-	// object is what the user made last, for making it again.
+	// object is the last object that the user created, to recreate it.
 	object *v1.StatefulSingleton
-	// madeAt is when; for a moment, no webhook knows the object yet.
+	// madeAt is when it was created. Shortly after that no webhook knows the object.
 	madeAt time.Time
 	letter int
 	queue  []string // the moves of this round
-	// chance is nil where everything goes its usual way.
+	// chance is nil if everything happens in the usual order.
 	chance *rand.Rand
-	// failing is the write that goes wrong, and how.
+	// failing selects the write that fails, and how.
 	failing func(n int, a action.Action) (before, after error)
 }
 
@@ -61,7 +61,7 @@ func newStage(t *testing.T, operators int) *stage {
 	return s
 }
 
-// interfere comes before each write of an operator.
+// interfere is called before each write of an operator.
 func (s *stage) interfere(n int, a action.Action) (before, after error) {
 	if !s.acting.pause() {
 		return simtest.ErrKilled, nil
@@ -72,9 +72,9 @@ func (s *stage) interfere(n int, a action.Action) (before, after error) {
 	return nil, nil
 }
 
-// make makes the object, as the user wants it. A pass that has made sure that
-// there is none ends before: pods of an object that is gone are let go without a
-// lock, and what keeps them from a new object is that it settles.
+// make creates the object for the user. A pass that has already found that there is no
+// object ends first: pods of a deleted object are released without a lock, and only
+// settleAfter protects a new object from that.
 func (s *stage) make(object *singletonFixture) {
 	for _, o := range s.operators {
 		if o.objects > 1 {
@@ -87,7 +87,7 @@ func (s *stage) make(object *singletonFixture) {
 	s.madeAt = s.Now
 }
 
-// now is the object as it is; nil if there is none.
+// now returns the current object; nil if there is none.
 func (s *stage) now() *v1.StatefulSingleton {
 	var object v1.StatefulSingleton
 	if s.Get(context.Background(), key, &object) != nil {
@@ -96,7 +96,7 @@ func (s *stage) now() *v1.StatefulSingleton {
 	return &object
 }
 
-// edit changes an object that is there, as another client than the operator.
+// edit changes an existing object as a client other than the operator.
 func edit[T client.Object](s *stage, obj T, change func(T)) {
 	if have, exists := s.All[objects.KeyOf(obj)].(T); exists {
 		next := objects.Clone(have)
@@ -105,7 +105,7 @@ func edit[T client.Object](s *stage, obj T, change func(T)) {
 	}
 }
 
-// every lists all objects of a kind, by name.
+// every returns all objects of a kind, by name.
 func every[T any, P interface {
 	*T
 	client.Object
@@ -121,7 +121,7 @@ func every[T any, P interface {
 
 func (s *stage) pods() []*corev1.Pod { return every[corev1.Pod](s) }
 
-// move is a step that another client than an operator could take now.
+// move is a possible step of a client other than an operator.
 type move struct {
 	key string
 	do  func()
@@ -131,7 +131,7 @@ func (s *stage) moves() []move {
 	return slices.Concat(s.ownerMoves(), s.controlPlaneMoves(), s.kubeletMoves())
 }
 
-// moveOne makes the next move; each that could be made in a round is made once.
+// moveOne makes the next move. Each possible move is made once per round.
 func (s *stage) moveOne() bool {
 	moves := s.moves()
 	find := func() bool {
@@ -154,7 +154,8 @@ func (s *stage) moveOne() bool {
 	return find()
 }
 
-// react lets all operators look that something woke; false if nothing did.
+// react lets all operators with queued keys make a pass; it returns false if there are none
+// queued.
 func (s *stage) react() (busy bool) {
 	for _, o := range s.operators {
 		busy = o.react() || busy
@@ -163,8 +164,8 @@ func (s *stage) react() (busy bool) {
 	return busy
 }
 
-// settle lets all act in turn until nothing moves and no operator wants to look
-// again within patience. Operators look when something wakes them, and only then.
+// settle lets all act in turn until nothing moves and no operator requeues its key within
+// patience. Operators act only when something queues their key.
 func (s *stage) settle(patience time.Duration) {
 	for range 3000 {
 		if s.react() {
@@ -190,8 +191,8 @@ func (s *stage) settle(patience time.Duration) {
 	s.Fatal(s.t, "it does not come to rest")
 }
 
-// tick moves the clock; not so far that a Node which was deleted by mistake
-// would count as the word of an administrator.
+// tick advances the clock, but not so far that a Node that was deleted by mistake would
+// count as off.
 func (s *stage) tick(d time.Duration) {
 	for _, m := range s.machines {
 		if limit := m.missingSince.Add(fenceAfter - 5*time.Second); m.on && !m.missingSince.IsZero() && s.Now.Add(d).After(limit) {
@@ -201,11 +202,11 @@ func (s *stage) tick(d time.Duration) {
 	s.Now = s.Now.Add(d)
 }
 
-// habits are how a random order differs from another one.
+// habits are the parameters of a random order.
 type habits struct {
-	looks int // how often a cache shows what there is, of 20 times
+	looks int // how often a cache is updated, of 20 times
 	naps  int // how often an operator falls asleep or wakes, of 20 times
-	first int // how often it is the turn of the first operator, of 20 times
+	first int // how often the first operator acts, of 20 times
 	slow  int // how slowly time passes
 }
 
@@ -213,7 +214,7 @@ func (s *stage) drawHabits() habits {
 	return habits{looks: 1 + s.chance.Intn(2)*15, naps: 1 + s.chance.Intn(2)*8, first: 3 + s.chance.Intn(15), slow: 1 + s.chance.Intn(2)*29}
 }
 
-// scramble lets anything happen in any order for a while.
+// scramble makes moves in random order for a while.
 func (s *stage) scramble(steps int) {
 	h := s.drawHabits()
 	mayBe := func(of20 int) bool { return s.chance.Intn(20) < of20 }
@@ -249,12 +250,12 @@ func (s *stage) scramble(steps int) {
 	}
 }
 
-// failures are the ways in which one write can go wrong.
+// failures are the ways in which one write can fail.
 var failures = []simtest.Failure{simtest.DiesBefore, simtest.DiesAfter, simtest.NoAnswer, simtest.Fails}
 
 func (s *stage) failNth(nth, way int) { s.failing = failures[way].At(s.Cluster, nth) }
 
-// tell adds to the story what a user sees at rest.
+// tell adds to the story the state at rest as a user sees it.
 func (s *stage) tell() {
 	o := s.now()
 	if o == nil {

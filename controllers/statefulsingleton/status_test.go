@@ -14,13 +14,13 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// serving is Ready, as its readiness probe says.
+// serving makes the pod Ready.
 func (m *memberFixture) serving() *memberFixture {
 	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	return m
 }
 
-// crashing ended with code 1, and is kept from starting for a while.
+// crashing makes the container one that exited with code 1 and waits for its back-off.
 func (m *memberFixture) crashing() *memberFixture {
 	m.stuck("CrashLoopBackOff")
 	m.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
@@ -28,13 +28,13 @@ func (m *memberFixture) crashing() *memberFixture {
 	return m
 }
 
-// static is the mirror of a pod that a kubelet runs by itself.
+// static makes the pod the mirror of a static pod.
 func (m *memberFixture) static() *memberFixture {
 	return m.with(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
 }
 
-// situation is what a person on call sees in pods and nodes, in a sentence; and
-// what the object says of it: the columns of kubectl get, and each condition.
+// situation is one sentence about the pods and nodes, as an administrator would describe
+// them, and the expected status: the columns of kubectl get, and each condition.
 type situation struct {
 	sentence string
 	w        *world
@@ -51,8 +51,9 @@ const (
 		"without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: "
 )
 
-// isSilent reports whether a condition says nothing of its own: Ready, Reconciling and
-// Stalled follow from the others, and beside the first three one that is False is no news.
+// isSilent reports whether a condition adds no information. Ready, Reconciling and Stalled
+// follow from the others. Conditions other than the first three add nothing while they are
+// False.
 func isSilent(c metav1.Condition) bool {
 	switch c.Type {
 	case v1.ConditionReady, v1.ConditionReconciling, v1.ConditionStalled:
@@ -182,7 +183,8 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 	})
 }
 
-// Names in spec.containers that no container has do not hide a program.
+// TestV14ProgramsOfUnknownContainers checks that names in spec.containers that no container
+// has do not hide a program.
 func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	w := worldOf(singleton("db").containers("other"), ungated("a").serving(), ungated("b").serving())
 	for _, m := range w.pods {
@@ -193,7 +195,8 @@ func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	}
 }
 
-// A command that is cut in the middle of a name deletes something else, or nothing.
+// TestV14TheCommandIsWhole checks that a command is never truncated: a partial name deletes
+// a different pod, or nothing.
 func TestV14TheCommandIsWhole(t *testing.T) {
 	var many []*memberFixture
 	for i := range 15 {

@@ -29,18 +29,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-// These tests run against a real API server. The kubelets are played by
-// fakecontrolplane_test.go, which invariant_test.go watches; what a kubelet really does is shown
-// on real nodes.
+// These tests run against a real API server. fakecontrolplane_test.go simulates the
+// kubelets, and invariant_test.go watches them. Tests on real nodes check the behavior of
+// real kubelets.
 
 var (
 	scheme = runtime.NewScheme()
 	server apiserver.Server
-	user   client.WithWatch // a person with kubectl who may do anything
+	user   client.WithWatch // a user with kubectl and all rights
 )
 
-// The operator has the rights that config/rbac gives it and no others; a user
-// may do with pods what the edit role allows.
+// The operator has the rights of config/rbac and no others. A user has the rights of the
+// edit role on pods.
 const (
 	operatorNamespace = "operator-system"
 	theOperator       = apiserver.TheOperator
@@ -61,8 +61,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	installGuard(ctx)
 })
 
-// giveRights binds the operator to the roles that are shipped, and a user to
-// what a developer of a namespace mostly has.
+// giveRights binds the operator to the shipped roles, and a user to the usual rights of a
+// developer in a namespace.
 func giveRights(ctx context.Context) {
 	server.GiveRights(ctx, "statefulsingleton-role", "cluster-scoped-role", "installer-role")
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
@@ -71,11 +71,11 @@ func giveRights(ctx context.Context) {
 	Expect(rbac.Bind(ctx, user, "", "ClusterRole", edit.Name, anotherUser)).To(Succeed())
 }
 
-// as is a client of that user.
+// as returns a client of that user.
 func as(who string) client.Client { return server.As(who) }
 
-// installGuard lets an operator install the guard policy, and waits until the
-// API server has it.
+// installGuard lets an operator install the guard policy, and waits until the API server
+// has it.
 func installGuard(ctx context.Context) {
 	Expect(user.Create(ctx, &corev1.Namespace{ObjectMeta: named(probes)})).To(Succeed())
 	Expect(user.Create(ctx, newSingleton(probes))).To(Succeed())
@@ -86,8 +86,8 @@ func installGuard(ctx context.Context) {
 	})
 }
 
-// clock is an operator's. It runs ahead of the API server's, so that objects
-// have settled when they are created.
+// clock is the clock of an operator. It is ahead of the API server's, so that objects have
+// already settled when they are created.
 type clock struct{ ahead atomic.Int64 }
 
 const settled = 3 * time.Second
@@ -103,16 +103,15 @@ type operator struct {
 	done   chan error
 }
 
-// operatorOptions disturb an operator.
+// operatorOptions configure an operator and its faults.
 type operatorOptions struct {
 	namespaces []string
-	name       string // of its own namespace; operatorNamespace if ""
+	name       string // the operator's own namespace; default operatorNamespace
 	rest       func(*rest.Config)
 	onTime     bool // its clock is not ahead
 }
 
-// startOperator starts an operator for these namespaces and ends it with the
-// test.
+// startOperator starts an operator for these namespaces, and stops it when the test ends.
 func startOperator(o operatorOptions) *operator {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
@@ -150,15 +149,15 @@ func startOperator(o operatorOptions) *operator {
 	return op
 }
 
-// stop ends the operator as a kill does: what was not written is lost.
+// stop stops the operator as a kill does: pending writes are lost.
 func (o *operator) stop() {
 	o.cancel()
 	if err := <-o.done; err != nil {
-		GinkgoLogr.Info("the operator ended", "error", err) // killed, it may end with what it likes
+		GinkgoLogr.Info("the operator ended", "error", err) // when killed, it may end with any error
 	}
 }
 
-// newNamespace makes a namespace in which the invariant is watched.
+// newNamespace creates a namespace that the invariant checks.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := server.NewNamespace(ctx)
@@ -169,7 +168,7 @@ func newNamespace(ctx context.Context) string {
 	return ns
 }
 
-// sweep takes the pods of a namespace away.
+// sweep deletes the pods of a namespace.
 func sweep(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	in := client.InNamespace(namespace)

@@ -42,7 +42,7 @@ var _ = Describe("a rollout", func() {
 			Eventually(func() []string { return notes(ctx, s, v1.EventPodDeleted) }).Should(Equal([]string{"Normal: pod a: a pod of the newest revision waits for it"}))
 			look(ctx, s)
 			Expect(granted(live(ctx, b))).To(BeFalse())
-			c := add(ctx, newPod(ns, "c", madeBy(one))) // the old ReplicaSet makes another
+			c := add(ctx, newPod(ns, "c", madeBy(one))) // the old ReplicaSet creates another pod
 			tell(ctx, a, playHang, "")
 			activates(ctx, s, b, "c")
 			Expect(granted(live(ctx, c))).To(BeFalse())
@@ -68,7 +68,7 @@ var _ = Describe("a rollout", func() {
 		a := add(ctx, newPod(ns, "a", madeBy(one)))
 		activates(ctx, s, a)
 		var two *appsv1.ReplicaSet
-		Eventually(func() bool { // its age has the resolution of a second
+		Eventually(func() bool { // its creation time has a resolution of one second
 			Expect(client.IgnoreNotFound(user.Delete(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "two"}}))).To(Succeed())
 			two = set("two")
 			return one.CreationTimestamp.Before(&two.CreationTimestamp)
@@ -232,7 +232,7 @@ var _ = Describe("S26 two objects whose selectors overlap and that slipped past 
 		younger := newSingleton(ns, func(s *v1.StatefulSingleton) {
 			s.Name, s.Spec.Selector.MatchLabels = "a-younger", map[string]string{"tier": "one"}
 		})
-		// Objects of one second are in the order of their names.
+		// Objects of the same second are ordered by name.
 		Eventually(func() bool { return metav1.Now().Unix() > elder.CreationTimestamp.Unix() }).Should(BeTrue())
 		outage(ctx, func() { Eventually(func() error { return user.Create(ctx, younger) }).Should(Succeed()) })
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -242,7 +242,7 @@ var _ = Describe("S26 two objects whose selectors overlap and that slipped past 
 		both := func(p *corev1.Pod) { p.Labels["tier"] = "one" }
 		a := add(ctx, newPod(ns, "a", both))
 		activates(ctx, elder, a)
-		b := add(ctx, newPod(ns, "b", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "one"} })) // the younger's alone
+		b := add(ctx, newPod(ns, "b", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "one"} })) // only the younger object selects it
 		look(ctx, younger)
 		Expect(granted(live(ctx, b))).To(BeFalse())
 		Expect(user.Delete(ctx, elder)).To(Succeed())

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Each row is why one time is longer than another.
+// TestTimesFitTogether checks the relations between times. Each row explains why one is
+// longer than another.
 func TestTimesFitTogether(t *testing.T) {
 	const (
 		guardKnows   = 15 * time.Millisecond // measured, see settleAfter
 		relist       = time.Second           // of a kubelet
-		mirrorResync = 90 * time.Second      // of a kubelet, at most
-		slowestGap   = time.Second           // that is accepted from exit to start
-		backOff      = 16 * time.Minute      // of a ReplicaSet, at most
+		mirrorResync = 90 * time.Second      // of a kubelet, max
+		slowestGap   = time.Second           // max accepted gap from exit to start
+		backOff      = 16 * time.Minute      // of a ReplicaSet, max
 	)
 	var ownerLooking time.Duration
 	for i := range ownerLooks {

@@ -142,7 +142,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// randomSelector asks something of two labels, in three values.
+// randomSelector returns a selector with requirements for two labels and three values.
 func randomSelector(r *rand.Rand) metav1.LabelSelector {
 	var s metav1.LabelSelector
 	for _, key := range []string{"a", "b"} {
@@ -163,8 +163,8 @@ func randomSelector(r *rand.Rand) metav1.LabelSelector {
 	return s
 }
 
-// universe is every pod that can differ to such selectors: z stands for all
-// values that they do not name.
+// universe returns all pods that such selectors can distinguish: z stands for all values
+// that they do not name.
 func universe() []labels.Set {
 	var sets []labels.Set
 	values := []string{"-", "", "x", "y", "z"}
@@ -183,7 +183,8 @@ func universe() []labels.Set {
 	return sets
 }
 
-// Overlap is exact: it says what looking at every pod says.
+// TestOverlapAgreesWithBruteForce checks that overlap agrees exactly with a comparison of
+// all pods.
 func TestOverlapAgreesWithBruteForce(t *testing.T) {
 	pods := universe()
 	counts := map[bool]int{}
@@ -216,7 +217,7 @@ func TestSelectsSaysWhatLabelsSay(t *testing.T) {
 	}
 }
 
-// S26: for one pod there is one that decides.
+// TestS26ThereIsOneRuler checks that exactly one object manages a pod.
 func TestS26ThereIsOneRuler(t *testing.T) {
 	older, younger := singleton("z").madeAt(1), singleton("a").madeAt(2)
 	for _, r := range []struct {
@@ -279,7 +280,7 @@ func TestAtMostAHundred(t *testing.T) {
 	}
 }
 
-// What is taken, and is probably not meant.
+// TestV20WhatIsWarnedOf checks warnings about valid settings that are probably mistakes.
 func TestV20WhatIsWarnedOf(t *testing.T) {
 	annotated := func(name, value string) *singletonFixture {
 		return singleton("db").with(func(s *v1.StatefulSingleton) { s.Annotations = map[string]string{name: value} })
@@ -324,7 +325,8 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 	}
 }
 
-// kubectl annotate changes an object whose spec stays, and that may be deleted.
+// TestV20AnnotationsAreWarnedOfWhenTheyChange checks kubectl annotate, which changes no
+// spec and may change a terminating object.
 func TestV20AnnotationsAreWarnedOfWhenTheyChange(t *testing.T) {
 	v := &validator{singletons: known{}, namespace: "operator-system"}
 	old := &singleton("db").deleted().StatefulSingleton

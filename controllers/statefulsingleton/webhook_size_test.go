@@ -15,7 +15,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// decodes counts the pods that are read whole.
+// decodes counts the pods that are completely decoded.
 type decodes struct {
 	admission.Decoder
 	count int
@@ -26,7 +26,7 @@ func (d *decodes) Decode(req admission.Request, into runtime.Object) error {
 	return d.Decoder.Decode(req, into)
 }
 
-// crate is a pod of so many containers, each with an image of its own.
+// crate returns a pod with that many containers, each with a different image.
 func crate(containers, inits int) *podFixture {
 	p := pod()
 	p.Spec.Containers = nil
@@ -39,7 +39,9 @@ func crate(containers, inits int) *podFixture {
 	return p
 }
 
-// Every container used to be compared with every other, by the webhook of all.
+// TestAPodOfManyContainersIsRefusedAtOnce checks that a pod with too many containers is
+// rejected before it is decoded. Previously the webhook compared all containers with each
+// other.
 func TestAPodOfManyContainersIsRefusedAtOnce(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db").mode(v1.GateInit))})
 	count := &decodes{Decoder: h.decoder}
@@ -84,7 +86,8 @@ func TestTheMostContainersOfAPod(t *testing.T) {
 	}
 }
 
-// A pod with the most images gets one container for each, by names that are free.
+// TestEachImageIsBroughtOnce checks that a pod with the max number of images gets one
+// container for each, with unused names.
 func TestEachImageIsBroughtOnce(t *testing.T) {
 	p := crate(100, 100)
 	for i := range p.Spec.InitContainers {
@@ -103,7 +106,8 @@ func TestEachImageIsBroughtOnce(t *testing.T) {
 	}
 }
 
-// No pod waits for the answer any more: nothing more is done.
+// TestTheWebhookEndsWithItsRequest checks that the webhook stops when its request has
+// ended.
 func TestTheWebhookEndsWithItsRequest(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db"))})
 	count := &decodes{Decoder: h.decoder}
@@ -143,7 +147,7 @@ func TestFewClaimsOfAPodAreRead(t *testing.T) {
 	}
 }
 
-// A pod with many faults is told some of them.
+// TestARefusalHasAnEnd checks that the number of errors for a pod is limited.
 func TestARefusalHasAnEnd(t *testing.T) {
 	p := pod(app())
 	for i := range 5000 {

@@ -27,7 +27,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// known are the StatefulSingletons of namespace ns, or why they are not known.
+// known lists the StatefulSingletons of namespace ns, or returns an error.
 type known struct {
 	items []v1.StatefulSingleton
 	err   error
@@ -42,7 +42,7 @@ func (k known) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return k.err
 }
 
-// claims are access modes by name.
+// claims are access modes by claim name.
 type claims map[string]corev1.PersistentVolumeAccessMode
 
 func (c claims) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -64,13 +64,13 @@ func newHandler(t testing.TB, singletons known) *podHandler {
 		admission.NewDecoder(scheme), gateImage}
 }
 
-// asked is what the handler answers to a pod as it is sent.
+// asked returns the handler's response to a raw pod.
 func asked(h *podHandler, raw string) admission.Response {
 	return h.Handle(context.Background(), admission.Request{AdmissionRequest: kubeadmissionv1.AdmissionRequest{
 		Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(raw)}}})
 }
 
-// S3: the pods of strangers come out as they went in.
+// TestS3StrangersAreByteIdentical checks that pods that no object selects are not changed.
 func TestS3StrangersAreByteIdentical(t *testing.T) {
 	db := known{items: all(singleton("db"))}
 	for _, r := range []struct {
@@ -110,7 +110,8 @@ func TestAMatchingPodIsPatched(t *testing.T) {
 	}
 }
 
-// W14: the deletion may begin in the middle of a rollout.
+// TestW14AnObjectThatIsBeingDeletedHoldsNewPods checks new pods of a terminating object:
+// the deletion may begin during a rollout.
 func TestW14AnObjectThatIsBeingDeletedHoldsNewPods(t *testing.T) {
 	going := singleton("db").deleted()
 	going.Finalizers = []string{v1.FinalizerSingleton}
@@ -137,7 +138,8 @@ func TestAPodThatCannotBeHeldIsRefused(t *testing.T) {
 	}
 }
 
-// S22: a pod whose volume one node at a time can mount is not sent elsewhere.
+// TestS22ClaimsAreLookedAt checks that a pod gets no anti-affinity if only one node at a
+// time can mount its volume.
 func TestS22ClaimsAreLookedAt(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db"))})
 	for claim, apart := range map[string]bool{"one-node": false, "one-pod": false, "many": true, "readers": true, "not-there-yet": false} {
@@ -161,8 +163,7 @@ func asJSON(t *testing.T, object any) string {
 	return string(text)
 }
 
-// patched is what the API server makes of a patch, with the library that it
-// uses.
+// patched applies a patch with the library that the API server uses.
 func patched(t *testing.T, raw string, patch []byte) []byte {
 	t.Helper()
 	operations, err := jsonpatch.DecodePatch(patch)
@@ -176,14 +177,14 @@ func patched(t *testing.T, raw string, patch []byte) []byte {
 	return out
 }
 
-// The patch makes of the pod that was sent the pod that was injected, and what
-// this program does not know of a pod stays: in the pod, and in every entry of
-// every list.
+// TestThePatchTouchesOnlyWhatDiffers checks that the patch turns the pod that was sent into
+// the injected pod, and keeps fields that this program does not know: in the pod, and in
+// every entry of every list.
 func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		before := randomPod(r)
-		if maybe(r, 3) { // a second look, after another client's init container
+		if maybe(r, 3) { // a second call, after an init container by another client
 			if inject(before, &singleton("db").StatefulSingleton, around()) != nil {
 				continue
 			}
@@ -212,8 +213,8 @@ func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// mark puts a field that no one knows into every object of a tree that is in a
-// list, and into spec.
+// mark adds an unknown field to every named object in a list of a tree, and returns their
+// number.
 func mark(node any) (count int) {
 	switch node := node.(type) {
 	case []any:
@@ -257,7 +258,7 @@ func TestThePatchOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-// S26 and the limit, as admission says them.
+// TestS26TheWebhookRefuses checks the errors about overlap and about the limit of objects.
 func TestS26TheWebhookRefuses(t *testing.T) {
 	var hundred []v1.StatefulSingleton
 	for i := range MaxPerNamespace {
@@ -318,8 +319,8 @@ func TestUpdatesOfBookkeepingPass(t *testing.T) {
 	}
 }
 
-// S6, and the pods of strangers: when the API server calls us, and what it does
-// when we do not answer.
+// TestS6OnlyNewPodsAreSentToUs checks for which pods the API server calls our webhook (S6,
+// S3), and its behavior if the webhook does not respond.
 func TestS6OnlyNewPodsAreSentToUs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", "manifests.yaml"))
 	if err != nil {
