@@ -71,8 +71,8 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	}
 }
 
-// TestS2TheScriptReadsTheSignal checks that the shipped script is executable, and reads the
-// grant from the correct path.
+// TestS2TheScriptReadsTheSignal checks that the shipped script has a shebang line, and
+// reads the grant from the correct path.
 func TestS2TheScriptReadsTheSignal(t *testing.T) {
 	if !strings.HasPrefix(script.Text, "#!/bin/sh\n") {
 		t.Errorf("it begins with %.20q", script.Text)

@@ -19,12 +19,11 @@
 //	 v               v                    |  terminated, in one live read; or its Node fenced
 //	unwrapped ---> ended <----------------+------------------------------+
 //
-// A waiting pod has never run its program and cannot run it, even if annotations, caches or
-// operators are lost: its gate starts the program only for an annotation with this pod's
-// own UID. A granted pod counts as running from the moment that status.holder names it. An
-// unwrapped pod was created before the object, or bypassed the webhook and the guard. It
-// may have been running its program from the start, so it counts as running until it has
-// ended.
+// A waiting pod has never run its program and cannot run it, whatever fails: its gate
+// starts the program only for an annotation with this pod's own UID. A granted pod counts
+// as running from the moment that status.holder names it. An unwrapped pod was created
+// before the object, or bypassed the webhook and the guard. It may have been running its
+// program from the start, so it counts as running until it has ended.
 //
 // # Invariant
 //
@@ -44,7 +43,7 @@
 // A grant consists of two writes. The first write sets status.holder and requires the
 // resourceVersion that was read. It is the lock: of two operators only one succeeds. The
 // second write is one patch of the pod that requires the pod's UID and resourceVersion. It
-// sets the annotation and the finalizer, which keeps the pod visible until its containers
+// sets the annotation, and the finalizer that keeps the pod visible until its containers
 // are seen stopped. The API server rejects that patch for a terminating pod. If the
 // operator dies between the two writes, the next pass repeats the second write for the same
 // holder, or continues with the next epoch if that pod is gone.

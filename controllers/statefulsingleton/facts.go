@@ -291,14 +291,14 @@ func (w *world) isHolder(m *member) bool {
 	return w.object.Status.Holder.UID == m.pod.UID
 }
 
-// isFenced reports whether the pod can no longer run: its machine is off, according to an
-// administrator or a deleted Node, and the pod was deleted or has ended, so it does not
-// start when the machine is switched on again.
+// isFenced reports whether the pod can no longer run: its machine is off, and the pod was
+// deleted or has ended, so that it does not start when the machine is switched on again.
 func (w *world) isFenced(m *member) bool {
 	return w.isPoweredOff(m) && !m.lives()
 }
 
-// isPoweredOff reports whether the machine of the pod is off. The out-of-service taint is
+// isPoweredOff reports whether the machine of the pod is off, as stated by an
+// administrator: its Node has the out-of-service taint, or was deleted. The taint is
 // removed only after the machine is on again, so it is ignored on a Ready Node.
 func (w *world) isPoweredOff(m *member) bool {
 	if m.node.OutOfService && !m.node.Ready {
@@ -320,7 +320,7 @@ func (w *world) isNewcomer(m *member) bool {
 // madeUnder reports whether the pod was created under this object: it has the gate, and the
 // webhook recorded the object's UID in it. Any other pod existed before the object or
 // bypassed the webhook, and this object has no right to delete it. Labels and creation
-// times prove nothing, because users can set them up.
+// times are no proof.
 func (w *world) madeUnder(m *member) bool {
 	return m.gated && m.pod.Annotations[v1.AnnotationSingletonUID] == string(w.object.UID)
 }
@@ -331,8 +331,9 @@ func (w *world) isAlsoOfAnother(m *member) bool {
 	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selects(s, labelsOf(m.pod)) })
 }
 
-// inHandover reports whether a handover is in progress: a pod waits, and no other pod may
-// be running or a blocker has to stop.
+// inHandover reports whether a handover is in progress: a pod waits, and either no other
+// pod may be running or a blocker has to stop. The same is true while the active pod has to
+// leave its Node.
 func (f *facts) inHandover() bool {
 	switch {
 	case f.leaving != nil:
@@ -346,7 +347,7 @@ func (f *facts) inHandover() bool {
 }
 
 // hasToGo reports whether a blocker has to stop so that a waiting pod can start: it is
-// terminating or has ended without proof, it has no gate, a newer revision replaces it, or
+// terminating or has ended without proof, it has no gate, another revision replaces it, or
 // it cannot start its program while another pod could.
 func (f *facts) hasToGo(m *member) bool {
 	switch {

@@ -9,9 +9,9 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// TestAPodThatCameThroughItsGateIsSeen checks pods that contain a gate of their author's,
-// which lets the program start without a grant. If the kubelet's status shows that, the pod
-// counts as running.
+// TestAPodThatCameThroughItsGateIsSeen checks pods with a gate of their author's own, which
+// starts the program without a grant. If the kubelet's status shows that, the pod counts as
+// running.
 func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 	well := &corev1.ContainerStateTerminated{Reason: "Completed"}
 	told := &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 143}

@@ -20,8 +20,8 @@ const (
 	orphanLooks          = 5
 )
 
-// remembered is what this process remembers about an object name, because the API does not
-// store it. It is kept when the object is deleted, for the object's remaining pods. After a
+// remembered is what this process remembers about an object name and the API does not
+// store. It is kept when the object is deleted, for the object's remaining pods. After a
 // restart the time for which gates have been running starts again, and refused owners are
 // searched for again.
 type remembered struct {
@@ -34,7 +34,7 @@ type remembered struct {
 	due     time.Time // time of the next search for refused owners
 	hadPods bool
 	held    map[types.UID]time.Time // when the gate of each pod was first seen running
-	mirrors map[string]time.Time    // static pods that may run; when the mirror went missing, zero while it exists
+	mirrors map[string]time.Time    // when the mirror of each static pod that may run went missing, else zero
 	causes  causes.Known
 	lacking lackingOwner // the owner that lacks a pod
 	// withoutBudget is the generation of an object that wants no PodDisruptionBudget and

@@ -38,7 +38,7 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(actionsTotal, waitingGauge, availableGauge, runningGauge, transitionSeconds, timeoutsTotal)
-	actionsTotal.WithLabelValues(action.Patch.Label(), reasonGrant) // start at 0, because Prometheus sees no increase in a first sample
+	actionsTotal.WithLabelValues(action.Patch.Label(), reasonGrant) // start at 0, so that Prometheus sees the first increase
 }
 
 func forgetMetrics(key types.NamespacedName) {

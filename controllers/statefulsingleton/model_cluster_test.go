@@ -140,7 +140,8 @@ func (v view) delete() {
 	v.s.touch(v.i)
 }
 
-// superseded reports whether a user, or the operator by rule 7, can delete a running pod.
+// superseded reports whether a user, or rule "delete a superseded pod" of the operator, can
+// delete a running pod.
 func (v view) superseded() bool {
 	return v.canDelete() && v.pod().program == working && v.s.someWaits()
 }

@@ -150,36 +150,36 @@ type rule uint64
 const (
 	lock                   rule = 1 << iota // status.holder is written with the resourceVersion that was read
 	grantBoundToUID                         // the grant is written to the pod's UID, not to its name
-	grantBoundToVersion                     // and with the resourceVersion that was read
+	grantBoundToVersion                     // the grant is written with the pod's resourceVersion that was read
 	grantBringsFinalizer                    // annotation and finalizer are one write
-	stoppedNeedsPhase                       // a pod has stopped only in phase Succeeded or Failed,
-	stoppedNeedsContainers                  // with its containers terminated,
-	stoppedNeedsKubelet                     // as reported by the kubelet, not by pod garbage collection,
-	stoppedNeedsStatuses                    // and without any status only if it waited at a gate
+	stoppedNeedsPhase                       // a pod has stopped only if its phase is Succeeded or Failed
+	stoppedNeedsContainers                  // a pod has stopped only if its containers are terminated
+	stoppedNeedsKubelet                     // a phase that pod garbage collection set does not count
+	stoppedNeedsStatuses                    // a pod without statuses has stopped only if it waited at a gate
 	liveRead                                // the pods are read from the API server
 	gateAsksForUID                          // a grant is for one UID
-	ungatedCount                            // pods without the gate may run,
-	newcomersCount                          // also those that were created while the object is terminating,
-	relabelledCount                         // and those with our label but without the selector's,
-	grantedCount                            // and those with a grant or our finalizer,
-	namedCount                              // and the holder without a grant,
-	holderStays                             // which is not replaced while it lives,
-	endedWaitsNoMore                        // is not granted once its phase has ended,
-	holderByName                            // and is read by its name
+	ungatedCount                            // pods without the gate may run
+	newcomersCount                          // pods that are created while the object is terminating may run
+	relabelledCount                         // pods with our label but without the selector's may run
+	grantedCount                            // pods with a grant or our finalizer may run
+	namedCount                              // the holder may run even without a grant
+	holderStays                             // the holder is not replaced while it lives
+	endedWaitsNoMore                        // an ended pod is not granted
+	holderByName                            // the holder is read by its name
 	adopts                                  // a granted pod becomes the holder of a new object
 	protects                                // a pod that may run gets our finalizer
-	guard                                   // the API server rejects pods without the gate,
-	guardStays                              // also while the object is terminating,
+	guard                                   // the API server rejects pods without the gate
+	guardStays                              // it also does so while the object is terminating
 	settles                                 // a new object starts no pod until every guard knows it
-	fenceNeedsWord                          // a Node is fenced by an administrator's statement,
-	fenceNeedsSilence                       // while it is not Ready,
-	fenceNeedsEnd                           // and its pod only if it can never start again,
-	nodesReadLast                           // which is read after the pod
-	rivalsStop                              // an object starts no pod while another object's selector overlaps,
-	youngerYields                           // or at least the younger one does not
+	fenceNeedsWord                          // a Node is fenced only by an administrator's statement
+	fenceNeedsSilence                       // a Node is fenced only while it is not Ready
+	fenceNeedsEnd                           // a pod on a fenced Node has stopped only if it cannot start again
+	nodesReadLast                           // a Node is read after its pod
+	rivalsStop                              // an object starts no pod while another object's selector overlaps
+	youngerYields                           // the younger of two such objects starts no pod
 	objectReadFirst                         // the object is read before the pods
 	objectStaysForHolder                    // an object is kept while its holder can be granted
-	looseBoundToVersion                     // its end removes finalizers with the resourceVersion that was read
+	looseBoundToVersion                     // its end removes finalizers with the resourceVersion read
 	orphansWait                             // no pod is granted without an object
 	refusedAreDeleted                       // a user deletes pods that a kubelet refused
 	lostUncounted                           // not a rule: see pod.unwatched
@@ -193,8 +193,8 @@ const (
 	forced                      // pods are force deleted
 	ungated                     // pods without the gate are created while nothing rejects them
 	copies                      // pods are created with another pod's grant
-	relabels                    // labels are edited where the guard allows it,
-	unguarded                   // or at any time
+	relabels                    // labels are edited where the guard allows it
+	unguarded                   // labels are edited at any time
 	refusals                    // a kubelet refuses a pod that is bound to its node
 	deletions                   // of the object, which is then recreated
 	outages                     // of nodes

@@ -330,7 +330,7 @@ func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *m
 	if client.IgnoreNotFound(err) != nil {
 		return family{}, err
 	}
-	if !metav1.IsControlledBy(&set, &d) { // true as well if it is missing, because then it has no controller
+	if !metav1.IsControlledBy(&set, &d) { // also if the ReplicaSet is missing and has no controller
 		return familyOf(&d, nil), nil
 	}
 	return familyOf(&d, &set), nil

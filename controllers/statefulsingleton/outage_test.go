@@ -222,7 +222,7 @@ var _ = Describe("the guard policy", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return tripper(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Path == "/apis" { // request the list of groups, and one list of resources for each group
+					if r.URL.Path == "/apis" { // one list of groups, and one of resources for each group
 						r = r.Clone(r.Context())
 						r.Header.Set("Accept", "application/json")
 					}
@@ -268,8 +268,8 @@ var _ = Describe("the guard policy", func() {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 			g.Expect(policy.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
-			// A policy allows everything that cannot be evaluated during its first minute,
-			// which may just have begun.
+			// During its first minute, which may just have begun, a policy allows
+			// everything that it cannot evaluate.
 		}).WithTimeout(2 * time.Minute).Should(Succeed())
 		outage(ctx, func() {
 			Eventually(func() string { return refusal(ctx, newPod(probes, "a")) }).Should(ContainSubstring("denied request"))

@@ -24,12 +24,12 @@ const (
 	reasonFenced     = "Fenced"     // delete a pod whose machine is off, so that it does not start again
 	reasonHolder     = "Holder"     // set status.holder, the first write of a grant
 	reasonGrant      = "Grant"      // annotate the pod, the second write of a grant
-	reasonAdopt      = "Adopt"      // make a pod the holder that was granted earlier
+	reasonAdopt      = "Adopt"      // make an already granted pod the holder
 	reasonRemind     = "Remind"     // patch a granted pod again, for its kubelet
 	reasonReady      = "Ready"      // set the readiness condition
 	reasonSuperseded = "Superseded" // delete a pod for a newer revision
 	reasonTimeout    = "Timeout"    // delete a pod because a handover takes too long
-	reasonReplaced   = "Replaced"   // set status.replaced before such a pod is deleted for one of an unknown owner
+	reasonReplaced   = "Replaced"   // set status.replaced before a pod is deleted for one of an unknown owner
 	reasonLetGo      = "LetGo"      // start a pod or remove its finalizer because its object is deleted
 	reasonRejected   = "Rejected"   // delete a pod so that its kubelet reports its end
 	reasonTouch      = "Touch"      // wake an owner whose pods were refused

@@ -43,8 +43,8 @@ func completeGrant(f *facts, p *plan) {
 	}
 }
 
-// adopt makes a pod the holder that was granted earlier, if the named holder is gone: an
-// object of this name was deleted and recreated.
+// adopt makes an already granted pod the holder if the named holder is gone: an object of
+// this name was deleted and recreated.
 func adopt(f *facts, p *plan) {
 	if f.object == nil || f.elder() != nil || f.releasesAll() {
 		return
@@ -108,7 +108,7 @@ func protect(f *facts, p *plan) {
 		}
 		pod := m.pod.DeepCopy()
 		controllerutil.AddFinalizer(pod, v1.FinalizerPod)
-		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, f.object.Name) // finds the pod without the object
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, f.object.Name) // finds it without the object
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonProtect}})
 	}
 	p.Do(chains...)
