@@ -25,16 +25,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
-// zone is one of spec.zones with its index, or, without zones, the only one.
+// zone is one of spec.zones with its index. A set without zones has a single zone without a name.
 type zone struct {
 	name  string // "" without zones
 	index int32  // noZone without zones
 }
 
-// noZone is the index of the only zone without zones.
+// noZone is the zone index of a set without zones.
 const noZone = -1
 
-// stem is the name of the zone's StatefulSets without their version.
+// stem returns the name of the zone's StatefulSets without the version.
 func (z zone) stem(set string) string {
 	if z.index == noZone {
 		return set
@@ -46,13 +46,13 @@ func childName(set string, z zone, version int64) string {
 	return fmt.Sprintf("%s-v%d", z.stem(set), version)
 }
 
-// claimName is the name that the webhook gives a pod too.
+// claimName returns the name of a claim. The webhook puts the same name into pods.
 func claimName(set, template string, z zone, ordinal int32) string {
 	return claim.Name(template, z.stem(set), strconv.Itoa(int(ordinal)))
 }
 
-// digestOf tells the contents of versions apart: the template without what is
-// changed in place.
+// digestOf returns the digest of a version's content. Fields that are changed in place are excluded:
+// replicas, ordinals, and the requests and volumeAttributesClassName of claim templates.
 func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 	spec := set.Spec.Template.Spec.DeepCopy()
 	spec.Replicas, spec.Ordinals = nil, nil
@@ -65,14 +65,14 @@ func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 	return revision.Digest(map[string]any{"labels": meta.Labels, "annotations": meta.Annotations, "spec": spec})
 }
 
-// replicasOf is how many pods a zone gets. Admission fills absent replicas
-// in; this holds for what slipped past. More than there may be are never worked
-// through; nothing is done for a set that asks for them.
+// replicasOf returns the number of pods in each zone. Admission sets missing replicas; this default
+// covers objects that bypassed admission. The result is limited to mostReplicas, so that no loop runs
+// longer; a set with more replicas is invalid and gets no changes.
 func replicasOf(set *v1alpha1.ExtendedStatefulSet) int32 {
 	return min(max(0, ptr.Deref(set.Spec.Template.Spec.Replicas, smallestLegal(set.Spec.Scaling))), mostReplicas)
 }
 
-// handoverOf is how an upgrade that begins now would take over.
+// handoverOf returns the handover of an upgrade that begins now.
 func handoverOf(set *v1alpha1.ExtendedStatefulSet) v1alpha1.Handover {
 	switch h := set.Spec.UpdateStrategy.Handover; {
 	case h == v1alpha1.HandoverCoexist || h == v1alpha1.HandoverPerOrdinal:
@@ -83,14 +83,14 @@ func handoverOf(set *v1alpha1.ExtendedStatefulSet) v1alpha1.Handover {
 	return v1alpha1.HandoverCoexist
 }
 
-// span is the ordinals that a StatefulSet has: from start, that many.
+// span is a range of ordinals of a StatefulSet.
 type span struct{ start, replicas int32 }
 
-// end is the ordinal after the last.
+// end returns the ordinal after the last.
 func (s span) end() int32 { return s.start + min(s.replicas, math.MaxInt32-s.start) }
 
-// ordinals are those that are looked at one by one: not more than there may be,
-// whatever another client gave a StatefulSet.
+// ordinals returns the ordinals one by one. It returns at most mostReplicas, even if another client
+// gave the StatefulSet more.
 func (s span) ordinals() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for i := range min(s.end()-s.start, mostReplicas) {
@@ -103,7 +103,7 @@ func (s span) ordinals() iter.Seq[int32] {
 
 func (s span) has(ordinal int32) bool { return s.start <= ordinal && ordinal < s.end() }
 
-// version is what a StatefulSet is made of beside the spec.
+// version has the properties of a StatefulSet that do not come from the spec.
 type version struct {
 	number   int64
 	digest   string
@@ -111,16 +111,16 @@ type version struct {
 	config   configStamp
 }
 
-// configStamp is what a StatefulSet carries of the ConfigMaps and Secrets that it
-// references: a hash, in its pod template, and a record of what the hash stands
-// for, on itself. "" is none.
+// configStamp identifies the content of the ConfigMaps and Secrets that a StatefulSet references. hash
+// is stored in the pod template, record in an annotation of the StatefulSet. record lists the content
+// that hash covers. "" means none.
 type configStamp struct {
 	hash, record string
-	// event is the reason of the event that tells of the stamp; "" for none.
+	// event is the reason of the event about the stamp; "" means no event.
 	event string
 }
 
-// buildChild is the StatefulSet of a version in a zone.
+// buildChild returns the StatefulSet of a version in a zone.
 func buildChild(set *v1alpha1.ExtendedStatefulSet, z zone, v version, s span) *appsv1.StatefulSet {
 	from := &set.Spec.Template
 	child := &appsv1.StatefulSet{
@@ -154,7 +154,7 @@ func buildChild(set *v1alpha1.ExtendedStatefulSet, z zone, v version, s span) *a
 	return child
 }
 
-// buildPod is the pod template of a version in a zone.
+// buildPod returns the pod template of a version in a zone.
 func buildPod(set *v1alpha1.ExtendedStatefulSet, z zone, v version) corev1.PodTemplateSpec {
 	pod := *set.Spec.Template.Spec.Template.DeepCopy()
 	pod.Labels = merged(pod.Labels, ownLabels(set.Name, z, v.number))
@@ -185,7 +185,7 @@ func buildPod(set *v1alpha1.ExtendedStatefulSet, z zone, v version) corev1.PodTe
 	return pod
 }
 
-// ownLabels are the operator's on StatefulSets and their pods.
+// ownLabels returns the operator's labels for StatefulSets and their pods.
 func ownLabels(set string, z zone, number int64) map[string]string {
 	labels := map[string]string{
 		v1alpha1.LabelSet: set, v1alpha1.LabelVersion: strconv.FormatInt(number, 10),
@@ -197,16 +197,16 @@ func ownLabels(set string, z zone, number int64) map[string]string {
 	return labels
 }
 
-// zonesJSON is the annotation that lists the zones; "" without zones.
+// zonesJSON returns the annotation value that lists the zones; "" without zones.
 func zonesJSON(set *v1alpha1.ExtendedStatefulSet) string {
 	if len(set.Spec.Zones) == 0 {
 		return ""
 	}
-	raw, _ := json.Marshal(set.Spec.Zones) // strings never fail
+	raw, _ := json.Marshal(set.Spec.Zones) // strings cannot fail to marshal
 	return string(raw)
 }
 
-// environment is what every container gets.
+// environment returns the variables that every container gets.
 func environment(set *v1alpha1.ExtendedStatefulSet, z zone) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	if ptr.Deref(set.Spec.InjectReplicasEnv, true) {
@@ -221,8 +221,8 @@ func environment(set *v1alpha1.ExtendedStatefulSet, z zone) []corev1.EnvVar {
 	return append(env, corev1.EnvVar{Name: v1alpha1.EnvAZIndex, Value: strconv.Itoa(int(z.index) + 1)})
 }
 
-// withEnv puts variables in front, so that the user's can refer to them, and in
-// the place of the user's of the same name.
+// withEnv returns add followed by have, so that variables of the user can refer to variables of the
+// operator. A variable in add replaces the user's variable of the same name.
 func withEnv(have, add []corev1.EnvVar) []corev1.EnvVar {
 	all := slices.Clone(add)
 	for _, e := range have {
@@ -233,8 +233,8 @@ func withEnv(have, add []corev1.EnvVar) []corev1.EnvVar {
 	return all
 }
 
-// keepInZone adds the zone to every term of the required node affinity. Terms
-// are alternatives: one of its own would let pods leave the zone by another.
+// keepInZone adds the zone to every term of the required node affinity. Terms are alternatives, so with
+// a separate term pods could match another term and leave the zone.
 func keepInZone(pod *corev1.PodSpec, label, name string) {
 	if label == "" {
 		label = corev1.LabelTopologyZone
@@ -256,8 +256,8 @@ func keepInZone(pod *corev1.PodSpec, label, name string) {
 	}
 }
 
-// buildClaim is the claim of a template for an ordinal. It has no owner: it is
-// the user's, and outlives the object.
+// buildClaim returns the claim of a template for an ordinal. It has no owner, because it belongs to the
+// user and is kept when the object is deleted.
 func buildClaim(set *v1alpha1.ExtendedStatefulSet, template *corev1.PersistentVolumeClaim, z zone, ordinal int32) *corev1.PersistentVolumeClaim {
 	labels := ownLabels(set.Name, z, 0)
 	delete(labels, v1alpha1.LabelVersion)
@@ -269,9 +269,9 @@ func buildClaim(set *v1alpha1.ExtendedStatefulSet, template *corev1.PersistentVo
 	}
 }
 
-// buildTrialPod is what the StatefulSet controller would make of a StatefulSet, as far
-// as quotas, policies and the like look at it. Without our label our own webhook leaves
-// it alone, which gives out claims.
+// buildTrialPod returns a pod like the StatefulSet controller would create for a StatefulSet, for dry
+// runs against quotas and policies. It lacks the operator's label, so the operator's own webhook, which
+// assigns claims, ignores it.
 func buildTrialPod(child *appsv1.StatefulSet) *corev1.Pod {
 	from := child.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: from.ObjectMeta, Spec: from.Spec}
@@ -280,8 +280,8 @@ func buildTrialPod(child *appsv1.StatefulSet) *corev1.Pod {
 	return pod
 }
 
-// buildServices are the headless Service and the one of the version that serves;
-// none if the template names no Service.
+// buildServices returns the headless Service and the Service of the current version; none if the
+// template has no serviceName.
 func buildServices(set *v1alpha1.ExtendedStatefulSet, serving map[string]string) []*corev1.Service {
 	name := set.Spec.Template.Spec.ServiceName
 	if name == "" {
@@ -305,10 +305,10 @@ func buildServices(set *v1alpha1.ExtendedStatefulSet, serving map[string]string)
 	}
 }
 
-// buildBudget is the PodDisruptionBudget of a zone. Of the pods of the zone it selects those
-// that serve, and it says how many of them an eviction must leave: maxUnavailable would
-// count from what the StatefulSets are to have, and while an ordinal moves that is less. A pod
-// that is not Ready may always be evicted if it has claims, since they stay (decision 0038).
+// buildBudget returns the PodDisruptionBudget of a zone. It selects the serving pods of the zone, and
+// sets how many of them must remain. maxUnavailable would count from the replicas of the StatefulSets,
+// which are fewer while an ordinal moves. With claims, a pod that is not Ready may always be evicted,
+// because its claims are kept (decision 0038).
 func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]string) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: z.stem(set.Name), Namespace: set.Namespace, Labels: map[string]string{v1alpha1.LabelSet: set.Name},
@@ -318,13 +318,13 @@ func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]s
 			Selector:     &metav1.LabelSelector{MatchLabels: merged(serving, map[string]string{v1alpha1.LabelStatefulSet: z.stem(set.Name)})},
 		},
 	}
-	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 { // else the data of a pod goes with it
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 { // without claims the data of an evicted pod is lost
 		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
 	return budget
 }
 
-// leastAvailable is how many of so many pods a budget keeps.
+// leastAvailable returns minAvailable of a budget as a number.
 func leastAvailable(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
 	if least := budget.MinAvailable; least != nil {
 		return partOf(*least, replicas)
@@ -332,8 +332,8 @@ func leastAvailable(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
 	return max(0, replicas-partOf(ptr.Deref(budget.MaxUnavailable, intstr.FromInt32(0)), replicas))
 }
 
-// partOf is a number, or that part of a whole, rounded up as in a PodDisruptionBudget. What
-// cannot be read, admission refuses.
+// partOf returns a number, or a percentage of whole, rounded up as in a PodDisruptionBudget. Admission
+// denies values that cannot be parsed.
 func partOf(v intstr.IntOrString, whole int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, int(whole), true)
 	if err != nil {
@@ -342,10 +342,10 @@ func partOf(v intstr.IntOrString, whole int32) int32 {
 	return int32(min(max(0, n), mostReplicas))
 }
 
-// activeService is the name of the Service that selects what serves.
+// activeService returns the name of the Service that selects the serving pods.
 func activeService(set *v1alpha1.ExtendedStatefulSet) string { return set.Name + "-active" }
 
-// servicePorts are the ports of the containers, each once.
+// servicePorts returns the ports of the containers without duplicates.
 func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	var ports []corev1.ServicePort
 	type port struct {
@@ -375,7 +375,7 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	return ports
 }
 
-// The jobs of an upgrade, as they are named.
+// Name parts of the Jobs of an upgrade.
 const (
 	preJob    = "pre"
 	canaryJob = "canary"
@@ -386,8 +386,8 @@ func jobName(set, which string, number int64, attempt int32) string {
 	return fmt.Sprintf("%s-%s-v%d-%d", set, which, number, attempt)
 }
 
-// buildJob is a job of an upgrade. It is made suspended, and let go once its UID
-// is in the status.
+// buildJob returns a Job of an upgrade. It is created suspended, and is resumed once its UID is in the
+// status.
 func buildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which string, number int64, attempt int32) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -402,17 +402,17 @@ func buildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which
 	return job
 }
 
-// controls reports whether a set controls a child.
+// controls reports whether a set is the controller owner of a child.
 func controls(set *v1alpha1.ExtendedStatefulSet, child metav1.Object) bool {
 	return owned.By(child, set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 }
 
-// jobLabels returns the labels by which the operator finds the jobs of a version.
+// jobLabels returns the labels by which the operator finds the Jobs of a version.
 func jobLabels(set *v1alpha1.ExtendedStatefulSet, number int64) map[string]string {
 	return map[string]string{v1alpha1.LabelSet: set.Name, v1alpha1.LabelVersion: strconv.FormatInt(number, 10)}
 }
 
-// merged is a new map with both; add wins.
+// merged returns a new map with both; add takes precedence.
 func merged(base, add map[string]string) map[string]string {
 	all := make(map[string]string, len(base)+len(add))
 	maps.Copy(all, base)

@@ -40,31 +40,30 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Board says what runs in a pod and what came of commands; podexec.Board does.
+// Board has the running command and the command results of each pod. podexec.Board implements it.
 type Board interface {
 	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
 	Keep(owner types.NamespacedName, pods ...types.UID)
 }
 
-// Reconciler brings ExtendedStatefulSets to what their specs want.
+// Reconciler reconciles ExtendedStatefulSets.
 type Reconciler struct {
-	// Cache reads what the watches brought; Live reads the API server.
+	// Cache reads from the watches; Live reads from the API server.
 	Cache, Live client.Reader
 	// Runner is the only writer.
 	Runner *action.Runner
-	// Tracker knows which writes the cache has not shown yet.
+	// Tracker tracks writes that the cache does not show yet.
 	Tracker *consistency.Tracker
-	// Board has the answers of the probes; nil where none are asked.
+	// Board has the results of the probes. It is nil if no probes are run.
 	Board  Board
 	Events events.EventRecorder
-	// Now is the clock.
-	Now func() time.Time
-	// Lease says whether this process leads, and in which time it could look.
+	Now    func() time.Time
+	// Lease reports whether this process leads, and during which time it watched the cluster.
 	Lease *leadership.Lease
 
 	memory memory.Of[remembered]
 	ends   jobEnds
-	// config reads ConfigMaps and Secrets; nil: they are not followed.
+	// config reads ConfigMaps and Secrets. If it is nil, configuration is not followed.
 	config *configReader
 }
 
@@ -72,12 +71,12 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=extendedstatefulset-role
-// A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
+// A WebSocket starts with a GET. API servers before 1.35 authorize it as get, later ones as create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=extendedstatefulset-role
-// Contents are read by name, only where referenced. Metadata is patched where the user
-// wants owner references.
+// Content is read by name, and only if it is referenced. Metadata is patched if the user requests owner
+// references.
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;patch,roleName=secrets-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=extendedstatefulset-role
@@ -85,15 +84,15 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=extendedstatefulset-role
-// Why a pod cannot be created the StatefulSet controller says in an event alone.
+// The StatefulSet controller reports only in an event why it cannot create a pod.
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=extendedstatefulset-role
 
-// Reconcile looks at one ExtendedStatefulSet and does the next thing.
+// Reconcile observes one ExtendedStatefulSet and takes the next steps.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world, and what was decided about it.
+// considered is a world and the plan that was made for it.
 type considered struct {
 	*world
 	plan
@@ -115,12 +114,12 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considere
 	}
 }
 
-// unreadParts returns why the operator does not have parts of a set.
+// unreadParts returns the reasons why the operator did not read parts of a set.
 func unreadParts(set *v1alpha1.ExtendedStatefulSet) unread.Parts {
 	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
 
-// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+// slimSet is a cache transform that drops the spec of a set that exceeds the size limit.
 func slimSet(obj any) (any, error) {
 	set, ok := obj.(*v1alpha1.ExtendedStatefulSet)
 	if !ok {
@@ -132,7 +131,7 @@ func slimSet(obj any) (any, error) {
 	return set, nil
 }
 
-// reportUnread reports why a set cannot be read.
+// reportUnread reports in the status why a set cannot be read.
 func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
@@ -153,7 +152,7 @@ func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
 	return r.report(ctx, c.world, &c.plan, outcomes)
 }
 
-// keepBoard lets the Board forget pods that are gone.
+// keepBoard removes pods that no longer exist from the Board.
 func (r *Reconciler) keepBoard(w *world) {
 	if r.Board == nil {
 		return
@@ -165,8 +164,8 @@ func (r *Reconciler) keepBoard(w *world) {
 	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
-// forget drops what is known of an object that is gone. Its children are the
-// garbage collector's, its claims the user's.
+// forget drops the state that is kept for a deleted object. The garbage collector deletes its children;
+// its claims are kept for the user.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	r.memory.Forget(key)
@@ -180,14 +179,14 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) repor
 	return report.Done()
 }
 
-// Cache says what the manager's cache holds for this kind: nothing. All is in a
-// cache of its own, since the manager's holds one selection of pods only.
+// Cache returns the objects of this kind in the manager's cache: none. This kind uses its own cache,
+// because the manager's cache holds a single selection of pods.
 func Cache() map[client.Object]cache.ByObject { return nil }
 
 // ownCache is a cache that the manager starts before its controllers.
 type ownCache struct{ cache.Cache }
 
-// GetCache is by what the manager knows a cache.
+// GetCache returns the cache. The manager uses this method to detect caches.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
@@ -199,7 +198,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: {Transform: slimSet},
-			// The Service that a template names may belong to anyone.
+			// A Service that a template references may belong to any owner.
 			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: {Label: ours.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			configuration.Metadata(configuration.KindConfigMap): {Transform: cutOrigin},
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
@@ -214,24 +213,25 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	return ownCache{c}, err
 }
 
-// cutOrigin is a cache transform of ConfigMaps and Secrets.
+// cutOrigin is a cache transform for ConfigMaps and Secrets.
 func cutOrigin(obj any) (any, error) {
 	return slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata(obj)
 }
 
-// cutPod is a cache transform that keeps of a pod what decisions ask about.
+// cutPod is a cache transform that keeps only the fields of a pod that decisions use.
 func cutPod(obj any) (any, error) {
 	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive, v1alpha1.LabelStatefulSet},
 		Annotations: []string{v1alpha1.AnnotationConfigHash},
-		Containers:  func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
+		Containers:  func(*corev1.Pod) bool { return true }, // probes run in the running container
 		Causes:      true,
 		Volumes: func(v *corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
 		}}.Pod(obj)
 }
 
-// cutService is a cache transform that keeps whose a Service is, and what it selects. No
-// selector of ours is longer. What is patched is read live first.
+// cutService is a cache transform that keeps the owner and the selector of a Service. Selectors of the
+// operator have at most bounds.Terms entries; longer ones are dropped. A Service is read live before it
+// is patched.
 func cutService(obj any) (any, error) {
 	service, ok := obj.(*corev1.Service)
 	if !ok {
@@ -245,7 +245,7 @@ func cutService(obj any) (any, error) {
 	return cut, nil
 }
 
-// asCached is the empty object to read a written one from the cache with.
+// asCached returns an empty object to read a written object from the cache.
 func asCached(obj client.Object) client.Object {
 	if o, isPartial := obj.(*metav1.PartialObjectMetadata); isPartial {
 		return configuration.Metadata(o.Kind)
@@ -253,19 +253,19 @@ func asCached(obj client.Object) client.Object {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
-// Options is what the controller has to be told.
+// Options are the settings of the controller.
 type Options struct {
-	// Namespaces are the only ones acted in; none means all.
+	// Namespaces are the namespaces that the controller acts in; empty means all.
 	Namespaces []string
-	// Key is for hashes of configuration.
+	// Key is the key of configuration hashes.
 	Key configuration.Key
-	// Restarts is how many objects restart their pods at one time for a change of
-	// configuration; 0 or less is no bound.
+	// Restarts is the max number of objects that restart their pods at the same time because their
+	// configuration changed; 0 or less means no limit.
 	Restarts int
-	// Account is that of the operator, as namespace:name, for those who are to give it a
-	// right; "" if it is not known.
+	// Account is the service account of the operator as namespace:name. Messages about missing
+	// permissions name it. "" means unknown.
 	Account string
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process leads, and during which time it watched the cluster.
 	Lease *leadership.Lease
 }
 
@@ -278,12 +278,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
-// named is the object of that name, for those who know no more of it.
+// named returns an object that has only a namespace and a name.
 func named(key types.NamespacedName) client.Object {
 	return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// setup is the same with another way to run commands.
+// setup adds the controller to the manager, with run as the function that runs commands in pods.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package extendedstatefulset serves ExtendedStatefulSets.
+// Package extendedstatefulset implements the controller and the webhooks of ExtendedStatefulSets.
 //
-// The promise: an ordinary StatefulSet template, upgraded as a whole new version
-// beside the old one, on the same volumes, and taken back by itself when it turns
-// out bad.
+// An ExtendedStatefulSet runs an ordinary StatefulSet template. A template change is an upgrade: the
+// operator creates a StatefulSet of the new version, reuses the same volumes, and rolls back without
+// manual intervention if the new version fails.
 //
 // # States
 //
-// Each version is a StatefulSet <name>-v<N>, one in each zone. An upgrade goes
-// through the phases of the status:
+// Each version is a StatefulSet <name>-v<N>, one in each zone. The current version is the version whose
+// pods serve clients (status.currentVersion). An upgrade passes through the phases of the status:
 //
 //	Stable --template--> Waiting --the old is Ready--> PreJob --> Canary <-----.
 //	                                                    |           |          | next zone
@@ -17,42 +17,40 @@
 //	                                                                | last zone
 //	          Stable <-- CleaningUp <-- succeeds -- PostJob <-------'
 //
-// From Canary, Promoting and PostJob a failure leads back: what the new version
-// took is given back to the old one, and then there is another attempt, or the
-// version is marked stale and stays at 0 pods.
+// A failure in Canary, Promoting or PostJob starts a rollback: the new version returns its ordinals to
+// the old version. Then the next attempt begins, or the version is marked stale and stays at 0 pods.
 //
-// In Canary good canaries may wait: for a job that is asked about them, and with approval
-// Manual for a user (plan_approval.go).
+// In Canary, good canaries may be paused: until the Job for the canaries ends, and with approval Manual
+// until a user approves the revision (plan_approval.go).
 //
-// # What is written before what
+// # Write order
 //
-// The status holds the record: which version serves, which is on its way, when its
-// attempt began, which jobs ran. A pass either writes the record or acts on it,
-// never both; so an operator that dies between two writes finds where it was. The
-// number of a version is in the record before anything of that version is made, and
-// no number is given out twice.
+// The status holds the record: the current version, the version of the upgrade, the start of its
+// attempt, and the Jobs that ran. A pass either writes the record or acts on it, never both. An
+// operator that crashes between two writes therefore continues where it stopped. The number of a
+// version is in the record before anything of that version is created, and no number is used twice.
 //
-// Jobs are created suspended and started once their UID is in the record: a Job that
-// is gone ran, or never will. How it ended is what the watch showed last, or unknown.
+// Jobs are created suspended, and are started once their UID is in the record. A missing Job has
+// therefore run, or never will. Its result is taken from the last watch event, or is unknown.
 //
-// How far ordinals have moved is in spec.ordinals and spec.replicas of the
-// StatefulSets, and nowhere else.
+// The progress of moving ordinals is stored only in spec.ordinals and spec.replicas of the
+// StatefulSets.
 //
-// # The invariant
+// # Invariant
 //
-// An ordinal of a zone belongs to one StatefulSet, but with Coexist to two while an
-// upgrade is under way. A StatefulSet gets an ordinal only when no pod of another
-// has it any more, and an ordinal is taken from a pod that serves only while all
-// others serve, in all zones. So two pods never share a claim, and at most one pod
-// is missing. Who gives an ordinal by hand is faster than the operator: then the
-// webhook refuses the second pod.
+// An ordinal of a zone belongs to one StatefulSet; with Coexist it belongs to two during an upgrade. A
+// StatefulSet gets an ordinal only after the pod of any other StatefulSet on that ordinal is deleted.
+// An ordinal is taken from a serving pod only while all other pods serve, in all zones. Two pods
+// therefore never share a claim, and at most one pod is missing. A user who assigns an ordinal
+// manually, for example with kubectl scale, is faster than the operator; in this case the webhook
+// denies the second pod.
 //
-// # Where to read
+// # Files
 //
-// observe.go and its kin read the cluster into a world. facts.go derives what pods and
-// StatefulSets amount to, and what a version amounts to in all zones. plan.go lists the
-// rules in their order: plan_record.go moves the record on, plan_move.go ordinals,
-// plan_children.go writes the StatefulSets, plan_claims.go and plan_consent.go say whose
-// claims are whose. status.go says it to users, events.go what happened. timing.go has
-// all durations, memory.go what a process remembers from pass to pass.
+// The observe*.go files read the cluster into a world. facts.go derives the state of pods and
+// StatefulSets, and the state of a version in all zones. plan.go lists the rules in order:
+// plan_record.go advances the record, plan_move.go moves ordinals, plan_children.go writes the
+// StatefulSets, plan_claims.go and plan_consent.go decide which claims the operator may use. status.go
+// builds the status, events.go the events. timing.go has all durations, memory.go the state that a
+// process keeps between passes.
 package extendedstatefulset

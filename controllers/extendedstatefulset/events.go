@@ -17,8 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// report tells users what happened and what is: events, metrics, one status
-// patch. It turns the pass into an outcome.
+// report writes events, metrics and one status patch, and returns the outcome of the pass.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
 	var failed error
 	overtaken := false
@@ -45,7 +44,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		if overtaken {
 			return report.Wait(retrySoon)
 		}
-		return report.Wait(afterWrites) // what was written wakes the key
+		return report.Wait(afterWrites) // the watch event of the write triggers the next pass
 	}
 	written, err := r.writeStatus(ctx, w, p)
 	switch {
@@ -57,8 +56,8 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	return report.Wait(p.Wait)
 }
 
-// writeStatus patches the status if it differs. It is false when that came to
-// nothing, since the object was changed meanwhile.
+// writeStatus patches the status if it differs. It returns false if the patch failed because the object
+// changed in the meantime.
 func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, error) {
 	key := client.ObjectKeyFromObject(w.set)
 	steps := statusPatch(w, p)
@@ -77,7 +76,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, 
 	return err == nil, err
 }
 
-// statusPatch is the write of a status that differs.
+// statusPatch returns the patch of a status that differs; nil if it does not.
 func statusPatch(w *world, p *plan) action.Steps {
 	status := summarize(w, p)
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
@@ -101,11 +100,11 @@ func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, for
 	}
 }
 
-// telling is how users are told of an act.
+// telling has the type, the action and the text of an event.
 type telling struct{ kind, verb, text string }
 
-// tellings are those of acts that users should know of, by the reasons of the acts. The
-// text is given the name of the object.
+// tellings are the events about writes, by the reason of the write. The text is formatted with the name
+// of the object.
 var tellings = map[string]telling{
 	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "StatefulSet %s"},
 	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
@@ -130,7 +129,7 @@ var tellings = map[string]telling{
 	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 }
 
-// emit writes an event for each act that users should know of.
+// emit records an event for a write that has one.
 func (r *Reconciler) emit(w *world, o *action.Outcome) {
 	about, known := tellings[o.Reason]
 	if !known {
@@ -141,12 +140,12 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 	case v1alpha1.EventVersionCreated:
 		name += " with " + o.Detail
 	case v1alpha1.EventForeignPod:
-		related = nil // so that the events of any number of pods become one series
+		related = nil // so that the events of all such pods become one series
 	}
 	r.event(w, related, about.kind, o.Reason, about.verb, about.text, name)
 }
 
-// announce says what the record says for the first time.
+// announce records events for the steps that the record has taken.
 func (r *Reconciler) announce(w *world) {
 	for _, step := range stepsOf(&w.set.Status, w.record) {
 		upgradesTotal.WithLabelValues(step.label).Inc()
@@ -154,13 +153,13 @@ func (r *Reconciler) announce(w *world) {
 	}
 }
 
-// step is a step of an upgrade that users should know of.
+// step is a step of an upgrade that gets an event.
 type step struct {
 	label              string // of the metric
 	kind, reason, text string // of the event
 }
 
-// stepsOf are the steps that a record has made since it was another.
+// stepsOf returns the steps from one record to the next.
 func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 	switch {
 	case now.Update == nil && was.Update == nil:
@@ -196,19 +195,19 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 	return begun(was, now)
 }
 
-// heldFirst reports whether an upgrade begins to wait for approval.
+// heldFirst reports whether an upgrade starts to wait for approval.
 func heldFirst(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
 	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
 	return earlier.HeldAt == nil && now.Update.HeldAt != nil
 }
 
-// approvedNow reports whether an upgrade goes on with approval.
+// approvedNow reports whether an upgrade was approved and continues.
 func approvedNow(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
 	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
 	return !earlier.Approved && now.Update.Approved
 }
 
-// ended is the end of an upgrade that was not given up.
+// ended returns the step for an upgrade that succeeded or was superseded.
 func ended(was, now *v1alpha1.ExtendedStatefulSetStatus) step {
 	if now.CurrentVersion == was.UpdateVersion {
 		return step{"upgraded", corev1.EventTypeNormal, v1alpha1.EventUpgraded, fmt.Sprintf("version %d serves", now.CurrentVersion)}
@@ -216,7 +215,7 @@ func ended(was, now *v1alpha1.ExtendedStatefulSetStatus) step {
 	return superseded(was.UpdateVersion)
 }
 
-// begun is the begin of an upgrade, and the end of the one that it takes the place of.
+// begun returns the step for the start of an upgrade, and the step for an upgrade that it supersedes.
 func begun(was, now *v1alpha1.ExtendedStatefulSetStatus) (steps []step) {
 	if was.Update != nil && now.UpdateVersion == was.UpdateVersion {
 		return nil

@@ -15,11 +15,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// What is derived from the world, and what rules are made of: a clock that judges pods,
-// a StatefulSet with its pods, and all of them together.
+// This file has the facts that rules use. They are derived from the world: a clock that evaluates pods,
+// a StatefulSet with its pods, and all StatefulSets together.
 
-// clock judges pods by the times of a spec. Time in which this process could not look
-// counts against no pod, and for none.
+// clock evaluates pods by the durations of a spec. Time during which this process did not watch the
+// cluster is not counted, neither for a pod nor against it.
 type clock struct {
 	now   time.Time
 	watch leadership.Watch
@@ -46,8 +46,8 @@ func (c clock) updateTime() time.Duration {
 	return defaultUpdateWatch
 }
 
-// probation is how long a pod of a new version must have been Ready before it counts
-// as good: minReadySeconds if there is one, and a part of a short canaryWatchTime.
+// probation returns how long a pod of a new version must have been Ready to count as good:
+// minReadySeconds if it is set, else longestProbation, or half of canaryWatchTime if that is shorter.
 func (c clock) probation() time.Duration {
 	if d := c.minReady(); d > 0 {
 		return d
@@ -55,7 +55,7 @@ func (c clock) probation() time.Duration {
 	return min(longestProbation, c.canaryTime()/2)
 }
 
-// available reports whether a pod serves: Ready for long enough, and not going.
+// available reports whether a pod serves: it has been Ready for minReadySeconds and is not terminating.
 func (c clock) available(pod *corev1.Pod) bool {
 	if pod == nil || podstate.Terminating(pod) {
 		return false
@@ -64,18 +64,18 @@ func (c clock) available(pod *corev1.Pod) bool {
 	return ok
 }
 
-// proven reports whether a pod is past its probation.
+// proven reports whether a pod has passed its probation.
 func (c clock) proven(pod *corev1.Pod) bool { return serves(pod) && !c.provenAt(pod).After(c.now) }
 
-// provenAt is when a pod that is Ready now is past its probation. Time in which this
-// process could not look is no proof either: while the API server is away a kubelet
-// cannot say that a pod is not Ready any more.
+// provenAt returns when a Ready pod passes its probation. Time during which this process did not watch
+// does not count as proof either: while the API server is unreachable, a kubelet cannot report that a
+// pod is no longer Ready.
 func (c clock) provenAt(pod *corev1.Pod) time.Time {
 	since, _ := podstate.Since(pod, corev1.PodReady)
 	return c.deadline(since, c.probation())
 }
 
-// hadItsTime reports whether a pod has not been Ready for as long as a canary may.
+// hadItsTime reports whether a pod has not been Ready for canaryWatchTime.
 func (c clock) hadItsTime(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
@@ -84,26 +84,26 @@ func (c clock) hadItsTime(pod *corev1.Pod) bool {
 	return c.ranOut(since, c.canaryTime())
 }
 
-// hangs reports whether a pod that is being deleted takes longer than a canary may.
+// hangs reports whether a pod has been terminating for longer than canaryWatchTime.
 func (c clock) hangs(pod *corev1.Pod) bool {
 	return podstate.Terminating(pod) && c.ranOut(podstate.DeletedAt(pod), c.canaryTime())
 }
 
-// ranOut reports whether a time that began at from is over. Time in which this process
-// could not look does not count: it may have missed what happened in it.
+// ranOut reports whether limit has passed since from. Time during which this process did not watch is
+// not counted, because events in it may have been missed.
 func (c clock) ranOut(from time.Time, limit time.Duration) bool {
 	return c.watch.Elapsed(from, c.now) >= limit
 }
 
-// deadline is when ranOut becomes true.
+// deadline returns when ranOut becomes true.
 func (c clock) deadline(from time.Time, limit time.Duration) time.Time {
 	return c.watch.Deadline(from, limit)
 }
 
-// in is how long it takes until then.
+// in returns the duration from now to at.
 func (c clock) in(at time.Time) time.Duration { return at.Sub(c.now) }
 
-// first is the first of all of which something holds.
+// first returns the first item for which holds is true.
 func first[T any](all []T, holds func(T) bool) (found T, ok bool) {
 	for _, one := range all {
 		if holds(one) {
@@ -113,7 +113,7 @@ func first[T any](all []T, holds func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
-// soonest is the shorter of two times, of which 0 or less is never.
+// soonest returns the shorter of two durations. A duration of 0 or less means never.
 func soonest(a, b time.Duration) time.Duration {
 	if a <= 0 || b <= 0 {
 		return max(a, b, 0)
@@ -121,18 +121,18 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// serves reports whether a pod is Ready and not being deleted.
+// serves reports whether a pod is Ready and not terminating.
 func serves(pod *corev1.Pod) bool { return podstate.Ready(pod) && !podstate.Terminating(pod) }
 
-// child is one StatefulSet of ours.
+// child is one StatefulSet of the object.
 type child struct {
 	set     *appsv1.StatefulSet
-	zone    int32 // its index
+	zone    int32 // index of the zone
 	version int64
-	pods    map[int32]*corev1.Pod // by ordinal, also those that are being deleted
+	pods    map[int32]*corev1.Pod // by ordinal, including terminating pods
 }
 
-// span is the ordinals that the StatefulSet has.
+// span returns the ordinals of the StatefulSet.
 func (c *child) span() span {
 	s := span{replicas: ptr.Deref(c.set.Spec.Replicas, 1)}
 	if c.set.Spec.Ordinals != nil {
@@ -143,7 +143,7 @@ func (c *child) span() span {
 
 func (c *child) digest() string { return c.set.Annotations[v1alpha1.AnnotationDigest] }
 
-// attempts is how many attempts were made to upgrade to its version.
+// attempts returns how many attempts were made to upgrade to its version.
 func (c *child) attempts() int32 {
 	n, _ := strconv.ParseInt(c.set.Annotations[v1alpha1.AnnotationAttempts], 10, 32)
 	return int32(n)
@@ -152,23 +152,23 @@ func (c *child) attempts() int32 {
 // terminating reports whether the StatefulSet is being deleted.
 func (c *child) terminating() bool { return c.set.DeletionTimestamp != nil }
 
-// observed reports whether the StatefulSet controller has seen the last write. Until
-// then it may be about to create a pod that it is no longer meant to have.
+// observed reports whether the StatefulSet controller has observed the latest spec. Until then it may
+// still create a pod that the latest spec does not include.
 func (c *child) observed() bool { return c.set.Status.ObservedGeneration >= c.set.Generation }
 
-// hasAll reports whether it has all ordinals of its zone.
+// hasAll reports whether the StatefulSet has all ordinals of its zone.
 func (c *child) hasAll(replicas int32) bool { return c.span() == span{0, replicas} }
 
-// empty reports whether it has no pods, and will not get any.
+// empty reports whether the StatefulSet has no pods and no ordinals.
 func (c *child) empty() bool { return c.span().replicas == 0 && len(c.pods) == 0 }
 
-// stale reports whether the version was given up.
+// stale reports whether the version is marked stale.
 func (c *child) stale() bool { return c.set.Annotations[v1alpha1.AnnotationStale] == v1alpha1.True }
 
-// anyReady reports whether a pod of the StatefulSet is Ready; false if there is none.
+// anyReady reports whether at least one pod of the StatefulSet is Ready.
 func (c *child) anyReady() bool { return c.ready() > 0 }
 
-// ready counts the pods that are Ready and not being deleted.
+// ready returns the number of pods that are Ready and not terminating.
 func (c *child) ready() (n int32) {
 	if c == nil {
 		return 0
@@ -181,8 +181,8 @@ func (c *child) ready() (n int32) {
 	return n
 }
 
-// count counts the pods on ordinals of the StatefulSet below limit of which something
-// holds; 0 if there is no StatefulSet.
+// count returns the number of pods on the StatefulSet's ordinals below limit for which holds is true.
+// It returns 0 for a nil child.
 func (c *child) count(limit int32, holds func(*corev1.Pod) bool) (n int32) {
 	if c == nil {
 		return 0
@@ -195,7 +195,7 @@ func (c *child) count(limit int32, holds func(*corev1.Pod) bool) (n int32) {
 	return n
 }
 
-// lacksPods reports whether a StatefulSet should have pods that are not there.
+// lacksPods reports whether pods of the StatefulSet are missing.
 func (c *child) lacksPods() bool {
 	if c.terminating() {
 		return false
@@ -208,7 +208,7 @@ func (c *child) lacksPods() bool {
 	return false
 }
 
-// lacks reports whether a StatefulSet should have the pod of that name, and has it not.
+// lacks reports whether the pod with the given name belongs to the StatefulSet and is missing.
 func (c *child) lacks(pod string) bool {
 	rest, ours := strings.CutPrefix(pod, c.set.Name+"-")
 	n, err := strconv.ParseInt(rest, 10, 32)
@@ -219,13 +219,13 @@ func (c *child) lacks(pod string) bool {
 	return c.span().has(ordinal) && c.pods[ordinal] == nil
 }
 
-// serving counts the ordinals of a zone on which a pod of the StatefulSet is available.
+// serving returns the number of ordinals of a zone on which a pod of the StatefulSet is available.
 func (w *world) serving(c *child) int32 { return c.count(w.replicas, w.clock().available) }
 
-// proven counts the pods of a StatefulSet that are past their probation.
+// proven returns the number of pods of a StatefulSet that have passed their probation.
 func (w *world) proven(c *child) int32 { return c.count(w.replicas, w.clock().proven) }
 
-// standing is how a version stands in all zones.
+// standing evaluates one version in all zones.
 type standing struct {
 	*world
 	number int64
@@ -233,7 +233,7 @@ type standing struct {
 
 func (w *world) standing(number int64) standing { return standing{w, number} }
 
-// children are its StatefulSets in the zones that are wanted, in the order of the spec.
+// children returns the StatefulSets of the version in the wanted zones, in the order of the spec.
 func (s standing) children() (found []*child) {
 	for _, z := range s.zones {
 		if c := s.world.children.find(z.index, s.number); c != nil {
@@ -243,7 +243,7 @@ func (s standing) children() (found []*child) {
 	return found
 }
 
-// allProven reports whether all pods of a version are, in every zone.
+// allProven reports whether all pods of a version have passed their probation, in every zone.
 func (s standing) allProven() bool {
 	return s.everywhere(func(c *child) bool { return s.proven(c) >= s.replicas })
 }
@@ -253,23 +253,23 @@ func (s standing) complete() bool {
 	return s.everywhere(func(c *child) bool { return s.serving(c) >= s.replicas })
 }
 
-// everywhere reports whether a version has a StatefulSet in each zone, and that holds
-// of all of them.
+// everywhere reports whether a version has a StatefulSet in each zone, and holds is true for all of
+// them.
 func (s standing) everywhere(holds func(*child) bool) bool {
 	there := s.children()
 	return len(there) == len(s.zones) && !slices.ContainsFunc(there, func(c *child) bool { return !holds(c) })
 }
 
-// children are the StatefulSets of a set, by zone index, then version.
+// children are the StatefulSets of a set, sorted by zone index, then version.
 type children []*child
 
-// find is the StatefulSet of a version in a zone; nil if there is none.
+// find returns the StatefulSet of a version in a zone, or nil.
 func (all children) find(zone int32, number int64) *child {
 	found, _ := first(all, func(c *child) bool { return c.zone == zone && c.version == number })
 	return found
 }
 
-// ofVersion are the StatefulSets of a version, in all zones.
+// ofVersion returns the StatefulSets of a version, in all zones.
 func (all children) ofVersion(number int64) (found children) {
 	for _, c := range all {
 		if c.version == number {
@@ -279,7 +279,7 @@ func (all children) ofVersion(number int64) (found children) {
 	return found
 }
 
-// ready is how many pods of a version are Ready, in all zones.
+// ready returns the number of Ready pods of a version, in all zones.
 func (all children) ready(number int64) (n int32) {
 	for _, c := range all.ofVersion(number) {
 		n += c.ready()
@@ -287,13 +287,13 @@ func (all children) ready(number int64) (n int32) {
 	return n
 }
 
-// others reports whether there are versions beside that one.
+// others reports whether there are StatefulSets of other versions than number.
 func (all children) others(number int64) bool {
 	return slices.ContainsFunc(all, func(c *child) bool { return c.version != number })
 }
 
-// withDigest is the version, other than that one, of those contents that is not being
-// deleted; nil if there is none.
+// withDigest returns a StatefulSet with the given digest, or nil. It ignores version except and
+// terminating StatefulSets.
 func (all children) withDigest(digest string, except int64) (found *child) {
 	for _, c := range all {
 		if c.version != except && c.digest() == digest && !c.terminating() {
@@ -303,35 +303,35 @@ func (all children) withDigest(digest string, except int64) (found *child) {
 	return found
 }
 
-// podOfOrdinal is a pod on an ordinal, also one whose StatefulSet is gone.
+// podOfOrdinal is a pod on an ordinal. Its StatefulSet may already be deleted.
 type podOfOrdinal struct {
 	zone    int32
 	version int64
 	ordinal int32
 	pod     *corev1.Pod
-	// owned is true when its controller is a StatefulSet of ours, by UID.
+	// owned is true if its controller is a StatefulSet of the object, by UID.
 	owned bool
 }
 
-// isOn reports whether it is on an ordinal of a zone.
+// isOn reports whether the pod is on an ordinal of a zone.
 func (p podOfOrdinal) isOn(z zone, ordinal int32) bool {
 	return p.zone == z.index && p.ordinal == ordinal
 }
 
-// wanted reports whether a zone of that index is in the spec.
+// wanted reports whether the spec has a zone with the given index.
 func (w *world) wanted(index int32) bool {
 	return slices.ContainsFunc(w.zones, func(z zone) bool { return z.index == index })
 }
 
-// canaries is how many pods of a zone prove a new version.
+// canaries returns the number of canaries in each zone.
 func (w *world) canaries() int32 {
 	return min(max(1, ptr.Deref(w.set.Spec.UpdateStrategy.Canaries, 1)), w.replicas)
 }
 
-// zonesOf are the wanted zones. One that has no index yet gets the next: an index
-// is never given to another zone, since claims are named after it.
+// zonesOf returns the wanted zones. A zone without an index gets the next free index. An index is never
+// reused for another zone, because claims are named after it.
 func zonesOf(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) []zone {
-	names := set.Spec.Zones[:min(len(set.Spec.Zones), mostZones)] // nothing is done for a set that has more
+	names := set.Spec.Zones[:min(len(set.Spec.Zones), mostZones)] // a set with more zones is invalid and gets no changes
 	if len(names) == 0 {
 		return []zone{{index: noZone}}
 	}

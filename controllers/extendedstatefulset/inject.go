@@ -21,13 +21,12 @@ type change struct {
 	Value string `json:"value"`
 }
 
-// inject says what gives a pod of ours that is being created the claims of its
-// ordinal, in whatever version, and the host name too where versions take turns. It is
-// asked about every pod with our label, so also about pods that another client gave it:
-// those stay as they are, on a claim that never exists, and it says why.
-//
-// It opens no door: who may create a pod may name any claim of the namespace in
-// it, and this names none of another namespace.
+// inject returns the patch that gives a new pod the claims of its ordinal, which are the same in all
+// versions. With handover PerOrdinal it also sets the host name. The webhook receives every pod with
+// the operator's label, including pods that another client labeled. Such a pod gets no patch and stays
+// on a claim that never exists, and inject returns the reason. inject grants no additional access: a
+// user who may create a pod may use any claim of the namespace, and inject never uses a claim of
+// another namespace.
 func inject(pod *incomingPod) (changes []change, why string) {
 	m, why := memberOf(pod)
 	if why != "" {
@@ -48,31 +47,30 @@ func inject(pod *incomingPod) (changes []change, why string) {
 	return changes, ""
 }
 
-// mounts are the volumes that get the claims of a member.
+// mounts returns the volumes that get the claims of a member.
 func (n *incomingPod) mounts(m podMember) []unassignedVolume {
 	return slices.DeleteFunc(slices.Clone(n.waiting), func(v unassignedVolume) bool { return v.claim != m.set+v1alpha1.UnassignedClaim })
 }
 
-// podMember is what a pod is, whatever its version.
+// podMember identifies a pod independent of its version.
 type podMember struct {
-	// set is the name of the ExtendedStatefulSet, and stem that with its zone.
+	// set is the name of the ExtendedStatefulSet. stem is that name with the zone.
 	set, stem string
 	ordinal   int
 }
 
-// hostname is the name of the pod that no version changes.
+// hostname returns the host name, which is the same in all versions.
 func (m podMember) hostname() string { return fmt.Sprintf("%s-%d", m.stem, m.ordinal) }
 
-// claim is the name of its claim of a template.
+// claim returns the name of the member's claim of a template.
 func (m podMember) claim(template string) string {
 	return claim.Name(template, m.stem, strconv.Itoa(m.ordinal))
 }
 
 var zonePart = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
 
-// memberOf reads from a pod which one it is, or says why it is none: its labels, its
-// owner and its name must tell the same, as those do that the StatefulSet controller
-// makes.
+// memberOf returns the identity of a pod, or the reason why it has none. Labels, owner and name of the
+// pod must agree, as in pods that the StatefulSet controller creates.
 func memberOf(pod metav1.Object) (podMember, string) {
 	labels := pod.GetLabels()
 	m := podMember{set: labels[v1alpha1.LabelSet], stem: labels[v1alpha1.LabelStatefulSet]}
@@ -95,7 +93,7 @@ func memberOf(pod metav1.Object) (podMember, string) {
 	return m, ""
 }
 
-// isStem reports whether the stem is the name of the set, or that with a zone.
+// isStem reports whether the stem is the name of the set, with or without a zone.
 func (m podMember) isStem() bool {
 	zone, begins := strings.CutPrefix(m.stem, m.set)
 	if m.set == "" || !begins {
@@ -104,7 +102,7 @@ func (m podMember) isStem() bool {
 	return zone == "" || zonePart.MatchString(zone)
 }
 
-// isStatefulSet reports whether an owner is the StatefulSet of that name.
+// isStatefulSet reports whether an owner is the StatefulSet with the given name.
 func isStatefulSet(owner *metav1.OwnerReference, name string) bool {
 	return owner != nil && owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == name
 }

@@ -12,34 +12,33 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// incomingPod is what is read of a pod that is being created. All else of it is passed
-// over, of whatever length it is.
+// incomingPod has the fields of a new pod that the webhook uses. All other fields are skipped, whatever
+// their size.
 type incomingPod struct {
-	// ObjectMeta has the name, those labels and annotations that are asked about, and
-	// the owner that is the controller.
+	// ObjectMeta has only the name, the labels in readLabels, the annotations in readAnnotations, and
+	// the controller owner.
 	metav1.ObjectMeta
 	hostname string
-	// waiting are the volumes on claims that never exist, and more says that there are
-	// more of them than any pod of ours has.
+	// waiting are the volumes on claims that never exist. more is true if there are more of them than a
+	// pod of the operator can have.
 	waiting []unassignedVolume
 	more    bool
 }
 
-// unassignedVolume is a volume that waits for its claim: its place in the list, its name, and
-// the claim that never exists.
+// unassignedVolume is a volume without an assigned claim: its index in the list, its name, and the
+// claim that never exists.
 type unassignedVolume struct {
 	at          int
 	name, claim string
 }
 
-// What of labels and annotations is kept.
+// Labels and annotations to keep.
 var (
 	readLabels      = []string{v1alpha1.LabelSet, v1alpha1.LabelStatefulSet, v1alpha1.LabelVersion, v1alpha1.LabelPodOrdinal, appsv1.PodIndexLabel}
 	readAnnotations = []string{v1alpha1.AnnotationHostnames}
 )
 
-// readIncomingPod reads a pod once from its begin to its end, and keeps no more of it than
-// a incomingPod has.
+// readIncomingPod reads a pod in one pass, and keeps only the fields of incomingPod.
 func readIncomingPod(d *json.Decoder) (*incomingPod, error) {
 	d.UseNumber()
 	n := &incomingPod{}
@@ -135,7 +134,7 @@ func (n *incomingPod) readVolume(d *json.Decoder, at int) error {
 	return err
 }
 
-// fields reads a JSON object. read is told the name of each field, and reads its value.
+// fields reads a JSON object. It calls read with the name of each field; read must read the value.
 func fields(d *json.Decoder, read func(name string) error) error {
 	return within(d, '{', func(int) error {
 		name, err := text(d)
@@ -146,10 +145,10 @@ func fields(d *json.Decoder, read func(name string) error) error {
 	})
 }
 
-// items reads a JSON array. read is told the place of each item, and reads it.
+// items reads a JSON array. It calls read with the index of each item; read must read the item.
 func items(d *json.Decoder, read func(at int) error) error { return within(d, '[', read) }
 
-// within reads what is in the brackets that come next; nothing where there is null.
+// within reads the content of the next object or array. It skips null.
 func within(d *json.Decoder, opens json.Delim, read func(at int) error) error {
 	switch t, err := d.Token(); {
 	case err != nil || t == nil:
@@ -166,7 +165,7 @@ func within(d *json.Decoder, opens json.Delim, read func(at int) error) error {
 	return err
 }
 
-// entries reads an object of texts, and keeps those of some names.
+// entries reads an object of strings, and returns the entries whose names are in of.
 func entries(d *json.Decoder, of []string) (map[string]string, error) {
 	kept := map[string]string{}
 	return kept, fields(d, func(name string) error {
@@ -196,7 +195,7 @@ func yes(d *json.Decoder) (bool, error) {
 	return false, fmt.Errorf("%v is where true or false should be", t)
 }
 
-// skip passes over one value.
+// skip skips one value.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		t, err := d.Token()

@@ -10,16 +10,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// remembered is what this process remembers of one object from pass to pass. It may be
-// lost: it is found out again.
+// remembered is the state that this process keeps for one object between passes. It may be lost,
+// because it can be determined again.
 type remembered struct {
 	refusal    memory.Refusal
 	undone     undone.Memory
 	whyMissing whyMissing
 	causes     causes.Known
-	// jobsMissing is since when Jobs on record are missing, by UID.
+	// jobsMissing maps the UID of each missing recorded Job to the time when it was first missing.
 	jobsMissing map[types.UID]time.Time
 }
 
-// whyMissing says why pods are not there that a StatefulSet should have, by their names.
+// whyMissing has the reasons why pods of a StatefulSet are missing, by pod name.
 type whyMissing = causes.Turns[map[string]string]

@@ -29,7 +29,7 @@ var (
 func init() {
 	metrics.Registry.MustRegister(versionGauge, phaseGauge, upgradesTotal, actionsTotal, refusedTotal)
 	for _, step := range []string{"begun", "held", "approved", "upgraded", "retried", "stale", "aborted", "superseded"} {
-		upgradesTotal.WithLabelValues(step) // from 0: Prometheus sees no increase in a first figure
+		upgradesTotal.WithLabelValues(step) // start from 0: Prometheus detects no increase in a first value
 	}
 }
 

@@ -26,72 +26,73 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// world is all that a decision may know.
+// world has all input of a decision.
 type world struct {
 	now time.Time
-	// watch is the time in which this process could look. Whoever is blamed for what did
-	// not happen in time is blamed for that time only.
+	// watch is the time during which this process watched the cluster. Only that time counts for
+	// deadlines.
 	watch leadership.Watch
-	live  bool // read past the cache
+	live  bool // read from the API server, not from the cache
 	set   *v1alpha1.ExtendedStatefulSet
-	// invalid says why the spec cannot be served; "" if it can.
+	// invalid is the reason why the spec cannot be served; "" if it can.
 	invalid string
-	// digest is that of the content of the template.
+	// digest is the digest of the template.
 	digest   string
 	replicas int32
-	zones    []zone // wanted, in the order of the spec
+	zones    []zone // wanted zones, in the order of the spec
 
 	children children
-	// rivals are StatefulSets that were ours, and whose pods get our claims.
+	// rivals are StatefulSets that the object no longer controls, but whose pods get its claims.
 	rivals children
-	// seen are zones that labels tell of and the status does not.
+	// seen are zones that are in labels but not in the status.
 	seen []v1alpha1.ZoneStatus
 	pods []podOfOrdinal
-	// foreignPods are pods with our labels that belong to no version, at most maxForeign.
+	// foreignPods are pods with the operator's labels that belong to no version, at most maxForeign.
 	foreignPods []foreignPod
 	claims      map[string]*corev1.PersistentVolumeClaim
-	// foreign are claims that have the names of ours and belong to another owner.
+	// foreign are claims of other owners that have the names of claims of this object.
 	foreign map[string]*corev1.PersistentVolumeClaim
-	// claimants are StatefulSets whose claims would have the names of ours, by those
-	// names without ordinals. They are looked for only where claims are missing.
+	// claimants are StatefulSets of other owners whose claims would have the same names, by claim name
+	// without the ordinal. They are read only if claims are missing.
 	claimants map[string]string
-	// unseen is from which ordinal on a zone was not looked at by name, by its index.
+	// unseen maps a zone index to the first ordinal that was not read by name.
 	unseen   map[int32]int32
 	services map[string]*corev1.Service
-	// budgets are those that the object controls, and others that have their names.
+	// budgets are the PodDisruptionBudgets that the object controls, and those of other owners with the
+	// same names.
 	budgets map[string]*policyv1.PodDisruptionBudget
-	jobs    map[string]*batchv1.Job // those that the object controls
-	// lostJobs are the results of jobs on record that are gone, by UID. One that is not here
-	// may be gone as well: lostDue is when that is decided, zero if none is.
+	jobs    map[string]*batchv1.Job // Jobs that the object controls
+	// lostJobs are the results of recorded Jobs that are missing, by UID. A missing Job without an
+	// entry is undecided until lostDue; zero if there is none.
 	lostJobs map[types.UID]v1alpha1.JobResult
 	lostDue  time.Time
 	config   configFacts
-	// tracking is nil where owner references are none of our business.
+	// tracking is nil if there are no owner references to manage.
 	tracking *tracking
-	// untracked is why the API server refuses to list what may have owner references; "" if it
-	// does not.
+	// untracked is the error if the API server forbids listing the objects that may have owner
+	// references; else "".
 	untracked string
 
-	// probes is what is known of the probes in the pods, by the pods' UIDs.
+	// probes has the state of the probes, by pod UID.
 	probes map[types.UID]probed
 
-	// record is the status as it has to be before anything else is done.
+	// record is the status that must be written before anything else is done.
 	record *v1alpha1.ExtendedStatefulSetStatus
-	// refused is what the API server refused last; "" if nothing.
+	// refused is the last write error; "" if there is none.
 	refused string
-	// undone are the writes that an admission webhook or policy changed back.
+	// undone are the writes that an admission webhook or policy reverted.
 	undone undone.Held
-	// refusals says, by their names, why pods are not there that should be, as far as
-	// that is known; refusalsDue is when to ask again.
+	// refusals are the known reasons why pods are missing, by pod name. refusalsDue is when to read
+	// them again.
 	refusals    map[string]string
 	refusalsDue time.Time
-	// causes are what keeps pods of the version that serves from running.
+	// causes are the reasons why pods of the current version do not run.
 	causes causes.Hindrances
 }
 
-// observe reads the world. It fails only when the API does.
+// observe reads the world. It fails only if a request to the API server or the cache fails.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
-	now := r.Now() // before the watch, and both before what is read
+	now := r.Now() // taken before Watch, and both before the reads
 	w := &world{
 		now:      now,
 		watch:    r.Lease.Watch(),
@@ -137,13 +138,13 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	return w, r.readJobs(ctx, w, from)
 }
 
-// ofSet selects what carries the label of the set.
+// ofSet selects objects that have the label of the set.
 func ofSet(set *v1alpha1.ExtendedStatefulSet) []client.ListOption {
 	return []client.ListOption{client.InNamespace(set.Namespace), client.MatchingLabels{v1alpha1.LabelSet: set.Name}}
 }
 
-// readChildren finds the StatefulSets by their label, and live also by the names
-// that they must have: the label may have been taken off.
+// readChildren finds the StatefulSets by their label. A live read also finds them by their names,
+// because the label may have been removed.
 func readChildren(ctx context.Context, w *world, from engine.View) error {
 	var list appsv1.StatefulSetList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
@@ -169,7 +170,7 @@ func readChildren(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// readChild reads a StatefulSet by its name, if there is one.
+// readChild reads a StatefulSet by its name, if it exists.
 func readChild(ctx context.Context, w *world, from engine.View, name string) error {
 	var one appsv1.StatefulSet
 	err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
@@ -201,7 +202,7 @@ func (w *world) addChild(set *appsv1.StatefulSet) {
 	})
 }
 
-// parseChild reads zone index and version from the name of a StatefulSet.
+// parseChild returns the zone index and the version in the name of a StatefulSet.
 func parseChild(set, name string) (index int32, number int64, ok bool) {
 	rest, ok := strings.CutPrefix(name, set+"-")
 	if !ok {
@@ -252,15 +253,15 @@ func (w *world) addPod(pod *corev1.Pod) {
 	w.own(&w.pods[len(w.pods)-1])
 }
 
-// own gives a pod to the StatefulSet that controls it.
+// own assigns a pod to the StatefulSet that controls it.
 func (w *world) own(t *podOfOrdinal) {
 	if c := w.children.find(t.zone, t.version); c != nil && owned.By(t.pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
 		t.owned, c.pods[t.ordinal] = true, t.pod
 	}
 }
 
-// findChildren finds the StatefulSets of pods that seem to have none: the label may have
-// been taken off.
+// findChildren reads the StatefulSets of pods that seem to have none. Their label may have been
+// removed.
 func findChildren(ctx context.Context, w *world, from engine.View) error {
 	asked := sets.New[string]()
 	for i := range w.pods {
@@ -277,8 +278,8 @@ func findChildren(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// unsure reports whether a cache, which holds what has our label, may lack a
-// StatefulSet of ours that has lost it.
+// unsure reports whether the cache may lack a StatefulSet of the object. The cache holds only
+// StatefulSets with the operator's label, which may have been removed.
 func (w *world) unsure() bool {
 	if w.live || w.set.DeletionTimestamp != nil {
 		return false
@@ -288,7 +289,7 @@ func (w *world) unsure() bool {
 	})
 }
 
-// readServices reads the two Services by their names, whosever they are.
+// readServices reads both Services by their names, also if they belong to another owner.
 func readServices(ctx context.Context, w *world, from engine.View) error {
 	w.services = map[string]*corev1.Service{}
 	for _, want := range buildServices(w.set, nil) {
@@ -304,8 +305,8 @@ func readServices(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// readBudgets reads those that the cache shows, and those that are wanted, by their names.
-// Where neither are, nothing is asked.
+// readBudgets reads the budgets in the cache and the wanted budgets, by name. It makes no request if
+// there are neither.
 func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View) error {
 	w.budgets = map[string]*policyv1.PodDisruptionBudget{}
 	var list policyv1.PodDisruptionBudgetList
@@ -334,7 +335,7 @@ func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View
 	return nil
 }
 
-// readProbes asks the Board what the probes of the pods said.
+// readProbes reads the results of the probes from the Board.
 func (r *Reconciler) readProbes(w *world) {
 	if r.Board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
 		return

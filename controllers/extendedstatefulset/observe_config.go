@@ -18,17 +18,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 )
 
-// configReader reads what ConfigMaps and Secrets hold for pod templates.
+// configReader reads the content of the ConfigMaps and Secrets that pod templates reference.
 type configReader struct {
 	configuration.Reader
 	turns   configuration.Turns
 	secrets *configuration.Secrets
 
-	// changes is when a change was seen first, by the UIDs of the StatefulSets of a set.
+	// changes maps the UID of a StatefulSet to the time when its configuration change was first
+	// observed.
 	changes memory.Of[map[types.UID]time.Time]
 }
 
-// newConfigReader is one that wakes objects by a channel.
+// newConfigReader returns a reader that requeues objects through channel woken.
 func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
 		Reader:  configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account},
@@ -43,9 +44,9 @@ func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o 
 	}
 }
 
-// observe looks at the configuration of the StatefulSets of an object. held says of
-// each why its pods must not be restarted now. template is that of a StatefulSet that
-// is yet to be made; nil if none is.
+// observe reads the configuration of the StatefulSets of an object. held returns the reason why the
+// pods of a StatefulSet must not be restarted now. template is the pod template of a StatefulSet that
+// does not exist yet, or nil.
 func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, children []*appsv1.StatefulSet,
 	held func(*appsv1.StatefulSet) string, template *corev1.PodSpec, now time.Time) (look, error) {
 	name := client.ObjectKeyFromObject(set)
@@ -72,7 +73,8 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 			return look{}, err
 		}
 	}
-	// One that restarts holds its place until the cache shows it: children may be newer.
+	// Keep the slot of a running restart until the cache shows it: children may be newer than the
+	// cache.
 	if !asks && !slices.ContainsFunc(children, func(c *appsv1.StatefulSet) bool { return !restartsSince(c).IsZero() }) {
 		r.turns.Forget(name)
 	}
@@ -86,8 +88,7 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 	return l, r.turns.WakeNext(ctx, name, now)
 }
 
-// readConfig reads what there is to know about configuration, and what follows from it
-// for each StatefulSet.
+// readConfig reads the configuration, and derives what each StatefulSet needs.
 func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 	if r.config == nil {
 		return nil
@@ -133,8 +134,8 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 	return nil
 }
 
-// seenFirst remembers since when a StatefulSet is behind its configuration. A restart
-// of the operator makes that later, by as much as the window at most.
+// seenFirst returns since when the configuration of a StatefulSet is outdated. After a restart of the
+// operator the time is later, by at most the window.
 func (r *configReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.UID, changed bool, now time.Time) time.Time {
 	since, _ := r.changes.Get(client.ObjectKeyFromObject(set), set.UID)
 	if !changed {
@@ -150,7 +151,7 @@ func (r *configReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.
 	return (*since)[child]
 }
 
-// forget drops what is remembered of an object that is gone.
+// forget drops the state that is kept for a deleted object.
 func (r *configReader) forget(ctx context.Context, set types.NamespacedName) {
 	r.turns.Forget(set)
 	r.changes.Forget(set)

@@ -16,16 +16,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// Fields that the cache is indexed by.
+// Index fields of the cache.
 const (
-	// indexUses is of ExtendedStatefulSets that are restarted for changes: what
-	// they use, as kind/name.
+	// indexUses indexes ExtendedStatefulSets and StatefulSets that follow configuration by the
+	// ConfigMaps and Secrets that they use, as kind/name.
 	indexUses = "uses"
-	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
+	// indexOwner indexes ConfigMaps and Secrets by the UIDs of their ExtendedStatefulSet owners.
 	indexOwner = "owner"
 )
 
-// indexConfig lets the cache answer what is asked of it by those fields.
+// indexConfig adds these indexes to the cache.
 func indexConfig(c client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object
@@ -44,12 +44,12 @@ func indexConfig(c client.FieldIndexer) error {
 	return nil
 }
 
-// indexSecrets lets a cache of Secrets answer which have owners.
+// indexSecrets adds indexOwner to a cache of Secrets.
 func indexSecrets(c client.FieldIndexer) error {
 	return c.IndexField(context.Background(), configuration.Metadata(configuration.KindSecret), indexOwner, ownerIndex)
 }
 
-// usesIndex is what indexUses holds.
+// usesIndex returns the values of indexUses for an object.
 func usesIndex(o client.Object) (all []string) {
 	var template *corev1.PodSpec
 	switch o := o.(type) {
@@ -71,7 +71,7 @@ func usesIndex(o client.Object) (all []string) {
 	return all
 }
 
-// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
+// ownerIndex returns the values of indexOwner for a ConfigMap or Secret.
 func ownerIndex(o client.Object) (uids []string) {
 	for _, r := range o.GetOwnerReferences() {
 		if ofOurKind(r) {
@@ -81,8 +81,8 @@ func ownerIndex(o client.Object) (uids []string) {
 	return uids
 }
 
-// users finds who uses a ConfigMap or Secret: by the template, by that of a version
-// that is left, or by owner references that may have to go on again.
+// users returns the objects that use a ConfigMap or Secret: in the template, in the template of an
+// existing StatefulSet, or because of an owner reference that may have to be restored.
 func (r *configReader) users(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	add := func(name string) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})

@@ -20,7 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// readJobs reads the Jobs of the set, and what is known of those on record that are gone.
+// readJobs reads the Jobs of the set, and the results of recorded Jobs that are missing.
 func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) error {
 	var list batchv1.JobList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
@@ -38,8 +38,8 @@ func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) e
 	return r.readLostJobs(ctx, w)
 }
 
-// readNewJob reads the job of the present phase while it is not on record and not listed. A
-// policy may have removed our label when it was created.
+// readNewJob reads the Job of the present phase if it is neither recorded nor listed. A policy may have
+// removed the operator's label when the Job was created.
 func (r *Reconciler) readNewJob(ctx context.Context, w *world) error {
 	status := &w.set.Status
 	asked := askedIn(w.set, status)
@@ -54,9 +54,9 @@ func (r *Reconciler) readNewJob(ctx context.Context, w *world) error {
 	return err
 }
 
-// readUnlisted reads a job that the list does not have, and reports whether it exists. One
-// without our label is not listed. When it loses the label its watch shows a deletion, but it
-// exists and goes on. An empty UID stands for any.
+// readUnlisted reads a Job that the list lacks, and reports whether it exists. A Job without the
+// operator's label is not listed: when the label is removed, the watch shows a deletion although the
+// Job still exists. An empty UID matches any.
 func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, uid types.UID) (exists bool, err error) {
 	var job batchv1.Job
 	err = r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &job)
@@ -72,8 +72,8 @@ func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, ui
 	return true, nil
 }
 
-// readLostJobs finds the results of jobs on record that are gone. A watch may be behind the
-// list, so the result of a job is unknown only some time after it was first missing.
+// readLostJobs determines the results of recorded Jobs that are missing. The watch may lag behind the
+// list, so a result is unknown only after the Job was missing for lostJobTime.
 func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
 	missing := map[types.UID]time.Time{}
@@ -88,7 +88,7 @@ func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
 		}
 		if exists {
 			r.ends.forget(record.UID)
-			w.lostDue = w.now.Add(lostJobTime) // no event tells how it goes on
+			w.lostDue = w.now.Add(lostJobTime) // no watch event will follow
 			continue
 		}
 		if result := r.ends.of(record.UID); result != "" {
@@ -110,7 +110,7 @@ func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
 	return nil
 }
 
-// awaitedJobs returns the jobs on record that have no result.
+// awaitedJobs returns the recorded Jobs without a result.
 func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
 	if u == nil {
 		return nil
@@ -123,8 +123,8 @@ func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
 	return all
 }
 
-// jobEnds remembers the results of Jobs that were deleted, as the watch showed them last. The
-// zero value is ready for use.
+// jobEnds has the results of deleted Jobs, taken from the last watch event. The zero value is ready for
+// use.
 type jobEnds struct {
 	mu  sync.Mutex
 	all map[types.UID]jobEnd
@@ -135,12 +135,12 @@ type jobEnd struct {
 	at     time.Time
 }
 
-// endsKept is how long the result of a deleted Job is remembered. A pass of its object, which
-// records the result, follows at once.
+// endsKept is how long the result of a deleted Job is kept. The next pass of its object records the
+// result, and follows immediately.
 const endsKept = time.Hour
 
-// learn notes the result of a Job that was deleted. One that was deleted before it was complete
-// has failed, unless the watch missed what happened to it last.
+// learn stores the result of a deleted Job. A Job that was deleted before it completed has failed,
+// unless the watch missed its final state.
 func (e *jobEnds) learn(job *batchv1.Job, missed bool, now time.Time) {
 	result := endOf(job)
 	if result == "" && !missed {
@@ -163,21 +163,21 @@ func (e *jobEnds) learn(job *batchv1.Job, missed bool, now time.Time) {
 	e.all[job.UID] = jobEnd{result, now}
 }
 
-// forget removes what is known of a Job that exists.
+// forget removes the result of a Job that still exists.
 func (e *jobEnds) forget(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.all, uid)
 }
 
-// of returns the result of a Job that was deleted; "" if none is known.
+// of returns the result of a deleted Job; "" if it is unknown.
 func (e *jobEnds) of(uid types.UID) v1alpha1.JobResult {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.all[uid].result
 }
 
-// jobHandler is a handler that notes the results of Jobs that were deleted.
+// jobHandler is an event handler that stores the results of deleted Jobs.
 type jobHandler struct {
 	handler.EventHandler
 	r *Reconciler

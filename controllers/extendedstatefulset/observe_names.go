@@ -16,10 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// What has lost our label, or never had it, is found by its name, and only past the
-// cache. Each name is a question to the API server, so a pass asks about so many pods
-// and so many claims. Ordinals beyond are left for later passes: they are given to no version in
-// this one, and no claims are made for them.
+// namesAtOnce is the max number of pods, and of claims, that a pass reads by name. Objects without the
+// operator's label are found only by their names, with one live request for each name. Ordinals above
+// the limit are skipped until a later pass: this pass assigns them to no version, and creates no claims
+// for them.
 const namesAtOnce = 200
 
 // place is an ordinal of a zone.
@@ -28,7 +28,7 @@ type place struct {
 	ordinal int32
 }
 
-// leave notes that this place, and all after it, are not looked at in this pass.
+// leave skips a place, and all places after it, in this pass.
 func (w *world) leave(at place) {
 	if w.unseen == nil {
 		w.unseen = map[int32]int32{}
@@ -42,14 +42,14 @@ func (w *world) leave(at place) {
 	}
 }
 
-// left reports whether an ordinal is for a later pass.
+// left reports whether an ordinal is skipped in this pass.
 func (w *world) left(z zone, ordinal int32) bool {
 	first, some := w.unseen[z.index]
 	return some && ordinal >= first
 }
 
-// podNames are those of pods on ordinals that no StatefulSet has at the moment:
-// before one is given away, a pod without our label is looked for too.
+// podNames returns the possible pod names on ordinals that no StatefulSet has at present. Before an
+// ordinal is assigned, pods without the operator's label must be found too.
 func (w *world) podNames() iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
 		for _, z := range w.zones {
@@ -71,7 +71,7 @@ func (w *world) podNames() iter.Seq2[place, string] {
 	}
 }
 
-// findPods finds, live, pods without our label.
+// findPods finds pods without the operator's label with live reads.
 func findPods(ctx context.Context, w *world, from engine.View) error {
 	asked := 0
 	for at, name := range w.podNames() {
@@ -91,7 +91,7 @@ func findPods(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// listClaims finds the claims by their label.
+// listClaims lists the claims by their label.
 func listClaims(ctx context.Context, w *world, from engine.View) error {
 	w.claims = map[string]*corev1.PersistentVolumeClaim{}
 	if len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
@@ -107,7 +107,7 @@ func listClaims(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// findClaims finds, live, those without the label by the names that are needed.
+// findClaims finds claims without the label by their expected names, with live reads.
 func findClaims(ctx context.Context, w *world, from engine.View) error {
 	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
 	asked, stems := 0, sets.New[string]()
@@ -137,8 +137,8 @@ func findClaims(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// findClaimants finds, before claims are made for a zone, the StatefulSets that would
-// take them for theirs.
+// findClaimants finds the StatefulSets of other owners that would use the same claims. It runs before
+// claims are created for a zone.
 func findClaimants(ctx context.Context, w *world, z zone, asked sets.Set[string], from client.Reader) error {
 	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
 		stem := claimStem(t.Name, z.stem(w.set.Name))
@@ -157,8 +157,8 @@ func findClaimants(ctx context.Context, w *world, z zone, asked sets.Set[string]
 	return nil
 }
 
-// claimantOf is the StatefulSet whose claims have the names of those of a template; ""
-// if there is none.
+// claimantOf returns the StatefulSet whose claims have the same names as those of a template; "" if
+// there is none.
 func claimantOf(ctx context.Context, from client.Reader, namespace, template, stem string) (string, error) {
 	for name, theirs := range claimants(template, stem) {
 		var other appsv1.StatefulSet

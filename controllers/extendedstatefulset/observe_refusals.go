@@ -9,10 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
-// readRefusals finds out why pods are not there that should be. Only the StatefulSet
-// controller is told, and it says so in an event of the StatefulSet and nowhere else.
-// Only the deletion of surplus pods is decided by it, so nothing waits for it: if it cannot be
-// read, that is said.
+// readRefusals determines why pods are missing. Only the StatefulSet controller gets the error, and it
+// reports the error only in an event of the StatefulSet. Only the deletion of surplus pods depends on
+// the result, so a failed read blocks nothing; the failure is reported as the reason.
 func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
 	why := &known.whyMissing
@@ -26,8 +25,8 @@ func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 	w.refusals, w.refusalsDue = why.Said, why.Due
 }
 
-// askRefusals reads the events of the StatefulSets that lack pods. What is said by
-// the name of a StatefulSet is of all its pods.
+// askRefusals reads the events of the StatefulSets that lack pods. An entry with the name of a
+// StatefulSet applies to all its pods.
 func (r *Reconciler) askRefusals(ctx context.Context, w *world) map[string]string {
 	said := map[string]string{}
 	for _, c := range w.children {

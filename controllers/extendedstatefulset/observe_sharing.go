@@ -15,10 +15,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// denial says why a pod that is being created must not have the claims of its ordinal:
-// a pod of another owner has them, or they belong to another owner. "" if it may.
-//
-// It is read live: a cache may still lack the other pod, and has no claims of others.
+// denial returns the reason why a new pod must not get the claims of its ordinal: a pod of another
+// version uses them, or they belong to another owner. "" means that it may. It reads live: the cache
+// may lack the other pod, and does not hold claims of other owners.
 func denial(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	if why, err := sharesClaims(ctx, live, namespace, pod); why != "" || err != nil {
 		return why, err
@@ -26,8 +25,8 @@ func denial(ctx context.Context, live client.Reader, namespace string, pod *inco
 	return takesClaims(ctx, live, namespace, pod)
 }
 
-// takesClaims says which claim of a new pod belongs to another owner. One that is not there
-// yet will be ours.
+// takesClaims returns the reason if a claim of a new pod belongs to another owner. A claim that does
+// not exist yet will belong to this object.
 func takesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
 	for _, v := range pod.mounts(m) {
@@ -46,10 +45,10 @@ func takesClaims(ctx context.Context, live client.Reader, namespace string, pod 
 	return "", nil
 }
 
-// sharesClaims says why a pod that is being created must not have the claims of its
-// ordinal yet: one of another version is there, also one that ends. "" if it may. The
-// operator gives no version such an ordinal, but whoever scales a StatefulSet by hand does,
-// and then the StatefulSet controller is faster than the operator.
+// sharesClaims returns the reason why a new pod must not get the claims of its ordinal yet: a pod of
+// another version on that ordinal exists, possibly terminating. "" means that it may. The operator
+// never assigns such an ordinal, but a user who scales a StatefulSet manually does. The StatefulSet
+// controller then creates the pod before the operator reacts.
 func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
 	if len(pod.mounts(m)) == 0 {
@@ -77,8 +76,8 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 	return "", nil
 }
 
-// mayShare reports whether a set wants the pods of two versions on the same claims.
-// Where the set is gone, it does not.
+// mayShare reports whether the pods of two versions may use the same claims. It returns false if the
+// set does not exist.
 func mayShare(ctx context.Context, live client.Reader, key client.ObjectKey) (bool, error) {
 	var set v1alpha1.ExtendedStatefulSet
 	if err := live.Get(ctx, key, &set); err != nil {
@@ -90,12 +89,12 @@ func mayShare(ctx context.Context, live client.Reader, key client.ObjectKey) (bo
 	return handoverOf(&set) == v1alpha1.HandoverCoexist, nil
 }
 
-// leftBehind refuses the name of a set that was deleted and left its StatefulSets
-// behind: their pods are on the claims that would be ours.
+// leftBehind rejects the name of a deleted set whose StatefulSets were orphaned. Their pods use the
+// claims that the new set would use.
 func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	var list appsv1.StatefulSetList
 	if v.live.List(ctx, &list, ofSet(set)...) != nil {
-		return nil // a condition will say
+		return nil // the operator reports it in a condition
 	}
 	for i := range list.Items {
 		if _, _, ok := parseChild(set.Name, list.Items[i].Name); ok {
@@ -107,12 +106,12 @@ func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatef
 	return nil
 }
 
-// claimsTrial is how many claims of a new set are looked for. What is beyond, a
-// condition will say.
+// claimsTrial is the max number of claims of a new set that admission reads. The operator reports
+// problems with further claims in a condition.
 const claimsTrial = 32
 
-// claimsInUse refuses a new set whose claims would belong to another owner: a StatefulSet's
-// now or one day, or such as are there and were not given to it.
+// claimsInUse rejects a new set whose claims would belong to another owner: to a StatefulSet with the
+// same claim names, or to the owner of existing claims that has not given consent.
 func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	ctx, cancel := context.WithTimeout(ctx, claimsTrialTime)
 	defer cancel()

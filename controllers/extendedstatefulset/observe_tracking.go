@@ -15,8 +15,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// tracking reads who owns the ConfigMaps and Secrets of an object; nil if that is
-// none of its business. Before the finalizer goes, it reads past the cache.
+// tracking reads the owner references of the ConfigMaps and Secrets of an object. It returns nil if
+// there are none to manage. Before the finalizer is removed, it reads live.
 func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
 	t := &tracking{set: set, origins: configuration.Origins(templates...)}
 	inNamespace, ours := client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}
@@ -51,7 +51,7 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 	return t, nil
 }
 
-// list adds the ConfigMaps and Secrets that concern the object, and are not there yet.
+// list adds the ConfigMaps and Secrets that concern the object, without duplicates.
 func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, options ...client.ListOption) error {
 	for _, kind := range []string{configuration.KindConfigMap, configuration.KindSecret} {
 		list := &metav1.PartialObjectMetadataList{}

@@ -21,7 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
 
-// lookFurther looks at what else is in the namespace, for who may be told.
+// lookFurther runs look, which reads other objects of the namespace, if the requester may create pods
+// there and the limit of concurrent dry runs allows it.
 func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
 	look func() (admission.Warnings, field.ErrorList)) (admission.Warnings, field.ErrorList) {
 	end, why := v.court.Open(ctx, set.Namespace)
@@ -32,15 +33,14 @@ func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedState
 	return look()
 }
 
-// tried is an object that the operator would create, and how the paths of its
-// fields become those of the set.
+// tried is an object for a dry run. at maps the field paths of the object to those of the set.
 type tried struct {
 	object client.Object
 	at     func(path string) string
 }
 
-// trials are what the API server is asked about: the first StatefulSet, a claim
-// of each template, and the jobs. Their owner may not exist yet.
+// trials returns the objects for dry runs: the first StatefulSet, a claim of each template, and the
+// Jobs. Their owner may not exist yet.
 func trials(set *v1alpha1.ExtendedStatefulSet) []tried {
 	z := zone{index: noZone}
 	if len(set.Spec.Zones) > 0 {
@@ -65,14 +65,13 @@ func trials(set *v1alpha1.ExtendedStatefulSet) []tried {
 	return all
 }
 
-// tryPod asks, by dry run, whether the API server would take a pod. Older ones do not look
-// for faults in the template of a StatefulSet, so here too Invalid refuses. What else it says
-// against one may be of the moment: these are warnings.
+// tryPod creates a pod as a dry run. Older API servers do not validate the pod template of a
+// StatefulSet, so Invalid rejects the set here too. Other errors may be temporary and become warnings.
 func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, field.ErrorList) {
 	child := trials(set)[0]
 	pod := buildTrialPod(child.object.(*appsv1.StatefulSet))
-	_, err := v.court.Try(ctx, pod, below("")) // what is left out was said of its StatefulSet
-	// One that takes the place of another needs no more room.
+	_, err := v.court.Try(ctx, pod, below("")) // removed fields were already reported for its StatefulSet
+	// A pod that replaces another needs no additional quota.
 	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
@@ -102,8 +101,8 @@ var (
 	envIn    = regexp.MustCompile(`^(spec\.template\.spec\.)(initContainers|containers)\[([0-9]+)\]\.env\[([0-9]+)\]`)
 )
 
-// placeOfChild is where a field of a StatefulSet is in the set. What the operator
-// puts before the user's volumes and variables does not count there.
+// placeOfChild maps a field path of a StatefulSet to the path in the set. It subtracts the volumes and
+// variables that the operator adds before the user's.
 func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, path string) string {
 	const parent = "spec.template."
 	if path == "metadata.name" {
@@ -131,10 +130,9 @@ func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, 
 	return strings.TrimSuffix(parent+path, ".")
 }
 
-// try asks the API server, by dry run, whether it would take the objects. Invalid
-// (422) refuses. Forbidden may be a quota or a policy of the moment, and any other
-// answer says nothing about the set: both are warnings. taken looks at an object
-// whose name is taken.
+// try creates the objects as a dry run. Invalid (422) rejects the set. Forbidden may be a temporary
+// quota or policy, and other errors are unrelated to the set; both become warnings. taken checks an
+// object whose name is already in use.
 func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []tried,
 	taken func(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
@@ -162,27 +160,26 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 	return append(warned, doubts...), errs
 }
 
-// ours takes an object of a name for the one that the operator made.
+// ours accepts an existing object as created by the operator.
 func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList {
 	return nil
 }
 
-// foreign refuses the name of a new set if an object of a name that it needs
-// belongs to another owner. One of a set of the same name, which was deleted just
-// now, will be gone soon; claims are looked at by claimsInUse.
+// foreign rejects the name of a new set if an object with a required name belongs to another owner. It
+// accepts an object of a deleted set of the same name, because that object is about to be deleted.
+// claimsInUse checks claims.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
 	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
 		return nil
 	}
 	found := object.DeepCopyObject().(client.Object)
 	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
-		return nil // gone meanwhile; if not, a condition will say
+		return nil // deleted in the meantime; otherwise the operator reports it in a condition
 	}
 	return elsewhere(set, found)
 }
 
-// elsewhere refuses the name of a new set for the sake of an object that is none of
-// a set of that name.
+// elsewhere rejects the name of a new set if an existing object does not belong to a set of that name.
 func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.ErrorList {
 	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == set.Name &&
 		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {

@@ -11,9 +11,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// recoverZones finds the wanted zones and their indexes. Claims are named after
-// the index, so that a zone must have the same one for ever, also when the status
-// was lost, as after the restore of a backup: the labels on what is left tell it too.
+// recoverZones determines the wanted zones and their indexes. Claims are named after the index, so a
+// zone must keep its index forever. If the status was lost, for example after the restore of a backup,
+// the index is taken from the labels of existing claims and StatefulSets.
 func (w *world) recoverZones(sets []appsv1.StatefulSet) {
 	known := w.set.Status.DeepCopy()
 	see := func(labels map[string]string) {
@@ -35,8 +35,8 @@ func (w *world) recoverZones(sets []appsv1.StatefulSet) {
 	w.zones = zonesOf(w.set, known)
 }
 
-// zonesTurned says why the zones of the spec cannot be served; "" if they can. With
-// and without zones claims have other names: pods would start on empty ones.
+// zonesTurned returns the reason why the zones of the spec cannot be served; "" if they can. Claims
+// have different names with and without zones, so a switch would start pods on empty claims.
 func (w *world) zonesTurned() string {
 	zoned := len(w.set.Spec.Zones) > 0
 	turned := turnsZones(w.set, &w.set.Status)
@@ -46,7 +46,7 @@ func (w *world) zonesTurned() string {
 	if !turned || len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
 	}
-	w.zones = nil // what is counted is what is there
+	w.zones = nil // count the zones of the existing StatefulSets
 	for _, c := range w.children {
 		if z := (zone{c.set.Labels[v1alpha1.LabelZoneName], c.zone}); !slices.Contains(w.zones, z) {
 			w.zones = append(w.zones, z)
@@ -58,8 +58,8 @@ func (w *world) zonesTurned() string {
 	return "spec.zones: " + zonesFixed
 }
 
-// zonesUsedUp says that there were more zones than the status can remember; "" if not.
-// A zone that it forgets might get the index, and so the claims, of another.
+// zonesUsedUp returns the reason if more zones were named than the status can hold; else "". A zone
+// that is missing in the status could get the index, and so the claims, of another zone.
 func (w *world) zonesUsedUp() string {
 	ever := len(w.set.Status.Zones) + len(w.seen)
 	for _, z := range w.zones {
@@ -79,14 +79,13 @@ func (w *world) zonesUsedUp() string {
 
 const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"
 
-// turnsZones reports whether a set whose status that is has zones now and had none,
-// or the other way round.
+// turnsZones reports whether a set switches between zones and no zones, compared with status was.
 func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return was.CurrentVersion != 0 && (len(was.Zones) > 0) != (len(set.Spec.Zones) > 0)
 }
 
-// claimOfOthers says which claim another set has; "" if none. Template data-db of
-// web has the names of template data of db-web.
+// claimOfOthers returns the reason if another set uses a claim; else "". For example, template data-db
+// of web has the same claim names as template data of db-web.
 func claimOfOthers(w *world) string {
 	for _, name := range slices.Sorted(maps.Keys(w.foreign)) {
 		if w.foreign[name].Labels[v1alpha1.LabelSet] != "" {

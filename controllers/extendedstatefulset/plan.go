@@ -12,16 +12,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// plan is what decide wants done, and what it knows about why.
+// plan is the result of decide: the steps to take, and the reasons for them.
 type plan struct {
 	engine.Plan
 
-	// recordFirst is true when the record has to be written, and nothing else is done.
+	// recordFirst is true if the record must be written. The pass does nothing else then.
 	recordFirst bool
 }
 
-// rules in the order in which they are asked. Each lets the next one act; what has to be
-// written down first stops the pass.
+// rules are the rules in the order in which they run. Each rule lets the next one act. A rule that must
+// write the record first stops the pass.
 var rules = []engine.Rule[*world, plan]{
 	{Name: "keep the owner references on configuration", Act: keepTracking, Mode: engine.Leading},
 	{Name: "keep the record", Act: keepRecord, Mode: engine.Leading},
@@ -37,12 +37,11 @@ var rules = []engine.Rule[*world, plan]{
 	{Name: "follow the active/passive probes", Act: followProbes, Mode: engine.Leading},
 }
 
-// decide says what to do about a world. It is pure: the same world gives the same
-// plan.
+// decide returns the plan for a world. It is pure: the same world gives the same plan.
 func decide(w *world) plan {
 	p := plan{Plan: engine.Plan{Undone: w.undone}}
 	w.record = w.set.Status.DeepCopy()
-	asked := rules[:1] // what goes, or cannot be served, is left alone but for its owner references
+	asked := rules[:1] // an object that is terminating or invalid is ignored, except for its owner references
 	if w.set.DeletionTimestamp == nil && w.invalid == "" {
 		w.record, asked = advance(w), rules
 	}
@@ -51,7 +50,7 @@ func decide(w *world) plan {
 	return p
 }
 
-// waitFor says what is waited for; "" says nothing.
+// waitFor sets the reason for waiting; "" is ignored.
 func (p *plan) waitFor(what string) {
 	if what != "" {
 		p.WaitFor(v1alpha1.ReasonWaiting, what)
@@ -60,11 +59,11 @@ func (p *plan) waitFor(what string) {
 
 func (p *plan) acts() bool { return p.recordFirst || p.Acts() > 0 }
 
-// changes reports whether the plan does more than ask, which an old world cannot make
+// changes reports whether the plan does more than run probes. An outdated world cannot make probes
 // wrong.
 func (p *plan) changes() bool { return p.acts() && !p.asksOnly() }
 
-// lookAgainFor wakes the key for what no event tells.
+// lookAgainFor schedules a requeue for everything that has no watch event.
 func (p *plan) lookAgainFor(w *world) {
 	p.LookAgain(w.config.wait)
 	p.LookAgain(w.causes.Again)
@@ -96,8 +95,8 @@ func (p *plan) lookAgainFor(w *world) {
 	}
 }
 
-// deadlinesOf are when a pod of a StatefulSet is judged otherwise, if nothing happens
-// before. returning says that ordinals are given back.
+// deadlinesOf returns when the evaluation of a pod changes if no event occurs before. returning is true
+// while ordinals are returned.
 func (w *world) deadlinesOf(c *child, pod *corev1.Pod, returning bool) (at []time.Time) {
 	clock, ready := w.clock(), podstate.Ready(pod)
 	tried := w.record.Update != nil && c.version == w.record.UpdateVersion

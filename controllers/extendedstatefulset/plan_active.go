@@ -15,23 +15,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// Reasons of the acts of this rule.
+// Reasons of the writes of this rule.
 const (
 	reasonProbe   = "Probe"
 	reasonActive  = "Active"
 	reasonPassive = "Passive"
 )
 
-// probed is what is known of the probes of one pod. It may be lost: the label
-// stays as it is until the question is answered again.
+// probed is the state of the probes of one pod. It may be lost: the label does not change until the
+// next result.
 type probed struct {
 	// busy is true while a command runs in the pod.
 	busy bool
-	// results are the newest answers, by the name of the container.
+	// results are the latest results, by container name.
 	results map[string]podexec.Result
 }
 
-// verdict is what the probes of a pod say together.
+// verdict is the combined result of the probes of a pod.
 type verdict int
 
 const (
@@ -40,9 +40,9 @@ const (
 	active
 )
 
-// followProbes puts the label on the pods that say they are active, and takes it
-// off those that do not, or are not Ready. With singleActive it goes on a pod
-// only in a world in which no pod has it, read past the cache.
+// followProbes sets the label on pods whose probes succeed, and removes it from pods whose probes fail
+// or that are not Ready. With singleActive it sets the label only if a live read shows that no pod has
+// it.
 func followProbes(w *world, p *plan) {
 	a := probing{w}
 	pods, single := a.pods(), singleActive(w.set)
@@ -80,11 +80,11 @@ func singleActive(set *v1alpha1.ExtendedStatefulSet) bool {
 	return false
 }
 
-// probing is what the probes of the pods say, and what they are asked.
+// probing evaluates the probes of the pods, and decides which to run.
 type probing struct{ w *world }
 
-// pods are the pods in the order in which they are preferred: those of the version that
-// serves, then by name.
+// pods returns the pods in order of preference: those of the current version first, then by zone,
+// ordinal and version.
 func (a probing) pods() []*corev1.Pod {
 	current := a.w.set.Status.CurrentVersion
 	all := slices.Clone(a.w.pods)
@@ -101,8 +101,8 @@ func (a probing) pods() []*corev1.Pod {
 	return pods
 }
 
-// keepers are the pods that may keep the label: with single one, and of those
-// that have it rather one that says so than one that says nothing.
+// keepers returns the pods that may keep the label. If single is true, it returns at most one; a pod
+// whose probes succeed takes precedence over a pod whose result is unknown.
 func (a probing) keepers(pods []*corev1.Pod, single bool) sets.Set[types.UID] {
 	held := sets.New[types.UID]()
 	for _, wanted := range []verdict{active, unknown} {
@@ -122,8 +122,8 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelPodActive] == v1alpha1.PodActive
 }
 
-// label is the patch that puts the label on a pod or takes it off. It is bound to what was
-// read: one that arrives late must not make two pods active.
+// label returns the patch that sets or removes the label of a pod. The patch fails if the pod has
+// changed since it was read, so that a late patch cannot make two pods active.
 func label(pod *corev1.Pod, on bool) action.Action {
 	next, reason := pod.DeepCopy(), reasonPassive
 	delete(next.Labels, v1alpha1.LabelPodActive)
@@ -134,15 +134,15 @@ func label(pod *corev1.Pod, on bool) action.Action {
 	return action.Action{Verb: action.Patch, Object: next, From: pod, Unchanged: true, Reason: reason}
 }
 
-// asks reports whether commands are run in a pod: only in one that is ours by the
-// UIDs of its owners, Ready and not being deleted.
+// asks reports whether commands are run in a pod. Its owners must match by UID, and it must be Ready
+// and not terminating.
 func (a probing) asks(pod *corev1.Pod) bool {
 	ours := slices.ContainsFunc(a.w.pods, func(p podOfOrdinal) bool { return p.pod == pod && p.owned })
 	return ours && a.w.set.DeletionTimestamp == nil && serves(pod)
 }
 
-// verdictOf is what the probes of a pod say: all yes is active, one no passive. A
-// pod that is not asked is passive.
+// verdictOf returns the combined result of the probes of a pod: active if all succeed, passive if one
+// fails. A pod in which no probes are run is passive.
 func (a probing) verdictOf(pod *corev1.Pod) verdict {
 	if len(a.w.set.Spec.ActivePassiveProbes) == 0 || !a.asks(pod) {
 		return passive
@@ -159,9 +159,9 @@ func (a probing) verdictOf(pod *corev1.Pod) verdict {
 	return all
 }
 
-// answer is what one probe said of the container that runs now. No answer in time
-// is a no, as it is to a kubelet; one that got lost says nothing, nor does one whose
-// time passed while this process was frozen.
+// answer returns the result of one probe in the running container. A timeout counts as failure, as it
+// does for a kubelet. The result is unknown if it was lost, or if the timeout passed while this process
+// was frozen.
 func (a probing) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
 	id := containerID(pod, name)
 	r, ok := a.w.probes[pod.UID].results[name]
@@ -179,7 +179,7 @@ func (a probing) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePass
 	return unknown
 }
 
-// containerID is the container of that name that runs; "" if none does.
+// containerID returns the ID of the running container with the given name; "" if it does not run.
 func containerID(pod *corev1.Pod, name string) string {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == name && s.State.Running != nil {
@@ -189,12 +189,12 @@ func containerID(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// question is the first question to a pod that is due, one at a time in each pod, or else
-// when the next is.
+// question returns the first probe of a pod that is due, or the time until the next one is due. Only
+// one probe runs in a pod at a time.
 func (a probing) question(pod *corev1.Pod) (chains []action.Chain, next time.Duration) {
 	known := a.w.probes[pod.UID]
 	if known.busy || !a.asks(pod) {
-		return nil, 0 // an event says when that changes
+		return nil, 0 // a watch event follows when that changes
 	}
 	for _, name := range sets.List(sets.KeySet(a.w.set.Spec.ActivePassiveProbes)) {
 		probe := a.w.set.Spec.ActivePassiveProbes[name]
@@ -224,8 +224,7 @@ func timeoutOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
 	return cmp.Or(time.Duration(max(0, probe.TimeoutSeconds))*time.Second, probeTimeout)
 }
 
-// asksOnly reports whether the plan does nothing but ask, which an old world cannot
-// make wrong.
+// asksOnly reports whether the plan only runs probes. An outdated world cannot make probes wrong.
 func (p *plan) asksOnly() bool {
 	for _, step := range p.Steps {
 		for _, chain := range step {

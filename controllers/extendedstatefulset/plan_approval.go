@@ -12,21 +12,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// What an upgrade needs beside canaries that are good: the verdict of a job that is asked
-// about them, and with approval Manual the word of a user. It waits for both in phase
-// Canary, so that the canaries are looked at as before. While they are good,
-// canaryWatchTime stands still, and while they wait for the user updateWatchTime too.
+// This file has the requirements of an upgrade in addition to good canaries: the result of a Job that
+// checks the canaries, and with approval Manual the approval of a user. The upgrade waits for both in
+// phase Canary, so that the canaries are still observed. canaryWatchTime is paused while the canaries
+// are good. updateWatchTime is paused while the upgrade waits for approval.
 
-// revisionDigits is how much of a digest names a revision: so much that no other
-// content can be found that has it.
+// revisionDigits is the number of digest digits in the name of a revision. It is large enough that no
+// other content with the same digits can be found.
 const revisionDigits = 16
 
-// longestRevision is how long the name of a revision may be.
+// longestRevision is the max length of the name of a revision.
 const longestRevision = 40
 
-// revisionName names a version by its number and its content. A number is given out once
-// in the life of an object, and the content tells apart those of an object that is made
-// again. "" is none.
+// revisionName returns the name of a version, made of its number and its content. A number is used once
+// in the lifetime of an object. The content distinguishes versions of an object that was deleted and
+// recreated. "" means none.
 func revisionName(number int64, digest string) string {
 	if number == 0 {
 		return ""
@@ -34,7 +34,8 @@ func revisionName(number int64, digest string) string {
 	return fmt.Sprintf("v%d-%s", number, excerpt.Of(digest, revisionDigits))
 }
 
-// updateRevision is the revision of the upgrade of a status; without one that which serves.
+// updateRevision returns the revision of the upgrade in a status, or the current revision if there is
+// no upgrade.
 func updateRevision(s *v1alpha1.ExtendedStatefulSetStatus) string {
 	if s.Update == nil {
 		return revisionName(s.CurrentVersion, s.CurrentDigest)
@@ -42,14 +43,14 @@ func updateRevision(s *v1alpha1.ExtendedStatefulSetStatus) string {
 	return revisionName(s.UpdateVersion, s.Update.Digest)
 }
 
-// asksForApproval reports whether a version waits for a user. What is no word of the
-// schema waits too.
+// asksForApproval reports whether a version waits for approval. Values that the schema does not allow
+// count as Manual.
 func asksForApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
 	return cmp.Or(spec.Approval, v1alpha1.ApprovalAutomatic) != v1alpha1.ApprovalAutomatic
 }
 
-// unapproved reports whether the upgrade must not go on from its canaries. A word that it
-// went on with is not asked for again.
+// unapproved reports whether the upgrade must wait for approval. An upgrade that continued after
+// approval needs no second approval.
 func (b *recorder) unapproved() bool {
 	spec := &b.w.set.Spec
 	switch {
@@ -59,8 +60,8 @@ func (b *recorder) unapproved() bool {
 	return spec.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)
 }
 
-// verdict returns the result of the job that is asked about the canaries: "" if it has not
-// ended, or its result is unknown. Without one they are good as they are.
+// verdict returns the result of the Job that checks the canaries; "" if it has not ended, or its result
+// is unknown. Without such a Job it returns JobSucceeded.
 func (b *recorder) verdict() v1alpha1.JobResult {
 	job := jobOfCanaries(&b.w.set.Spec.UpdateStrategy)
 	if job == nil {
@@ -73,12 +74,12 @@ func (b *recorder) verdict() v1alpha1.JobResult {
 	return result
 }
 
-// canariesGood takes an upgrade whose canaries are good on to what it needs next.
+// canariesGood advances an upgrade whose canaries are good.
 func (b *recorder) canariesGood(verdict v1alpha1.JobResult) {
 	u, now := b.Update, b.clock()
 	switch {
 	case verdict == "":
-		b.heldNoMore() // the job may have been added while it waited for approval
+		b.heldNoMore() // the Job may have been added while the upgrade waited for approval
 		u.GoodAt = cmp.Or(u.GoodAt, &now)
 	case b.unapproved():
 		u.GoodAt, u.HeldAt = cmp.Or(u.GoodAt, &now), cmp.Or(u.HeldAt, &now)
@@ -89,9 +90,9 @@ func (b *recorder) canariesGood(verdict v1alpha1.JobResult) {
 	}
 }
 
-// goodNoMore lets the times of canaries go on that were good, and are not any more. Such
-// as were good for as long as they may take to become so have their time again; such as
-// fail now and then have it once.
+// goodNoMore resumes the timeouts for canaries that were good and no longer are. If they were good for
+// canaryWatchTime, the timeouts restart. Otherwise they continue, so that flapping canaries do not get
+// more time.
 func (b *recorder) goodNoMore(c *child) {
 	u, clock := b.Update, b.w.clock()
 	lasted := clock.ranOut(u.GoodAt.Time, clock.canaryTime())
@@ -111,27 +112,27 @@ func (b *recorder) goodNoMore(c *child) {
 	}
 }
 
-// waitsNoMore is for an upgrade that goes on, or back.
+// waitsNoMore clears the waiting state of an upgrade that continues or fails.
 func (b *recorder) waitsNoMore() {
 	b.heldNoMore()
 	b.Update.GoodAt = nil
 }
 
-// heldNoMore lets updateWatchTime go on where it stood still.
+// heldNoMore resumes updateWatchTime after a pause.
 func (b *recorder) heldNoMore() {
 	if u := b.Update; u.HeldAt != nil {
 		u.StartedAt, u.HeldAt = b.goesOn(u.StartedAt.Time, u.HeldAt.Time), nil
 	}
 }
 
-// goesOn is the begin of a time that began at from and stood still since stood, such that
-// as much of it is over now as was then.
+// goesOn returns the start of a timer that began at from and was paused at stood. The time that has
+// elapsed since the returned start equals the time that had elapsed at the pause.
 func (b *recorder) goesOn(from, stood time.Time) *metav1.Time {
 	begin := wholeSecond(b.w.now.Add(-b.w.watch.Elapsed(from, stood)))
 	return &begin
 }
 
-// waitingForApproval: good canaries wait for a user.
+// waitingForApproval reports that good canaries wait for approval.
 func waitingForApproval(w *world, _ *plan) notice {
 	u := w.record.Update
 	if u == nil || u.HeldAt == nil || givenUp(w.record) {
@@ -145,7 +146,7 @@ func waitingForApproval(w *world, _ *plan) notice {
 	)}
 }
 
-// approve is the command that approves a revision.
+// approve returns the command that approves a revision.
 func approve(set *v1alpha1.ExtendedStatefulSet, revision string) string {
 	return fmt.Sprintf(
 		`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"approvedRevision":"%s"}}'`,
@@ -155,7 +156,8 @@ func approve(set *v1alpha1.ExtendedStatefulSet, revision string) string {
 	)
 }
 
-// strayApproval says that a word was given to no revision of now; "" if it was not.
+// strayApproval reports that the approved revision matches neither the current version nor the upgrade;
+// "" if it matches.
 func strayApproval(w *world) string {
 	if !asksForApproval(&w.set.Spec) {
 		return ""

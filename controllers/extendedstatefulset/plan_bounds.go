@@ -14,27 +14,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// How much one object may ask for. The schema says the same wherever it can. Here it
-// is said again for objects that are older than a bound, and /scale goes past the
-// webhook: such an object is left alone, with a condition. Its replicas are not taken
-// for the most that there may be: that would scale down what runs.
+// Limits of one object. The schema has the same limits where possible. They are repeated here for
+// objects that are older than a limit, and because /scale bypasses the webhook. An object above a limit
+// gets a condition and no changes. Its replicas are not lowered to the limit, because that would scale
+// down running pods.
 const (
 	mostReplicas  = 1000 // in a zone
 	mostZones     = 64
-	mostZonesEver = 256  // as many as the status has room for
+	mostZonesEver = 256  // limit of the status
 	mostPods      = 2000 // in all zones
-	mostClaims    = 4000 // of all of those
-	mostClaimsOf  = 16   // templates of claims
+	mostClaims    = 4000 // of all these pods
+	mostClaimsOf  = 16   // claim templates
 
 	mostContainers = 64
 	mostVolumes    = 256
-	mostPorts      = 256 // of all containers: each is one of two Services
+	mostPorts      = 256 // of all containers; each is a port of two Services
 	mostKeys       = 64  // labels, annotations
 	mostTerms      = 32  // of a selector
 	mostValues     = 64  // of a term
 
 	mostRetries     = 100
-	mostParallel    = 100 // pods of a job at one time
+	mostParallel    = 100 // concurrent pods of a Job
 	mostCompletions = 1000
 
 	mostProbes     = 16
@@ -42,12 +42,12 @@ const (
 	longestCommand = 16 << 10
 	longestProbe   = 3600 // seconds
 
-	// What is written for each zone is as large as the object.
+	// Each zone has a copy of the spec.
 	largestSpec    = 256 << 10
 	largestOfZones = 4 << 20
 )
 
-// bound is a number that an object has of something, and how to have less.
+// bound is the number of items that an object has, the max number, and how to reduce it.
 type bound struct {
 	have, most int
 	at         *field.Path
@@ -61,8 +61,8 @@ func (b bound) check() field.ErrorList {
 	return field.ErrorList{field.Invalid(b.at, b.have, fmt.Sprintf("may be at most %d; %s", b.most, b.cure))}
 }
 
-// tooMuch says what of a spec is beyond bounds. It is asked before anything is worked
-// through that could be of any length.
+// tooMuch returns an error for each exceeded limit of a spec. It is called before other code iterates
+// over fields of unlimited length.
 func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field.ErrorList) {
 	template, strategy := at.Child("template", "spec"), at.Child("updateStrategy")
 	replicas, claims := *spec.Template.Spec.Replicas, len(spec.Template.Spec.VolumeClaimTemplates)
@@ -97,7 +97,7 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 	return errs
 }
 
-// tooManyInAll says whether the products of numbers are within bounds.
+// tooManyInAll returns an error if the number of pods or claims in all zones exceeds its limit.
 func tooManyInAll(replicas, zones, claims int, at *field.Path) field.ErrorList {
 	switch {
 	case replicas*zones > mostPods:
@@ -110,8 +110,8 @@ func tooManyInAll(replicas, zones, claims int, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// tooLarge says whether what would be written for all zones is within bounds. No schema
-// can say that.
+// tooLarge returns an error if the size of the copies for all zones exceeds its limit. A schema cannot
+// express this limit.
 func tooLarge(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	raw, err := json.Marshal(spec)
 	switch size := len(raw); {
@@ -127,7 +127,7 @@ func tooLarge(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.Erro
 	return nil
 }
 
-// tooManyTerms bounds a selector.
+// tooManyTerms checks the limits of a selector.
 func tooManyTerms(s *metav1.LabelSelector, at *field.Path) (errs field.ErrorList) {
 	if s == nil {
 		return nil
@@ -140,13 +140,13 @@ func tooManyTerms(s *metav1.LabelSelector, at *field.Path) (errs field.ErrorList
 	return errs
 }
 
-// tooManyKeys bounds labels and annotations.
+// tooManyKeys checks the limits of labels and annotations.
 func tooManyKeys(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 	return append(bound{len(m.Labels), mostKeys, at.Child("labels"), "take fewer labels"}.check(),
 		bound{len(m.Annotations), mostKeys, at.Child("annotations"), "take fewer annotations"}.check()...)
 }
 
-// tooManyInPod bounds a template of pods.
+// tooManyInPod checks the limits of a pod template.
 func tooManyInPod(pod *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	spec, ports := at.Child("spec"), 0
 	for i := range pod.Spec.Containers {
@@ -165,7 +165,7 @@ func tooManyInPod(pod *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// tooMuchOfJob bounds a job.
+// tooMuchOfJob checks the limits of a Job.
 func tooMuchOfJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	if job == nil {
 		return nil
@@ -176,7 +176,7 @@ func tooMuchOfJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	return append(errs, bound{int(ptr.Deref(job.Spec.Completions, 1)), mostCompletions, spec.Child("completions"), "take fewer completions"}.check()...)
 }
 
-// tooMuchOfProbe bounds a probe: its command is sent with each question.
+// tooMuchOfProbe checks the limits of a probe. Its command is sent with each run.
 func tooMuchOfProbe(probe *v1alpha1.ActivePassiveProbe, at *field.Path) (errs field.ErrorList) {
 	var argv []string
 	if probe.Exec != nil {
@@ -197,8 +197,9 @@ func tooMuchOfProbe(probe *v1alpha1.ActivePassiveProbe, at *field.Path) (errs fi
 	return errs
 }
 
-// tooWide says what is wrong with rules that would allow more replicas than there may
-// be. Who has them from before is served all the same: they allow nothing by it.
+// tooWide returns an error for scaling rules that allow more replicas than the limit. It is called only
+// at admission: an existing object with such rules is still served, because they permit nothing above
+// the limit.
 func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
 	if rules == nil {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
-// An evicted pod may match one PodDisruptionBudget only. Each zone has one, and it selects
-// by the label of the zone's StatefulSets. Of a zone it selects the pods that serve, as
-// Service <name>-active does: with Coexist the pods of a version that is on its way would
-// count as available, and let all that serve be evicted.
+// A pod that matches two PodDisruptionBudgets cannot be evicted. Each zone therefore has one budget,
+// which selects by the label of the zone's StatefulSets. It selects only serving pods, like Service
+// <name>-active: with Coexist, the pods of the new version would count as available and allow the
+// eviction of all serving pods.
 
-// budgeted are the zones that get a budget: those that are wanted, and those that still
-// have StatefulSets. None without spec.podDisruptionBudget.
+// budgeted returns the zones that get a budget: the wanted zones, and zones that still have
+// StatefulSets. It returns none without spec.podDisruptionBudget.
 func (w *world) budgeted() []zone {
 	if w.set.Spec.PodDisruptionBudget == nil || w.invalid != "" {
 		return nil
@@ -28,8 +28,8 @@ func (w *world) budgeted() []zone {
 	return all
 }
 
-// keepBudgets makes the budgets, puts back what others changed in what they say, and deletes
-// those that are not wanted any more. One that is not ours is left alone.
+// keepBudgets creates the budgets, reverts changes of other clients to the managed fields, and deletes
+// budgets that are no longer wanted. It ignores budgets of other owners.
 func keepBudgets(w *world, p *plan) {
 	wanted := map[string]bool{}
 	for _, z := range w.budgeted() {
@@ -58,8 +58,7 @@ func keepBudgets(w *world, p *plan) {
 	}
 }
 
-// foreignBudget is one that has the name of ours and belongs to another owner; "" if there
-// is none.
+// foreignBudget returns the name of a wanted budget that belongs to another owner; "" if there is none.
 func (w *world) foreignBudget() string {
 	for _, z := range w.budgeted() {
 		name := z.stem(w.set.Name)

@@ -13,18 +13,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Why pods are not Ready, in words for users. The pods of a version that is given up
-// are gone by the time that a user reads it, so the words go into the record with it.
+// This file describes why pods are not Ready, in text for users. The pods of a failed version may
+// already be deleted when a user reads the status, so the text is stored in the record.
 
 const (
-	// causesAtMost is how many different causes are told of at a time.
+	// causesAtMost is the max number of different causes in a text.
 	causesAtMost = 3
-	// causeLength keeps one cause from taking all the room.
+	// causeLength is the max length of one cause.
 	causeLength = 200
 )
 
-// reasons are why pods are not Ready, with the pods of each, in the order in which they
-// were found.
+// reasons groups the pods that are not Ready by cause, in the order in which the causes were found.
 type reasons struct {
 	all  []string
 	pods map[string]*some
@@ -40,8 +39,8 @@ func (c *reasons) add(pod, cause string) {
 	c.pods[cause].add(pod)
 }
 
-// String tells of the first causes, and last of pods of which nothing is known: mostly
-// they start.
+// String returns the first causes, followed by the pods without a known cause, which in most cases are
+// starting.
 func (c *reasons) String() string {
 	if len(c.all) == 0 {
 		return ""
@@ -57,8 +56,8 @@ func (c *reasons) String() string {
 	return "; not Ready: " + strings.Join(told, ", ")
 }
 
-// unready names the pods of a version that are not Ready, or only between crashes, with what
-// is known to keep them from it; of all versions for 0. It is "" if all are.
+// unready lists the pods of a version that are not Ready, or Ready only between crashes, with the known
+// causes. Number 0 means all versions. It returns "" if all pods are Ready.
 func unready(w *world, number int64) string {
 	var found reasons
 	for _, c := range w.children {
@@ -74,8 +73,8 @@ func unready(w *world, number int64) string {
 	return found.String()
 }
 
-// causeOn reports whether the pod of an ordinal is not Ready, or only between crashes, and
-// why; "" if nothing is known.
+// causeOn reports whether the pod of an ordinal is not Ready, or Ready only between crashes, and
+// returns the cause; "" if it is unknown.
 func causeOn(w *world, c *child, ordinal int32) (cause string, unready bool) {
 	pod := c.pods[ordinal]
 	switch {
@@ -89,13 +88,12 @@ func causeOn(w *world, c *child, ordinal int32) (cause string, unready bool) {
 	case w.clock().available(pod):
 		return "", false
 	}
-	cause = causes.OfCrash(pod).String() // it is Ready, but not for long enough
+	cause = causes.OfCrash(pod).String() // it is Ready, but not for minReadySeconds
 	return cause, cause != ""
 }
 
-// hindered is what keeps a version from having its pods Ready: also what the API server
-// refuses the operator, and a pod of another version that does not end, and has the
-// ordinal.
+// hindered describes why pods of a version are not Ready. It includes write errors of the operator, and
+// a terminating pod of another version that still has the ordinal.
 func hindered(w *world, number int64) string {
 	text := unready(w, number) + refusedUs(w)
 	for _, t := range w.pods {
@@ -106,8 +104,8 @@ func hindered(w *world, number int64) string {
 	return text
 }
 
-// refusedUs is what the API server refuses the operator; "" if nothing. A StatefulSet or
-// a Job that cannot be made has no pods that could say why.
+// refusedUs describes the last write error of the operator; "" if there is none. A StatefulSet or Job
+// that cannot be created has no pods that could show a cause.
 func refusedUs(w *world) string {
 	if w.refused == "" {
 		return ""
@@ -115,7 +113,7 @@ func refusedUs(w *world) string {
 	return "; the API server refuses what has to be written: " + excerpt.Of(w.refused, causeLength)
 }
 
-// causeOf is why a pod is not Ready; "" if nothing is known.
+// causeOf returns why a pod is not Ready; "" if the cause is unknown.
 func causeOf(w *world, pod *corev1.Pod, z zone, ordinal int32) string {
 	why := causes.Of(pod)
 	if why.Word != causes.Unschedulable {
@@ -131,7 +129,7 @@ func causeOf(w *world, pod *corev1.Pod, z zone, ordinal int32) string {
 	return why.String()
 }
 
-// classOf says which StorageClass a claim asks for.
+// classOf describes the StorageClass that a claim requests.
 func classOf(c *corev1.PersistentVolumeClaim) string {
 	if name := c.Spec.StorageClassName; name != nil {
 		return fmt.Sprintf("of StorageClass %q", *name)
@@ -139,7 +137,7 @@ func classOf(c *corev1.PersistentVolumeClaim) string {
 	return "of the default StorageClass"
 }
 
-// some are names of which the first three are told, and how many more there are.
+// some is a list of names that prints the first three and the number of the others.
 type some struct {
 	first []string
 	more  int

@@ -21,7 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// Reasons of writes, in logs, golden files and metrics.
+// Reasons of writes in logs, golden files and metrics.
 const (
 	reasonScale    = "Scale"
 	reasonTemplate = "Template"
@@ -33,8 +33,8 @@ const (
 	reasonOld      = "OldVersion"
 )
 
-// keepChildren makes the StatefulSets that are missing, gives each the ordinals
-// that it gets now, and puts back what others changed.
+// keepChildren creates missing StatefulSets, assigns ordinals to each, and reverts edits of other
+// clients.
 func keepChildren(w *world, p *plan) {
 	taken := false
 	for _, z := range w.zones {
@@ -51,7 +51,7 @@ func keepChildren(w *world, p *plan) {
 	}
 }
 
-// versionOf is what a StatefulSet of that number is made of.
+// versionOf returns the properties of a version in a zone.
 func (w *world) versionOf(z zone, number int64) version {
 	v := version{number: number, digest: w.digest, config: w.config.stamps[childName(w.set.Name, z, number)]}
 	if u := w.record.Update; u != nil && number == w.record.UpdateVersion {
@@ -78,7 +78,7 @@ func (s span) String() string {
 	return fmt.Sprintf("ordinals %d to %d", s.start, s.end()-1)
 }
 
-// keepChild brings a StatefulSet to what it has to be.
+// keepChild returns the patch that brings a StatefulSet to its wanted state.
 func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 	if c.terminating() {
 		return nil
@@ -86,13 +86,13 @@ func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 	k := childPatch{w: w, c: c, zone: z, next: c.set.DeepCopy()}
 	if w.known(c.version) {
 		k.restore()
-	} else { // its content cannot be had any more, but whose it is can
+	} else { // its content is unknown, but its owner and version are known
 		k.relabel()
 	}
 	k.stampConfig()
 	k.resize(s)
 	was := appliedOf(k.next)
-	// The mark of an edit stays until the edit is undone, or it would be for ever.
+	// Keep the record of the edit until the edit is undone. Without it the edit would never be undone.
 	edited := was.hash != "" && was.generation < c.set.Generation
 	if edited && !w.known(c.version) && was.generation != editedGeneration {
 		k.reason = v1alpha1.EventEditKept
@@ -115,17 +115,17 @@ func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 	}}}
 }
 
-// childPatch is what is written to a StatefulSet, and why.
+// childPatch is a patch of a StatefulSet, and its reason.
 type childPatch struct {
 	w    *world
 	c    *child
 	zone zone
-	// next is the StatefulSet as it has to be.
+	// next is the wanted StatefulSet.
 	next           *appsv1.StatefulSet
 	reason, detail string
 }
 
-// generation is that of the StatefulSet after the write.
+// generation returns the generation of the StatefulSet after the write.
 func (k *childPatch) generation() int64 {
 	if apiequality.Semantic.DeepEqual(k.next.Spec, k.c.set.Spec) {
 		return k.c.set.Generation
@@ -133,7 +133,7 @@ func (k *childPatch) generation() int64 {
 	return k.c.set.Generation + 1
 }
 
-// relabel puts back labels and annotations that say whose it is, and of which version.
+// relabel restores the labels and annotations that identify the owner and the version.
 func (k *childPatch) relabel() {
 	k.next.Labels = merged(k.next.Labels, ownLabels(k.w.set.Name, k.zone, k.c.version))
 	k.next.Annotations = merged(k.next.Annotations, map[string]string{v1alpha1.AnnotationVersion: strconv.FormatInt(k.c.version, 10)})
@@ -142,7 +142,7 @@ func (k *childPatch) relabel() {
 	}
 }
 
-// stampConfig writes what it carries of the configuration.
+// stampConfig sets the configuration stamp.
 func (k *childPatch) stampConfig() {
 	stamp, ok := k.w.config.stamps[k.c.set.Name]
 	if !ok {
@@ -153,7 +153,7 @@ func (k *childPatch) stampConfig() {
 	k.reason = cmp.Or(stamp.event, k.reason)
 }
 
-// resize gives it its ordinals.
+// resize sets the ordinals.
 func (k *childPatch) resize(s span) {
 	if s == k.c.span() {
 		return
@@ -165,9 +165,9 @@ func (k *childPatch) resize(s span) {
 	}
 }
 
-// restore brings everything but the ordinals of a StatefulSet to what the spec
-// says, if the spec says something else than at the last write, or another client
-// wrote since. The API server fills defaults in, so the two cannot be compared.
+// restore sets everything except the ordinals to the spec, if the spec changed since the last write, or
+// another client wrote since. The API server sets defaults, so the StatefulSet and the spec cannot be
+// compared directly.
 func (k *childPatch) restore() {
 	want, next := k.wanted(), k.next
 	is, target := appliedOf(k.c.set), applied{contentHash(want), k.c.set.Generation}
@@ -179,18 +179,18 @@ func (k *childPatch) restore() {
 		k.reason = reasonChild
 		return
 	case same && is.generation > target.generation:
-		// The last write changed nothing that the API server did not fill in before.
+		// The last write only repeated defaults of the API server, so it did not change the generation.
 		next.Annotations[v1alpha1.AnnotationApplied] = target.String()
 		k.reason = reasonChild
 		return
 	case same && is.generation == editedGeneration && held:
-		k.reason = reasonChild // its pods run as it was edited, and to undo that restarts them
+		k.reason = reasonChild // its pods run with the edit, and undoing it would restart them
 		return
 	case same:
 		k.reason = v1alpha1.EventEditUndone
 		keepLazy(&want.Spec.Template, &k.c.set.Spec.Template)
 	case held:
-		k.reason = reasonChild // as when replicas change, which are in the environment
+		k.reason = reasonChild // for example, a change of replicas, which are in the environment
 		return
 	default:
 		k.reason = reasonTemplate
@@ -201,8 +201,8 @@ func (k *childPatch) restore() {
 	next.Spec.PersistentVolumeClaimRetentionPolicy = nil
 }
 
-// wanted is the StatefulSet that would be made now. It keeps its attempts, and what it
-// carries of a configuration of which nothing is known.
+// wanted returns the StatefulSet as it would be created now. It keeps the attempts, and the
+// configuration stamp if the configuration is unknown.
 func (k *childPatch) wanted() *appsv1.StatefulSet {
 	v := k.w.versionOf(k.zone, k.c.version)
 	v.attempts = max(v.attempts, k.c.attempts())
@@ -212,9 +212,9 @@ func (k *childPatch) wanted() *appsv1.StatefulSet {
 	return buildChild(k.w.set, k.zone, v, k.c.span())
 }
 
-// unlike describes what of the StatefulSets is not as it was written, although nobody wrote
-// since: an admission webhook or policy changed it. That is not written again: it would
-// restart pods where it is changed on creation only.
+// unlike describes the fields of StatefulSets that differ from the last write although no client wrote
+// since: an admission webhook or policy changed them. They are not written again, because that would
+// restart pods if the webhook acts only on creation.
 func (w *world) unlike() (fields []string) {
 	for _, c := range w.children {
 		if c.terminating() || !w.known(c.version) {
@@ -235,17 +235,17 @@ func (w *world) unlike() (fields []string) {
 	return fields
 }
 
-// templateOnly returns a StatefulSet with the pod template of another one, and nothing else.
+// templateOnly returns a StatefulSet that has only the pod template of set.
 func templateOnly(set *appsv1.StatefulSet) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: set.Spec.Template}}
 }
 
-// editedGeneration is written on a StatefulSet that another client edited while its
-// content was not known: the edit is undone when it is known again.
+// editedGeneration marks a StatefulSet that another client edited while its content was unknown. The
+// edit is undone when the content is known again.
 const editedGeneration = 0
 
-// applied is the annotation of that name: what was written, and the generation
-// that the write made.
+// applied is the value of annotation applied: the hash of the written content, and the generation that
+// the write produced.
 type applied struct {
 	hash       string
 	generation int64
@@ -259,8 +259,8 @@ func appliedOf(set *appsv1.StatefulSet) applied {
 	return applied{hash, n}
 }
 
-// lazy are annotations of pods that no pod is restarted for: they come with the
-// next change that restarts pods anyway.
+// lazy are pod annotations whose change alone restarts no pods. They are written with the next change
+// that restarts pods anyway.
 var lazy = []string{v1alpha1.AnnotationZones, v1alpha1.AnnotationHostnames}
 
 func keepLazy(next, have *corev1.PodTemplateSpec) {
@@ -273,7 +273,7 @@ func keepLazy(next, have *corev1.PodTemplateSpec) {
 	}
 }
 
-// contentHash tells apart what a StatefulSet is made of beside its ordinals.
+// contentHash returns a hash of the content of a StatefulSet without its ordinals.
 func contentHash(set *appsv1.StatefulSet) string {
 	spec := set.Spec.DeepCopy()
 	spec.Replicas, spec.Ordinals = nil, nil
@@ -287,8 +287,8 @@ func contentHash(set *appsv1.StatefulSet) string {
 	return digest[:16]
 }
 
-// markStale writes on a version that it was given up, and takes it off one that is
-// tried again.
+// markStale sets the stale annotations on a failed version, and removes them when the version is
+// retried.
 func (k *childPatch) markStale() {
 	w, next := k.w, k.next
 	u := w.record.Update
@@ -306,7 +306,7 @@ func (k *childPatch) markStale() {
 		v1alpha1.AnnotationStale: v1alpha1.True, v1alpha1.AnnotationStaleReason: u.Reason + ": " + u.Message, v1alpha1.AnnotationStaleSince: since})
 }
 
-// stamped is the map with that value, or without the key for "".
+// stamped returns a map in which key has the given value; "" removes the key.
 func stamped(have map[string]string, key, value string) map[string]string {
 	if have[key] == value {
 		return have

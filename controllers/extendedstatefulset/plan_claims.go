@@ -10,12 +10,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// storage is the claims of the wanted ordinals: whose they are, and whether they stay.
+// storage evaluates the claims of the wanted ordinals: which of them the set may use, and which were
+// deleted.
 type storage struct{ *world }
 
 func (w *world) storage() storage { return storage{w} }
 
-// claimNames are those that the wanted ordinals need.
+// claimNames returns the names of the claims of the wanted ordinals.
 func (v storage) claimNames() iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
 		for at, template := range v.wanted() {
@@ -26,7 +27,7 @@ func (v storage) claimNames() iter.Seq2[place, string] {
 	}
 }
 
-// wanted are the templates of claims of each wanted ordinal.
+// wanted returns the claim templates for each wanted ordinal.
 func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
 	templates := v.set.Spec.Template.Spec.VolumeClaimTemplates
 	return func(yield func(place, *corev1.PersistentVolumeClaim) bool) {
@@ -42,8 +43,8 @@ func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
 	}
 }
 
-// keepClaims makes the claims of all wanted ordinals, and lets those that are there
-// grow with their template. It deletes none, ever: they are the user's data.
+// keepClaims creates the claims of all wanted ordinals, and expands existing claims to the size in
+// their template. It never deletes claims, because they hold the user's data.
 func keepClaims(w *world, p *plan) {
 	made := 0
 	for at, template := range w.storage().wanted() {
@@ -63,7 +64,8 @@ func keepClaims(w *world, p *plan) {
 	}
 }
 
-// keepClaim lets a claim grow with its template, and takes one that was given to us.
+// keepClaim returns the patch that expands a claim to its template, or labels a claim that its owner
+// gave to the set.
 func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeClaim, at place, from *corev1.PersistentVolumeClaim) []action.Chain {
 	next, changes := claim.Adjust(have, from)
 	switch {
@@ -89,7 +91,7 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 	return nil
 }
 
-// claimTaken reports whether a claim of an ordinal is not ours, or would not be.
+// claimTaken reports whether a claim of an ordinal belongs, or would belong, to another owner.
 func (v storage) claimTaken(template string, at place) bool {
 	name, stem := claimName(v.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(v.set.Name))
 	if v.foreign[name] != nil {
@@ -98,8 +100,8 @@ func (v storage) claimTaken(template string, at place) bool {
 	return v.claims[name] == nil && v.claimants[stem] != ""
 }
 
-// deletedClaim is the claim of an ordinal that was deleted, and that goes for good with
-// the pod that has it; "" if none.
+// deletedClaim returns the terminating claim of an ordinal; "" if there is none. It is finally removed
+// when its pod ends.
 func (v storage) deletedClaim(z zone, ordinal int32) string {
 	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
 		name := claimName(v.set.Name, t.Name, z, ordinal)
@@ -110,7 +112,7 @@ func (v storage) deletedClaim(z zone, ordinal int32) string {
 	return ""
 }
 
-// anyDeletedClaim is the first claim of a wanted ordinal that was deleted; "" if none.
+// anyDeletedClaim returns the first terminating claim of a wanted ordinal; "" if there is none.
 func (v storage) anyDeletedClaim() string {
 	if !v.claimsDeleted() {
 		return ""
@@ -123,7 +125,7 @@ func (v storage) anyDeletedClaim() string {
 	return ""
 }
 
-// claimsDeleted reports whether any claim of ours was deleted.
+// claimsDeleted reports whether any claim of the set is terminating.
 func (v storage) claimsDeleted() bool {
 	for _, c := range v.claims {
 		if c.DeletionTimestamp != nil {

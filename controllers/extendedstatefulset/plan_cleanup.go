@@ -9,9 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// cleanUp deletes StatefulSets: of zones that were taken off the spec, and once an
-// upgrade is over of all versions but the one that serves. Those have given back
-// all their pods before. Claims stay.
+// cleanUp deletes StatefulSets of zones that were removed from the spec. After an upgrade it also
+// deletes the StatefulSets of all versions except the current one, once they have no pods. Claims are
+// kept.
 func cleanUp(w *world, p *plan) {
 	var gone []action.Chain
 	remove := func(a action.Action) {
@@ -41,8 +41,8 @@ func cleanUp(w *world, p *plan) {
 	p.Then(gone...)
 }
 
-// over reports whether nothing will be asked of a version any more: one below that
-// which serves, or once an upgrade is over any other.
+// over reports whether a version is no longer needed: it is older than the current version, or the
+// upgrade is complete and it is any other version.
 func over(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 	switch {
 	case number == s.CurrentVersion:
@@ -55,8 +55,8 @@ func over(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 	return s.Phase == v1alpha1.PhaseCleaningUp
 }
 
-// zoneMayGo reports whether a zone that is wanted serves all that it has to: one pod of
-// it is not yet what the zone that goes has served.
+// zoneMayGo reports whether a removed zone may be deleted: at least one wanted zone serves all its
+// replicas. A single pod of a wanted zone cannot replace the removed zone.
 func zoneMayGo(w *world) bool {
 	return slices.ContainsFunc(w.zones, func(z zone) bool {
 		c := w.children.find(z.index, w.record.CurrentVersion)

@@ -11,7 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// stampOf is what a StatefulSet carries of the configuration.
+// stampOf returns the configuration stamp of a StatefulSet.
 func stampOf(child *appsv1.StatefulSet) configuration.Stamp {
 	return configuration.Stamp{
 		Hash:   child.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash],
@@ -19,24 +19,23 @@ func stampOf(child *appsv1.StatefulSet) configuration.Stamp {
 	}
 }
 
-// recordOf reads the record of a StatefulSet; nil if there is none, or none that
-// can be read.
+// recordOf returns the configuration record of a StatefulSet; nil if it is missing or invalid.
 func recordOf(child *appsv1.StatefulSet) *configuration.Record {
 	return configuration.ParseRecord(stampOf(child).Record)
 }
 
-// viewOf is a view of a StatefulSet of whose configuration nothing is known yet.
+// viewOf returns a view of a StatefulSet without the state of its configuration.
 func viewOf(child *appsv1.StatefulSet) *configuration.View {
 	return &configuration.View{Carried: stampOf(child), Idle: idle(child)}
 }
 
-// idle reports whether a StatefulSet has no pod that could be restarted.
+// idle reports whether a StatefulSet has 0 replicas, so that no pod could be restarted.
 func idle(child *appsv1.StatefulSet) bool {
 	return child.Spec.Replicas != nil && *child.Spec.Replicas == 0
 }
 
-// holdsRestart says why the pods of a StatefulSet must not be restarted now; "" if
-// they may. Beside an upgrade, what serves would have two pods down at a time.
+// holdsRestart returns the reason why the pods of a version must not be restarted now; "" if they may.
+// During an upgrade a restart could make two serving pods unavailable at the same time.
 func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
 	if s.Update == nil || givenUp(s) || number != s.CurrentVersion {
 		return ""
@@ -44,30 +43,30 @@ func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
 	return "an upgrade is under way"
 }
 
-// look is what is known about the configuration of the StatefulSets of one object.
+// look is the state of the configuration of an object's StatefulSets.
 type look struct {
-	views map[types.UID]*configuration.View // none if they are not restarted for changes
-	// fresh is for StatefulSets that are yet to be made; nil if none are.
+	views map[types.UID]*configuration.View // empty if pods are not restarted for changes
+	// fresh is for StatefulSets that do not exist yet; nil if there are none.
 	fresh *configuration.State
 }
 
-// configFacts is what follows from the configuration for the StatefulSets of an object.
+// configFacts is the effect of the configuration on the StatefulSets of an object.
 type configFacts struct {
-	// stamps are, by the name of a StatefulSet that is there or to be made, what it has to
-	// carry of the configuration. One that is not here keeps what it has.
+	// stamps are the wanted stamps by StatefulSet name, including StatefulSets that do not exist yet. A
+	// StatefulSet without an entry keeps its stamp.
 	stamps map[string]configStamp
-	// missing says, by the name of a StatefulSet, what it requires and what is not
-	// there or cannot be read, with a reason of condition ConfigMissing.
+	// missing has the required configuration that is missing or unreadable, by StatefulSet name, with a
+	// reason of condition ConfigMissing.
 	missing map[string]notice
-	// restart says why pods are yet to be restarted for a change of configuration.
+	// restart is the reason why pods still have to be restarted for a configuration change.
 	restart notice
-	// cached says which pods may have old contents of an immutable ConfigMap or Secret.
+	// cached lists the pods that may have old content of an immutable ConfigMap or Secret.
 	cached notice
-	// wait is when to look at the configuration again; 0 is never.
+	// wait is the time until the next configuration check; 0 means never.
 	wait time.Duration
 }
 
-// configure says of each StatefulSet, and of those that come, what it has to carry.
+// configure returns the wanted stamps of existing and coming StatefulSets.
 func configure(w *world, l look, coming []string) configFacts {
 	f := configFacts{stamps: map[string]configStamp{}, missing: map[string]notice{}}
 	for _, c := range w.children {
@@ -106,11 +105,11 @@ func configure(w *world, l look, coming []string) configFacts {
 	return f
 }
 
-// stampFor is what is written for a target.
+// stampFor returns the stamp of a target.
 func stampFor(t configuration.Target) configStamp { return configStamp{t.Hash, t.Record, t.Event} }
 
-// freshStamp is for a StatefulSet that is yet to be made, and why it must not be made
-// yet: it would not be known what its pods start with.
+// freshStamp returns the stamp of a StatefulSet that does not exist yet, and the reason why it must not
+// be created yet, if any: the content with which its pods start would be unknown.
 func freshStamp(c *configuration.State, beside children) (stamp configStamp, problem notice) {
 	switch {
 	case c.Unreadable != "":
@@ -125,7 +124,8 @@ func freshStamp(c *configuration.State, beside children) (stamp configStamp, pro
 	return configStamp{hash: c.Hash, record: c.RecordAfter(earlier...).String()}, problem
 }
 
-// noteCached notes the pods that may have old contents of what was deleted and created again.
+// noteCached records the pods that may have old content of a ConfigMap or Secret that was deleted and
+// recreated.
 func (f *configFacts) noteCached(w *world, target *configuration.Target) {
 	pods := make([]configuration.Pod, 0, len(w.pods))
 	for _, t := range w.pods {
@@ -136,7 +136,7 @@ func (f *configFacts) noteCached(w *world, target *configuration.Target) {
 	}
 }
 
-// configHolds reports whether a StatefulSet must not be made yet.
+// configHolds reports whether a StatefulSet must not be created yet because of its configuration.
 func (w *world) configHolds(name string) bool {
 	switch w.config.missing[name].Reason {
 	case v1alpha1.ReasonConfigUnreadable:
@@ -147,9 +147,8 @@ func (w *world) configHolds(name string) bool {
 	return false
 }
 
-// rolls reports whether the pods of a StatefulSet are being replaced by such of
-// another revision. The StatefulSet controller makes the revisions equal when all
-// pods have the new one and are Ready.
+// rolls reports whether a rolling update of a StatefulSet is in progress. The StatefulSet controller
+// sets both revisions to the same value when all pods have the new one and are Ready.
 func rolls(child *appsv1.StatefulSet) bool {
 	s := &child.Status
 	if child.DeletionTimestamp != nil || idle(child) {
@@ -158,8 +157,7 @@ func rolls(child *appsv1.StatefulSet) bool {
 	return s.ObservedGeneration < child.Generation || s.CurrentRevision != s.UpdateRevision
 }
 
-// restartsSince is when the restart for a change began that is under way; zero if
-// none is.
+// restartsSince returns the start of the configuration restart in progress; zero if there is none.
 func restartsSince(child *appsv1.StatefulSet) time.Time {
 	if r := recordOf(child); r != nil && r.Restarted != nil && rolls(child) {
 		return r.Restarted.Time

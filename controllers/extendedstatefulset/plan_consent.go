@@ -12,16 +12,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Claims are called <template>-<name>-<ordinal>, and who makes an object chooses all
-// of that. So a name says nothing about whose a claim is. The operator may write on
-// every claim, but who may make the object need not: a claim that is not ours by its
-// label is taken only if it says itself, in an annotation, that we may have it. Who
-// can write that could have given it away anyway.
+// Claims are named <template>-<name>-<ordinal>, and the user who creates an object chooses all parts. A
+// name therefore does not prove who owns a claim. The operator may write to every claim, but the user
+// who creates the object may not have this permission. A claim without the operator's label is
+// therefore used only if its annotation gives consent. A user who can write this annotation could give
+// the claim away anyway.
 //
-// Until then the ordinal has no owner: it is given to no StatefulSet, taken from none,
-// and the pod webhook creates no pod for it. What runs is left alone.
+// Until then the ordinal has no owner: it is neither assigned to a StatefulSet nor taken from one, and
+// the pod webhook denies its pod. Running pods are left unchanged.
 
-// mayHave reports whether a set of that name may have a claim.
+// mayHave reports whether the set with the given name may use a claim.
 func mayHave(set string, claim metav1.Object) bool {
 	if label := claim.GetLabels()[v1alpha1.LabelSet]; label != "" {
 		return label == set
@@ -29,8 +29,8 @@ func mayHave(set string, claim metav1.Object) bool {
 	return claim.GetAnnotations()[v1alpha1.AnnotationAdopt] == set
 }
 
-// askOwner says whose claims those are, and how their owner gives them to a set. One that
-// carries the label of another set is named alone.
+// askOwner returns a message that names the claims of other owners and the command that gives consent.
+// If a claim has the label of another set, the message names only that claim.
 func askOwner(namespace, set string, claims ...metav1.Object) string {
 	told := some{}
 	for _, c := range claims {
@@ -47,7 +47,7 @@ func askOwner(namespace, set string, claims ...metav1.Object) string {
 	return fmt.Sprintf("claim %s belongs to another owner, and is used only with the owner's consent: %s", told.String(), command)
 }
 
-// consent is the command by which the owner of claims gives them to a set.
+// consent returns the command by which the owner gives claims to a set.
 func consent(namespace, set string, claims ...string) string {
 	return fmt.Sprintf(
 		"kubectl -n %s annotate pvc %s %s=%s",
@@ -55,9 +55,9 @@ func consent(namespace, set string, claims ...string) string {
 	)
 }
 
-// claimants are the StatefulSets, by name, whose claims would be called as those of a
-// template of ours, with the template of theirs: data-my-web-0 is of template data of
-// my-web, and of template data-my of web.
+// claimants returns the StatefulSet names, each with a claim template name, whose claims would have the
+// same names as those of the given template and stem. For example, data-my-web-0 may belong to template
+// data of my-web, or to template data-my of web.
 func claimants(template, stem string) iter.Seq2[string, string] {
 	return func(yield func(name, template string) bool) {
 		all := template + "-" + stem
@@ -69,8 +69,8 @@ func claimants(template, stem string) iter.Seq2[string, string] {
 	}
 }
 
-// withheld says why an ordinal is given to no version for now: a claim of it belongs to
-// another owner, or would. "" if it may be given.
+// withheld returns the reason why an ordinal cannot be assigned: one of its claims belongs, or would
+// belong, to another owner. "" means that it can be assigned.
 func (v storage) withheld(z zone, ordinal int32) string {
 	if len(v.foreign)+len(v.claimants) == 0 {
 		return ""
@@ -87,8 +87,7 @@ func (v storage) withheld(z zone, ordinal int32) string {
 	return ""
 }
 
-// disputed says what claims are not ours, and what is to be done about it; "" if all
-// that are needed are.
+// disputed describes the claims of other owners and how to resolve the conflict; "" if there are none.
 func (v storage) disputed() string {
 	if len(v.foreign) > 0 {
 		var all []metav1.Object
@@ -104,10 +103,11 @@ func (v storage) disputed() string {
 	return ""
 }
 
-// claimStem is the name of claims without their ordinal.
+// claimStem returns the name of a claim without the ordinal.
 func claimStem(template, stem string) string { return template + "-" + stem }
 
-// reach is how many ordinals, from 0, a StatefulSet may have that has those now.
+// reach returns how many ordinals, counted from 0, a StatefulSet with span has may get. It stops at the
+// first withheld ordinal that the StatefulSet does not have.
 func (v storage) reach(z zone, has span) int32 {
 	for o := range v.replicas {
 		if !has.has(o) && v.withheld(z, o) != "" {
@@ -117,8 +117,8 @@ func (v storage) reach(z zone, has span) int32 {
 	return v.replicas
 }
 
-// unconsented says what has to be so before a pod may be replaced that is on a claim that
-// is not ours, as on one that lost its label: it would not come back. "" if none is.
+// unconsented returns the reason why no pod may be replaced now; "" if there is none. A pod whose claim
+// lacks consent, for example because the claim lost its label, could not be recreated.
 func (v storage) unconsented() string {
 	for _, t := range v.pods {
 		if why := v.withheld(zone{index: t.zone}, t.ordinal); why != "" {

@@ -10,26 +10,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// The Services and budgets of an ExtendedStatefulSet select pods by labels, and each user with the right to
-// create pods can write labels. A pod that belongs to no version would receive the writes of clients, so
-// the labels are removed from it.
+// The Services and budgets of an ExtendedStatefulSet select pods by labels, and every user who may
+// create pods can set labels. A pod that belongs to no version would receive client traffic, so the
+// operator removes the labels from it.
 
-// ownPodLabels are those by which Services and budgets select pods.
+// ownPodLabels are the labels that Services and budgets select by.
 var ownPodLabels = []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelStatefulSet, v1alpha1.LabelPodActive}
 
-// maxForeign is the max number of foreign pods that a pass changes. The next pass changes others.
+// maxForeign is the max number of foreign pods that a pass changes. Later passes change the others.
 const maxForeign = 100
 
-// foreignPod is a pod that belongs to no version, and the labels that are removed from it.
+// foreignPod is a pod that belongs to no version, with the labels to remove.
 type foreignPod struct {
 	pod    *corev1.Pod
 	labels []string
 }
 
-// foreignLabels returns the labels of ours that are removed from a pod. stem is its name without the ordinal,
-// and isNamed reports whether that is the name of a version's StatefulSet. A pod without such a name loses
-// all. One with the name and another controller may have the claims of its ordinal, so it keeps the label by
-// which it is found. One without a controller may have been orphaned, and its StatefulSet adopts it.
+// foreignLabels returns the operator's labels to remove from a pod. stem is the pod name without the
+// ordinal. isNamed reports whether stem is the name of a version's StatefulSet. If it is not, all
+// labels are removed. If it is, but another controller owns the pod, the pod may use the claims of its
+// ordinal; it keeps LabelSet so that the operator still finds it. A pod without a controller may have
+// been orphaned; its StatefulSet adopts it.
 func foreignLabels(pod *corev1.Pod, stem string, isNamed bool) []string {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -48,7 +49,7 @@ func foreignLabels(pod *corev1.Pod, stem string, isNamed bool) []string {
 	})
 }
 
-// removeLabels removes our labels from pods that belong to no version.
+// removeLabels removes the operator's labels from pods that belong to no version.
 func removeLabels(w *world, p *plan) {
 	for _, f := range w.foreignPods {
 		next := f.pod.DeepCopy()

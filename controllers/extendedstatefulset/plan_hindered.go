@@ -16,15 +16,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// The version that serves has no deadline and no version before it to go back to: if its pods
-// cannot be created or started, a person has to help.
+// The current version has no deadline, and no earlier version to roll back to. If its pods cannot be
+// created or started, manual intervention is required.
 
-// hindrance is a pod of the version that serves that a person has to help, and the command that
-// says more.
+// hindrance is a pod of the current version that needs manual intervention, and a command that shows
+// more details.
 type hindrance struct{ pod, command string }
 
-// podsHindered reports the pods of the version that serves that cannot be created or started.
-// While an upgrade goes on nobody has to help: it may be the cure, and has a deadline.
+// podsHindered reports the pods of the current version that cannot be created or started. During an
+// upgrade it reports nothing: the upgrade may fix the pods, and has a deadline.
 func podsHindered(w *world, _ *plan) notice {
 	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
 		return notice{}
@@ -53,7 +53,7 @@ func podsHindered(w *world, _ *plan) notice {
 	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: message}
 }
 
-// firstHindered returns the first pod of a version that a person has to help.
+// firstHindered returns the first pod of a version that needs manual intervention.
 func firstHindered(w *world, number int64) (hindrance, bool) {
 	for c, o := range podsOfVersion(w, number) {
 		if h := hindranceOn(w, c, o); h.pod != "" {
@@ -63,7 +63,7 @@ func firstHindered(w *world, number int64) (hindrance, bool) {
 	return hindrance{}, false
 }
 
-// podsOfVersion returns the StatefulSet and ordinal of each pod that a version has or lacks.
+// podsOfVersion returns the StatefulSet and the ordinal of each existing or missing pod of a version.
 func podsOfVersion(w *world, number int64) iter.Seq2[*child, int32] {
 	return func(yield func(*child, int32) bool) {
 		for _, c := range w.children.ofVersion(number) {
@@ -79,7 +79,8 @@ func podsOfVersion(w *world, number int64) iter.Seq2[*child, int32] {
 	}
 }
 
-// hindranceOn returns what hinders the pod of an ordinal; zero if nothing does, or not for long.
+// hindranceOn returns the hindrance of the pod of an ordinal; zero if there is none, or if it has not
+// lasted for hinderedTime.
 func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 	name, namespace := fmt.Sprintf("%s-%d", c.set.Name, ordinal), w.set.Namespace
 	pod := c.pods[ordinal]
@@ -97,16 +98,16 @@ func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 	return hindrance{}
 }
 
-// crashes reports whether a container of a pod is started again and again. Between two crashes
-// the pod may be Ready for a while.
+// crashes reports whether a container of a pod restarts repeatedly. The pod may be Ready between two
+// crashes.
 func crashes(pod *corev1.Pod) bool {
 	return causes.Of(pod).Word == causes.CrashLoop || (causes.OfCrash(pod).Known() && restarts(pod) > 1)
 }
 
-// needsPerson reports whether a pod does not start before a person does something.
+// needsPerson reports whether a pod cannot start without manual intervention.
 func needsPerson(pod *corev1.Pod) bool { return causes.Of(pod).NeedsPerson() }
 
-// restarts returns how often the containers of a pod were started again.
+// restarts returns the number of container restarts of a pod.
 func restarts(pod *corev1.Pod) (n int32) {
 	for i := range pod.Status.ContainerStatuses {
 		n += pod.Status.ContainerStatuses[i].RestartCount
@@ -114,9 +115,8 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// hinderedAt returns from when a pod counts as hindered if it does not become Ready. One that
-// crashes does until it has been Ready for long enough, so that a condition does not change
-// with each crash.
+// hinderedAt returns when a pod counts as hindered if it does not become Ready. A crashing pod counts
+// until it has been Ready for hinderedTime, so that the condition does not change with each crash.
 func hinderedAt(w *world, pod *corev1.Pod) time.Time {
 	since, has := podstate.Since(pod, corev1.PodReady)
 	if !has || since.Before(pod.CreationTimestamp.Time) {
@@ -133,8 +133,8 @@ func hinderedAt(w *world, pod *corev1.Pod) time.Time {
 	return w.now.Add(hinderedTime)
 }
 
-// stillHindered returns what the condition says already while pods are missing and the events
-// that say why are not read yet, as after a restart of the operator.
+// stillHindered returns the present condition if pods are missing and the events with the reasons have
+// not been read yet, for example after a restart of the operator.
 func stillHindered(w *world, number int64) notice {
 	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionDegraded)
 	if said == nil || said.Status != metav1.ConditionTrue || said.Reason != v1alpha1.ReasonPodsHindered || w.refusals != nil {
@@ -148,7 +148,7 @@ func stillHindered(w *world, number int64) notice {
 	return notice{}
 }
 
-// servingPods returns the pods of the version that serves, whose causes are looked for.
+// servingPods returns the pods of the current version, for which causes are read.
 func servingPods(w *world) (all []causes.Named) {
 	for c, o := range podsOfVersion(w, w.set.Status.CurrentVersion) {
 		all = append(all, causes.Named{Name: fmt.Sprintf("%s-%d", c.set.Name, o), Pod: c.pods[o]})
@@ -156,8 +156,7 @@ func servingPods(w *world) (all []causes.Named) {
 	return all
 }
 
-// hindrancePasses reports whether all that keeps pods of the version that serves from running
-// passes without a person.
+// hindrancePasses reports whether everything that blocks pods of the current version is temporary.
 func hindrancePasses(w *world) bool {
 	found := causes.Lasting(w.causes.Stopped())
 	known := len(found) > 0

@@ -17,7 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
-// jobOfCanaries is the job that is asked about the first canaries; nil if none is.
+// jobOfCanaries returns the Job that checks the canaries of the first zone, or nil.
 func jobOfCanaries(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
 	moments := []v1alpha1.When{v1alpha1.WhenCanary, v1alpha1.WhenBoth}
 	if job := s.PostUpdateJob; job != nil && slices.Contains(moments, job.When) {
@@ -26,7 +26,7 @@ func jobOfCanaries(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
 	return nil
 }
 
-// jobOfAll is the job that is asked when a version has all its pods; nil if none is.
+// jobOfAll returns the Job that runs when a version has all its pods, or nil.
 func jobOfAll(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
 	if job := s.PostUpdateJob; job != nil && job.When != v1alpha1.WhenCanary {
 		return job
@@ -34,19 +34,19 @@ func jobOfAll(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
 	return nil
 }
 
-// askedJob is a job that an attempt asks, and what is on record of it.
+// askedJob is a Job of an attempt, and its record.
 type askedJob struct {
 	which  string
-	from   *v1alpha1.UpdateJob // nil if none is asked
+	from   *v1alpha1.UpdateJob // nil if there is no Job
 	record *v1alpha1.JobStatus
 }
 
-// askedNow returns the job of the present phase.
+// askedNow returns the Job of the present phase.
 func askedNow(w *world) askedJob {
 	return askedIn(w.set, w.record)
 }
 
-// askedIn returns the job of the phase that a status of the set has.
+// askedIn returns the Job of the phase in the given status.
 func askedIn(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) askedJob {
 	u, strategy := s.Update, &set.Spec.UpdateStrategy
 	if u == nil || u.Returning {
@@ -63,8 +63,8 @@ func askedIn(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetS
 	return askedJob{}
 }
 
-// due reports whether a job is to be made, or to be let go: one about canaries when they
-// are good. If they are not any more, one that runs runs on.
+// due reports whether a Job must be created or started. A Job for canaries is due while they are good.
+// If they no longer are, a running Job continues.
 func (a askedJob) due(u *v1alpha1.UpdateStatus) bool {
 	switch {
 	case a.from == nil:
@@ -77,13 +77,13 @@ func (a askedJob) due(u *v1alpha1.UpdateStatus) bool {
 	return true
 }
 
-// is reports whether a job is the one on record.
+// is reports whether a Job is the recorded one.
 func (a askedJob) is(job *batchv1.Job) bool {
 	return a.from != nil && a.record != nil && a.record.UID == job.UID
 }
 
-// runJobs makes the job of the present phase, suspended; lets it go once its UID is
-// on record; and suspends a job that nothing waits for any more.
+// runJobs creates the Job of the present phase suspended, and starts it once its UID is recorded. It
+// suspends Jobs that are no longer needed.
 func runJobs(w *world, p *plan) {
 	asked := askedNow(w)
 	if asked.due(w.record.Update) {
@@ -97,7 +97,7 @@ func runJobs(w *world, p *plan) {
 		if asked.is(job) || !mayRun(job) {
 			continue
 		}
-		if wait := stoppedAt(job).Add(stopInterval).Sub(w.now); wait > 0 { // others resume it
+		if wait := stoppedAt(job).Add(stopInterval).Sub(w.now); wait > 0 { // other clients resume it
 			p.LookAgain(wait)
 			continue
 		}
@@ -105,34 +105,34 @@ func runJobs(w *world, p *plan) {
 	}
 }
 
-// isOnRecord reports whether a job is the one on record, and its result is not known.
+// isOnRecord reports whether a Job is the recorded one, and has no recorded result.
 func isOnRecord(job *batchv1.Job, record *v1alpha1.JobStatus) bool {
 	return job != nil && record != nil && job.UID == record.UID && record.Result == ""
 }
 
-// mayBegin reports whether the operator has yet to start a job. It does so once: if the job
-// is suspended later, or admitted by a queue, another client resumes it.
+// mayBegin reports whether the operator still has to start a Job. It starts each Job once: if the Job
+// is suspended later, or a queue admits it, another client must resume it.
 func mayBegin(job *batchv1.Job) bool {
 	return isSuspended(job) && !wasStarted(job) && queueOf(job) == ""
 }
 
-// isSuspended reports whether a job is suspended and not being deleted.
+// isSuspended reports whether a Job is suspended and not terminating.
 func isSuspended(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
 }
 
-// wasStarted reports whether the operator has started a job.
+// wasStarted reports whether the operator has started a Job.
 func wasStarted(job *batchv1.Job) bool {
 	return job.Annotations[v1alpha1.AnnotationStarted] == v1alpha1.True
 }
 
-// mayRun reports whether the pods of a job run or may begin to.
+// mayRun reports whether pods of a Job run or may start.
 func mayRun(job *batchv1.Job) bool {
 	ended := hasEnded(job, batchv1.JobComplete) || hasEnded(job, batchv1.JobFailed)
 	return !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
 }
 
-// runJob makes a job, or lets it go if it is the one on record.
+// runJob creates a Job, or starts it if it is the recorded one.
 func runJob(w *world, p *plan, a askedJob) {
 	name := w.jobName(a.which, w.record)
 	job := w.jobs[name]
@@ -140,7 +140,7 @@ func runJob(w *world, p *plan, a askedJob) {
 	case a.record == nil && job == nil:
 		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, a.from, a.which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
-		p.LookAgain(lostJobTime) // no event comes of a job whose label a policy removes
+		p.LookAgain(lostJobTime) // there is no event if a policy removes the label of the Job
 	case isOnRecord(job, a.record) && mayBegin(job):
 		p.Do(start(w, job))
 	case isOnRecord(job, a.record) && isSuspended(job):
@@ -150,18 +150,18 @@ func runJob(w *world, p *plan, a askedJob) {
 	p.waitFor("Job " + name + " ends")
 }
 
-// start resumes a job, and notes on it that it was started. Both are one write: a job that
-// was started is never started again. A time to live that a policy has set is removed, so that
-// the job stays until its result is on record. Our labels that it has removed are put back.
+// start resumes a Job and marks it as started, in one write, so that a started Job is never started
+// again. It removes a TTL that a policy has set, so that the Job exists until its result is recorded.
+// It also restores the operator's labels.
 func start(w *world, job *batchv1.Job) action.Chain {
 	next := job.DeepCopy()
-	next.Spec.Suspend, next.Spec.TTLSecondsAfterFinished = ptr.To(false), nil // a policy may have set one
+	next.Spec.Suspend, next.Spec.TTLSecondsAfterFinished = ptr.To(false), nil // a policy may have set a TTL
 	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
 	next.Labels = merged(next.Labels, jobLabels(w.set, w.record.UpdateVersion))
 	return patchJob(job, next, "started")
 }
 
-// stop suspends a job that is no longer needed, and notes when.
+// stop suspends a Job that is no longer needed, and records the time.
 func stop(job *batchv1.Job, now time.Time) action.Chain {
 	next := job.DeepCopy()
 	next.Spec.Suspend = ptr.To(true)
@@ -169,8 +169,7 @@ func stop(job *batchv1.Job, now time.Time) action.Chain {
 	return patchJob(job, next, "suspended: no longer needed")
 }
 
-// stoppedAt returns when the operator last suspended a job that is no longer needed; zero if
-// it never did.
+// stoppedAt returns when the operator last suspended a Job that is no longer needed; zero if never.
 func stoppedAt(job *batchv1.Job) time.Time {
 	at, _ := time.Parse(time.RFC3339, job.Annotations[v1alpha1.AnnotationStopped])
 	return at
@@ -187,25 +186,25 @@ func patchJob(from, to *batchv1.Job, detail string) action.Chain {
 	}}
 }
 
-// Kueue suspends the Jobs that it manages, and resumes them when there is quota.
+// Kueue suspends the Jobs that it manages, and resumes them when quota is available.
 const (
 	queueLabel = "kueue.x-k8s.io/queue-name"
 	queueName  = "kueue"
 )
 
-// queueOf returns the queue that admits a job; "" if it is in none. Kueue may also manage
-// jobs without the label: then it has suspended the job.
+// queueOf returns the queue of a Job; "" if it has none. Kueue may also manage Jobs without the label;
+// it then suspends them itself.
 func queueOf(job *batchv1.Job) string {
 	return job.Labels[queueLabel]
 }
 
-// isQueued reports whether a job is suspended by a queue, which resumes it.
+// isQueued reports whether a queue suspends a Job and will resume it.
 func isQueued(job *batchv1.Job) bool {
 	return queueOf(job) != "" || strings.Contains(suspender(job), queueName)
 }
 
-// suspender returns the field manager that suspended a job that the operator had started; ""
-// if it is the operator itself, whose write a webhook or policy changed.
+// suspender returns the field manager that suspended a Job after the operator had started it. It
+// returns "" if the operator is the manager, because a webhook or policy changed its write.
 func suspender(job *batchv1.Job) string {
 	for _, f := range job.ManagedFields {
 		if ownsField(f, "suspend") && !ownsField(f, v1alpha1.AnnotationStarted) {
@@ -215,12 +214,12 @@ func suspender(job *batchv1.Job) string {
 	return ""
 }
 
-// ownsField reports whether a manager owns a field of that name.
+// ownsField reports whether a field manager owns the field with the given name.
 func ownsField(f metav1.ManagedFieldsEntry, name string) bool {
 	return f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:`+name+`"`))
 }
 
-// cutJob is a cache transform that keeps of the managers of a Job the one that suspended it.
+// cutJob is a cache transform that keeps only one field manager of a Job: the one that suspended it.
 func cutJob(obj any) (any, error) {
 	job, ok := obj.(*batchv1.Job)
 	if !ok {
@@ -234,7 +233,7 @@ func cutJob(obj any) (any, error) {
 	return cut, err
 }
 
-// suspension says what a job waits for that is suspended.
+// suspension describes the event that a suspended Job waits for.
 func suspension(job *batchv1.Job) string {
 	queue := queueOf(job)
 	switch {
@@ -253,8 +252,7 @@ func suspension(job *batchv1.Job) string {
 		job.Name, by, job.Namespace, job.Name)
 }
 
-// suspendedJob returns the Job that the upgrade waits for while another client keeps it
-// suspended; nil if none is.
+// suspendedJob returns the Job that blocks the upgrade because another client suspended it, or nil.
 func suspendedJob(w *world) *batchv1.Job {
 	asked := askedNow(w)
 	if asked.from == nil || asked.record == nil {
@@ -267,7 +265,7 @@ func suspendedJob(w *world) *batchv1.Job {
 	return nil
 }
 
-// jobHeld reports a Job that is suspended and that no queue resumes.
+// jobHeld reports a suspended Job that no queue will resume.
 func jobHeld(w *world, _ *plan) notice {
 	job := suspendedJob(w)
 	if job == nil || isQueued(job) {
@@ -276,7 +274,7 @@ func jobHeld(w *world, _ *plan) notice {
 	return notice{Reason: v1alpha1.ReasonJobSuspended, Message: "the upgrade waits until " + suspension(job)}
 }
 
-// jobUnknown reports a job whose result is unknown, and the two ways to go on.
+// jobUnknown reports a Job whose result is unknown, and the two ways to continue.
 func jobUnknown(w *world, _ *plan) notice {
 	a := askedNow(w)
 	if a.from == nil || a.record == nil || a.record.Result != v1alpha1.JobUnknown {

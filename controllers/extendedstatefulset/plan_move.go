@@ -10,44 +10,43 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Ordinals of a zone belong to the StatefulSets of its versions, each of which has
-// those from spec.ordinals.start, as many as spec.replicas. The goal takes from
-// its neighbours, one ordinal at a time:
+// The ordinals of a zone belong to the StatefulSets of its versions. Each StatefulSet has spec.replicas
+// ordinals from spec.ordinals.start on. The goal takes ordinals from its neighbours, one at a time:
 //
-//	v1 0 1 2 3   v1 0 1 2 .   v1 0 1 2     and on the way back the same from the
+//	v1 0 1 2 3   v1 0 1 2 .   v1 0 1 2     a rollback moves them back from the
 //	v2           v2           v2       3   other side, with v1 as the goal
 //
-// The dot is an ordinal without an owner: its old pod is on its way out. No version
-// gets it before that pod is gone.
+// The dot is an ordinal without an owner, because its old pod is terminating. No version gets the
+// ordinal before that pod is deleted.
 
-// spans are what the StatefulSets of a zone have, by version.
+// spans are the ordinals of the StatefulSets of a zone, by version.
 type spans map[int64]span
 
-// handover is what the StatefulSets of a zone get in this pass.
+// handover assigns the ordinals of a zone in this pass.
 type handover struct {
 	w    *world
 	zone zone
-	// have is what they have, and want what they get.
+	// have are the present ordinals, want the assigned ones.
 	have, want spans
-	// goal is the version that gets every ordinal, and back says that it is the one that
-	// served before: what another took is given back.
+	// goal is the version that gets all ordinals. back is true in a rollback, when the goal is the
+	// current version.
 	goal int64
 	back bool
-	// taken is true when a pod that serves is taken from it in this pass, in this zone or
-	// in one before; no other is then.
+	// taken is true if an ordinal is taken from a serving pod in this pass, in this zone or an earlier
+	// one. No other is taken then.
 	taken bool
-	// waits says what is waited for first; "" if nothing is.
+	// waits is the first reason for waiting; "" if there is none.
 	waits string
 }
 
-// arrange says what the StatefulSets of a zone get now. taken says that a pod that serves
-// is taken in another zone already.
+// arrange assigns the ordinals of a zone. taken is true if an ordinal was taken from a serving pod in
+// another zone.
 func arrange(w *world, z zone, taken bool) *handover {
 	h := &handover{w: w, zone: z, have: w.spansOf(z), goal: w.record.CurrentVersion, taken: taken}
 	h.want = h.have
 	if w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
 		h.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
-		return h // clients first
+		return h // switch clients first
 	}
 	if w.forward(z) {
 		if w.record.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
@@ -66,11 +65,11 @@ func arrange(w *world, z zone, taken bool) *handover {
 	return h
 }
 
-// waitFor notes what is waited for; the first has the word.
+// waitFor sets the reason for waiting; the first one is kept.
 func (h *handover) waitFor(what string) { h.waits = cmp.Or(h.waits, what) }
 
-// known reports whether the content of a version is that of the template, so that
-// its StatefulSets can be made.
+// known reports whether the template has the content of a version, so that its StatefulSets can be
+// created.
 func (w *world) known(number int64) bool {
 	if number == w.record.CurrentVersion && w.record.CurrentDigest == w.digest {
 		return true
@@ -79,7 +78,7 @@ func (w *world) known(number int64) bool {
 	return u != nil && number == w.record.UpdateVersion && u.Digest == w.digest
 }
 
-// forward reports whether the new version may take something in that zone.
+// forward reports whether the new version may take ordinals in a zone.
 func (w *world) forward(z zone) bool {
 	u := w.record.Update
 	if u == nil || u.Returning {
@@ -94,10 +93,10 @@ func (w *world) forward(z zone) bool {
 	return false
 }
 
-// returning reports whether what a version took is being given back.
+// returning reports whether ordinals are being returned to the current version.
 func (w *world) returning() bool { return w.standing(w.record.CurrentVersion).unreturned() != "" }
 
-// spansOf are what the StatefulSets of a zone have.
+// spansOf returns the ordinals of the StatefulSets of a zone.
 func (w *world) spansOf(z zone) spans {
 	have := spans{}
 	for _, c := range w.children {
@@ -108,7 +107,8 @@ func (w *world) spansOf(z zone) spans {
 	return have
 }
 
-// coexist gives the new version canaries, then all, and the old one all.
+// coexist assigns all ordinals to the old version. The new version gets canaries first, and all
+// ordinals later.
 func coexist(w *world, z zone, have spans) spans {
 	want := maps.Clone(have)
 	for number, s := range want {
@@ -123,7 +123,7 @@ func coexist(w *world, z zone, have spans) spans {
 	return want
 }
 
-// move is the next step on the way to a goal that has every ordinal.
+// move takes the next step to a goal that has all ordinals.
 func (h *handover) move() {
 	h.want = maps.Clone(h.have)
 	trim(h.want, h.goal, h.w.replicas)
@@ -143,9 +143,9 @@ func (h *handover) move() {
 	}
 }
 
-// trim takes ordinals above the number of replicas from all versions, and what two
-// have from those that come after the goal. Only the edit of another client, or an
-// upgrade with Coexist that is given up, leaves two with one ordinal.
+// trim removes ordinals above replicas from all versions. If two versions have the same ordinal, it
+// keeps that of the goal, or else of the lower version. Two versions have the same ordinal only after
+// an edit by another client, or in a rollback of an upgrade with Coexist.
 func trim(all spans, goal int64, replicas int32) {
 	taken := make([]span, 0, len(all))
 	order := slices.SortedFunc(maps.Keys(all), func(a, b int64) int {
@@ -176,8 +176,8 @@ func trim(all spans, goal int64, replicas int32) {
 	}
 }
 
-// free are the ordinals without an owner, upwards or downwards. Each is asked about when its
-// turn comes: one that got an owner meanwhile is none any more.
+// free returns the ordinals without an owner, in ascending or descending order. The owner is checked
+// when an ordinal is reached, so an ordinal that got an owner during the iteration is skipped.
 func (all spans) free(replicas int32, down bool) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for o := range replicas {
@@ -191,7 +191,7 @@ func (all spans) free(replicas int32, down bool) iter.Seq[int32] {
 	}
 }
 
-// firstFree is the lowest ordinal without an owner, if there is one.
+// firstFree returns the lowest ordinal without an owner, if there is one.
 func (all spans) firstFree(replicas int32) (ordinal int32, some bool) {
 	for o := range all.free(replicas, false) {
 		return o, true
@@ -199,7 +199,7 @@ func (all spans) firstFree(replicas int32) (ordinal int32, some bool) {
 	return 0, false
 }
 
-// owner is the version that has an ordinal; 0 if none has.
+// owner returns the version that has an ordinal; 0 if there is none.
 func (all spans) owner(ordinal int32) int64 {
 	for number, s := range all {
 		if s.has(ordinal) {
@@ -209,20 +209,19 @@ func (all spans) owner(ordinal int32) int64 {
 	return 0
 }
 
-// fill gives ordinals without an owner to the goal where they are next to what it has,
-// and else to a neighbour: but not before the pods that were there are gone.
+// fill assigns ordinals without an owner: to the goal if they are adjacent to its ordinals, else to a
+// neighbour. An ordinal is not assigned before its old pods are deleted.
 func (h *handover) fill(first int32) {
 	goal := h.want[h.goal]
 	down := !h.back || (goal.replicas > 0 && first < goal.start)
-	for range 2 { // what the first round gave may be next to what was passed over
+	for range 2 { // an ordinal that was skipped in the first round may be adjacent now
 		for o := range h.want.free(h.w.replicas, down) {
 			h.give(o)
 		}
 	}
 }
 
-// give gives an ordinal without an owner to the version that gets it, if it may have it
-// yet.
+// give assigns an ordinal without an owner, unless it is held back.
 func (h *handover) give(ordinal int32) {
 	if h.w.left(h.zone, ordinal) {
 		return
@@ -238,8 +237,9 @@ func (h *handover) give(ordinal int32) {
 	h.want[to] = h.want[to].with(ordinal)
 }
 
-// successor is the version that gets an ordinal: the goal if it can, or a neighbour; 0 if
-// neither can yet. A goal that has enough comes last.
+// successor returns the version that gets an ordinal: the goal, if the ordinal is adjacent, or a
+// neighbour. It returns 0 if neither can have it yet. If the goal has enough, neighbours take
+// precedence.
 func (all spans) successor(ordinal int32, goal int64, enough bool) int64 {
 	able := all[goal].replicas == 0 || all[goal].touches(ordinal)
 	if able && !enough {
@@ -256,8 +256,8 @@ func (all spans) successor(ordinal int32, goal int64, enough bool) int64 {
 	return 0
 }
 
-// takesOver reports whether a neighbour of the goal gets an ordinal: one that touches
-// it, or one that has none if the goal has enough.
+// takesOver reports whether a neighbour of the goal gets an ordinal: if it is adjacent, or if the
+// neighbour has no ordinals and the goal has enough.
 func (s span) takesOver(ordinal int32, enough bool) bool {
 	if s.replicas == 0 {
 		return enough
@@ -265,7 +265,7 @@ func (s span) takesOver(ordinal int32, enough bool) bool {
 	return s.touches(ordinal)
 }
 
-// enough reports whether a goal that has to prove itself has its canaries.
+// enough reports whether a goal in phase Canary has all its canaries.
 func (h *handover) enough() bool {
 	if h.back || h.w.record.Phase != v1alpha1.PhaseCanary || h.w.record.Update.Zone != h.zone.name {
 		return false
@@ -275,7 +275,7 @@ func (h *handover) enough() bool {
 
 func (s span) touches(ordinal int32) bool { return ordinal == s.end() || ordinal == s.start-1 }
 
-// with is the span with an ordinal that it touches, or nothing but it.
+// with returns the span extended by an adjacent ordinal. An empty span becomes a span of that ordinal.
 func (s span) with(ordinal int32) span {
 	switch {
 	case s.replicas == 0:
@@ -286,7 +286,7 @@ func (s span) with(ordinal int32) span {
 	return span{s.start, s.replicas + 1}
 }
 
-// without is the span without its first or last ordinal.
+// without returns the span without its first or last ordinal.
 func (s span) without(ordinal int32) span {
 	if ordinal == s.start {
 		return span{s.start + 1, s.replicas - 1}
@@ -294,12 +294,12 @@ func (s span) without(ordinal int32) span {
 	return span{s.start, s.replicas - 1}
 }
 
-// held says why an ordinal cannot be given to a version yet; "" if it can.
+// held returns the reason why an ordinal cannot be assigned to a version yet; "" if it can.
 func (h *handover) held(to int64, ordinal int32) string {
 	return cmp.Or(h.heldByPod(to, ordinal), h.heldByUnobserved(to), h.heldByRival(ordinal))
 }
 
-// heldByPod: a pod of another version is still there.
+// heldByPod returns a reason if a pod of another version still exists on the ordinal.
 func (h *handover) heldByPod(to int64, ordinal int32) string {
 	others := func(p podOfOrdinal) bool { return p.isOn(h.zone, ordinal) && p.version != to }
 	if p, some := first(h.w.pods, others); some {
@@ -308,8 +308,8 @@ func (h *handover) heldByPod(to int64, ordinal int32) string {
 	return ""
 }
 
-// heldByUnobserved: a pod of another version may come, as long as the StatefulSet
-// controller has not seen that the other has the ordinal no more.
+// heldByUnobserved returns a reason if the StatefulSet controller has not observed the latest spec of
+// another version. Until then it may create a pod on an ordinal that the other version no longer has.
 func (h *handover) heldByUnobserved(to int64) string {
 	unobserved := func(c *child) bool { return c.zone == h.zone.index && c.version != to && !c.observed() }
 	if c, some := first(h.w.children, unobserved); some {
@@ -318,7 +318,8 @@ func (h *handover) heldByUnobserved(to int64) string {
 	return ""
 }
 
-// heldByRival: a StatefulSet that is not ours any more has pods on our claims.
+// heldByRival returns a reason if a StatefulSet that the object no longer controls has pods on the same
+// claims.
 func (h *handover) heldByRival(ordinal int32) string {
 	if len(h.w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
@@ -330,8 +331,9 @@ func (h *handover) heldByRival(ordinal int32) string {
 	return ""
 }
 
-// next is what the goal takes next, and from whom: downwards from where it is, or
-// from the top, and on a way back upwards. from is 0 when it has all.
+// next returns the ordinal that the goal takes next, and its owner. It extends the goal downwards, then
+// upwards. A goal without ordinals begins at the top, or in a rollback at the bottom. from is 0 if the
+// goal has all ordinals.
 func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 	s := all[goal]
 	switch {
@@ -346,7 +348,7 @@ func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 	return all.owner(s.end()), s.end()
 }
 
-// lowest is the lowest ordinal that any version has, and the version; 0 if none has.
+// lowest returns the lowest ordinal of all versions and its version; 0 if there is none.
 func (all spans) lowest() (from int64, ordinal int32) {
 	for number, s := range all {
 		if s.replicas > 0 && (from == 0 || s.start < ordinal) {
@@ -356,7 +358,7 @@ func (all spans) lowest() (from int64, ordinal int32) {
 	return from, ordinal
 }
 
-// highest is the highest ordinal that any version has, and the version; 0 if none has.
+// highest returns the highest ordinal of all versions and its version; 0 if there is none.
 func (all spans) highest() (from int64, ordinal int32) {
 	for number, s := range all {
 		if s.replicas > 0 && (from == 0 || s.end()-1 > ordinal) {
@@ -366,8 +368,8 @@ func (all spans) highest() (from int64, ordinal int32) {
 	return from, ordinal
 }
 
-// take takes an ordinal from a version, for the goal: one whose pod does not serve, or
-// one while all others serve.
+// take removes an ordinal from a version, for the goal: an ordinal whose pod does not serve, or any
+// ordinal while all others serve.
 func (h *handover) take(from int64, ordinal int32) {
 	if why := cmp.Or(h.unsafe(ordinal), h.unproven()); why != "" {
 		h.waitFor(why)
@@ -383,7 +385,7 @@ func (h *handover) take(from int64, ordinal int32) {
 	h.want[from] = h.want[from].without(ordinal)
 }
 
-// unsafe says why the claims of an ordinal must stay with its pod; "" if they need not.
+// unsafe returns the reason why the pod of an ordinal must keep its claims; "" if there is none.
 func (h *handover) unsafe(ordinal int32) string {
 	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
 		return fmt.Sprintf("claim %s is safe: it was deleted, and its data is lost when its pod ends", name)
@@ -391,7 +393,7 @@ func (h *handover) unsafe(ordinal int32) string {
 	return h.w.storage().withheld(h.zone, ordinal)
 }
 
-// unproven says why a goal that has to prove itself gets no more for now; "" if it may.
+// unproven returns the reason why a new version gets no more ordinals yet; "" if it may.
 func (h *handover) unproven() string {
 	if h.back {
 		return ""
@@ -401,7 +403,7 @@ func (h *handover) unproven() string {
 	}
 	c, want := h.w.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
 	good := h.w.serving(c)
-	if h.w.record.Phase == v1alpha1.PhaseCanary { // the next canary too would be down
+	if h.w.record.Phase == v1alpha1.PhaseCanary { // else the next canary could fail too
 		good = h.w.proven(c)
 	}
 	if good < want {
@@ -410,8 +412,8 @@ func (h *handover) unproven() string {
 	return ""
 }
 
-// costsService reports whether a pod that serves is lost with an ordinal, as far as the
-// user cares.
+// costsService reports whether taking an ordinal removes a serving pod. It returns false if the user
+// set updateNotReady, except in a rollback.
 func (h *handover) costsService(from int64, ordinal int32) bool {
 	if !h.back && h.w.set.Spec.UpdateStrategy.UpdateNotReady {
 		return false
@@ -420,7 +422,7 @@ func (h *handover) costsService(from int64, ordinal int32) bool {
 	return c != nil && h.w.clock().available(c.pods[ordinal])
 }
 
-// othersDown says which other ordinal does not serve, in any zone; "" if all do.
+// othersDown returns the reason if another ordinal does not serve, in any zone; "" if all serve.
 func (h *handover) othersDown(ordinal int32) string {
 	why := h.w.absent(h.zone, h.want, ordinal, h.back)
 	for _, other := range h.w.zones {

@@ -10,9 +10,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// watchedSince is when canaryWatchTime begins: when the canaries were asked for, or when
-// their StatefulSet was made, if that came later. Until it is made only updateWatchTime
-// counts, as the version is not to blame.
+// watchedSince returns when canaryWatchTime begins: when the canaries were requested, or when their
+// StatefulSet was created, if that was later. Until the StatefulSet exists only updateWatchTime counts,
+// because the delay is not caused by the version.
 func watchedSince(u *v1alpha1.UpdateStatus, c *child) time.Time {
 	if made := c.set.CreationTimestamp.Time; made.After(u.CanaryAt.Time) {
 		return made
@@ -20,7 +20,7 @@ func watchedSince(u *v1alpha1.UpdateStatus, c *child) time.Time {
 	return u.CanaryAt.Time
 }
 
-// deadlines are when the upgrade has failed, if nothing happens before.
+// deadlines returns when the upgrade fails if no event occurs before.
 func (w *world) deadlines() (at []time.Time) {
 	u, clock := w.record.Update, w.clock()
 	if u == nil || u.Returning || givenUp(w.record) {
@@ -39,7 +39,7 @@ func (w *world) deadlines() (at []time.Time) {
 	return at
 }
 
-// allowed is a time that is allowed, and the probation if all is Ready that must be.
+// allowed returns limit, plus the probation if all required pods are Ready.
 func (b *recorder) allowed(limit time.Duration) time.Duration {
 	if b.allServe() {
 		return limit + b.w.clock().probation()
@@ -47,7 +47,7 @@ func (b *recorder) allowed(limit time.Duration) time.Duration {
 	return limit
 }
 
-// allServe reports whether all pods serve that the phase waits for.
+// allServe reports whether all pods that the phase requires serve.
 func (b *recorder) allServe() bool {
 	n := b.w.serving(b.w.children.find(b.zone().index, b.UpdateVersion))
 	switch b.Phase {
@@ -61,8 +61,8 @@ func (b *recorder) allServe() bool {
 	return false
 }
 
-// unsettled says why an upgrade from a version cannot begin yet; "" if it can. One
-// that restarts its pods has one down, and the upgrade would take another.
+// unsettled returns the reason why an upgrade from a version cannot begin yet; "" if it can. A version
+// that restarts its pods has one pod down, and the upgrade would stop another.
 func (s standing) unsettled() string {
 	if why := s.notReady(); why != "" {
 		return why
@@ -75,7 +75,7 @@ func (s standing) unsettled() string {
 	return ""
 }
 
-// split reports whether ordinals of a version are with others, or on their way.
+// split reports whether ordinals of a version belong to other versions or are being moved.
 func (s standing) split() bool {
 	return slices.ContainsFunc(s.children(), func(c *child) bool {
 		beside := func(other *child) bool { return other.zone == c.zone && other.version != c.version }
@@ -83,9 +83,9 @@ func (s standing) split() bool {
 	})
 }
 
-// holdsPods says why pods of a version must not be restarted now; "" if they may.
-// While an ordinal changes hands its pod is down, and no other may be. A claim that
-// was deleted goes with its pod, whatever the pod's version.
+// holdsPods returns the reason why pods of a version must not be restarted now; "" if they may. While
+// an ordinal moves, its pod is down, and no other pod may be. A terminating claim is removed when its
+// pod ends, so its pod must not be restarted either.
 func (w *world) holdsPods(number int64) string {
 	if w.standing(w.set.Status.CurrentVersion).split() && !w.standing(number).onTrial() {
 		return "ordinals change hands"
@@ -99,8 +99,8 @@ func (w *world) holdsPods(number int64) string {
 	return ""
 }
 
-// onTrial reports whether a version has canaries, and none that is good yet. They may be
-// restarted, which may be their cure: no second ordinal is taken for such a one.
+// onTrial reports whether a version has canaries, but no good one yet. They may be restarted,
+// because a restart may fix them, and because no second ordinal is taken for them.
 func (s standing) onTrial() bool {
 	now := &s.set.Status
 	if s.number != now.UpdateVersion || now.Phase != v1alpha1.PhaseCanary || now.Update == nil || now.Update.Returning {
@@ -109,8 +109,9 @@ func (s standing) onTrial() bool {
 	return !slices.ContainsFunc(s.world.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
 }
 
-// absent says which ordinal of a zone has no pod that serves, but for one; "" if all
-// have. On a way back one that had its time holds up nothing: what is bad stays bad.
+// absent returns the reason if an ordinal of a zone, except ordinal but, has no serving pod; "" if all
+// have one. In a rollback, a pod that was not Ready for canaryWatchTime is ignored, because it is not
+// expected to recover.
 func (w *world) absent(z zone, all spans, but int32, back bool) string {
 	if len(all) == 0 {
 		return ""
@@ -126,7 +127,8 @@ func (w *world) absent(z zone, all spans, but int32, back bool) string {
 	return ""
 }
 
-// absentOn says why an ordinal of a version does not serve; "" if it does, or will not.
+// absentOn returns the reason why an ordinal of a version does not serve; "" if it serves, or is not
+// expected to.
 func (w *world) absentOn(z zone, ordinal int32, owner int64, back bool) string {
 	c := w.children.find(z.index, owner)
 	switch {
@@ -140,8 +142,8 @@ func (w *world) absentOn(z zone, ordinal int32, owner int64, back bool) string {
 	return fmt.Sprintf("%s-%d is available", c.set.Name, ordinal)
 }
 
-// inTransit reports whether an ordinal without an owner will soon have one: its old pod
-// does not hang.
+// inTransit reports whether an ordinal without an owner will soon get one. It returns false if the old
+// pod is orphaned, or hangs while terminating.
 func (w *world) inTransit(z zone, ordinal int32) bool {
 	stuck := func(p podOfOrdinal) bool {
 		orphan := !p.owned && !podstate.Terminating(p.pod)
@@ -150,7 +152,7 @@ func (w *world) inTransit(z zone, ordinal int32) bool {
 	return !slices.ContainsFunc(w.pods, stuck)
 }
 
-// notReady says what of a version is not available; "" if all is.
+// notReady returns a StatefulSet of the version whose pods are not all available; "" if there is none.
 func (s standing) notReady() string {
 	for _, c := range s.children() {
 		if n := s.serving(c); n < s.replicas {
@@ -160,14 +162,12 @@ func (s standing) notReady() string {
 	return ""
 }
 
-// unreturned says what versions other than that one still have, or what it lacks; "" if
-// it has all.
+// unreturned returns which ordinals still have to be returned to the version; "" if it has all.
 func (s standing) unreturned() string {
 	return cmp.Or(s.stillElsewhere(), s.notGotBack())
 }
 
-// stillElsewhere names a StatefulSet of another version that has pods of a zone in
-// which they could be given back.
+// stillElsewhere returns a StatefulSet of another version that still has pods which could be returned.
 func (s standing) stillElsewhere() string {
 	known := s.known(s.number)
 	elsewhere := func(c *child) bool {
@@ -182,7 +182,7 @@ func (s standing) stillElsewhere() string {
 	return ""
 }
 
-// notGotBack names a StatefulSet of a version that does not have all ordinals.
+// notGotBack returns a StatefulSet of the version that lacks ordinals.
 func (s standing) notGotBack() string {
 	if c, some := first(s.children(), func(c *child) bool { return !c.hasAll(s.replicas) }); some {
 		return fmt.Sprintf("%s does not have all its ordinals yet", c.set.Name)

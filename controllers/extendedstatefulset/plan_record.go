@@ -16,13 +16,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// recorder brings the record up to date with a world.
+// recorder updates the record from a world.
 type recorder struct {
 	*v1alpha1.ExtendedStatefulSetStatus
 	w *world
 }
 
-// keepRecord lets nothing be done before the record says so.
+// keepRecord stops the pass if the record must be written first.
 func keepRecord(w *world, p *plan) {
 	if sameRecord(&w.set.Status, w.record) {
 		return
@@ -31,7 +31,7 @@ func keepRecord(w *world, p *plan) {
 	p.Stop()
 }
 
-// basis is what of a status decisions rest on, beside the update under way.
+// basis has the fields of a status that decisions use, except the upgrade in progress.
 type basis struct {
 	current, update, highest int64
 	digest                   string
@@ -47,13 +47,12 @@ func basisOf(s *v1alpha1.ExtendedStatefulSetStatus) basis {
 	}
 }
 
-// sameRecord reports whether decisions rest on the same.
+// sameRecord reports whether two statuses lead to the same decisions.
 func sameRecord(a, b *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return basisOf(a) == basisOf(b) && apiequality.Semantic.DeepEqual(a.Update, b.Update)
 }
 
-// advance is the record as it has to be in this world: at most one step from where it
-// is.
+// advance returns the record for this world. It is at most one step ahead of the present record.
 func advance(w *world) *v1alpha1.ExtendedStatefulSetStatus {
 	b := recorder{w.set.Status.DeepCopy(), w}
 	b.nameZones()
@@ -81,8 +80,8 @@ func (b *recorder) nameZones() {
 	}
 }
 
-// recoverLost fills in what a status does not have that was lost, as after the
-// restore of a backup: numbers in use, and which version serves.
+// recoverLost restores the fields of a lost status, for example after the restore of a backup: the
+// version numbers in use, and the current version.
 func (b *recorder) recoverLost() {
 	for _, c := range b.w.children {
 		b.VersionHighWater = max(b.VersionHighWater, c.version)
@@ -98,9 +97,8 @@ func (b *recorder) recoverLost() {
 	}
 }
 
-// mostLikelyCurrent is the version that serves, as far as StatefulSets and pods tell:
-// rather one that was not given up, then one with more pods Ready, then a newer one. It
-// is nil if there is none.
+// mostLikelyCurrent returns a StatefulSet of the version that most likely serves, or nil. It prefers a
+// version that is not stale, then the version with more Ready pods, then the newer version.
 func (all children) mostLikelyCurrent() *child {
 	candidates := slices.DeleteFunc(slices.Clone(all), (*child).stale)
 	if len(candidates) == 0 {
@@ -114,8 +112,8 @@ func (all children) mostLikelyCurrent() *child {
 	})
 }
 
-// first gives out a version that has none before it: nothing serves, so there is
-// nothing to upgrade from.
+// first assigns a version that has no predecessor. No version serves, so there is nothing to upgrade
+// from.
 func (b *recorder) first() {
 	number := b.VersionHighWater + 1
 	if c := b.w.children.withDigest(b.w.digest, 0); c != nil {
@@ -126,7 +124,7 @@ func (b *recorder) first() {
 	b.Update, b.Attempts, b.Phase = nil, 0, v1alpha1.PhasePromoting
 }
 
-// rest is for a template that is the one of the version that serves.
+// rest handles a template that equals the template of the current version.
 func (b *recorder) rest() {
 	b.Update, b.UpdateVersion = nil, b.CurrentVersion
 	switch {
@@ -138,8 +136,8 @@ func (b *recorder) rest() {
 	}
 }
 
-// consider begins an upgrade, once what an earlier one took is given back and the
-// version that serves is Ready.
+// consider begins an upgrade once the ordinals of an earlier upgrade are returned and the current
+// version is Ready.
 func (b *recorder) consider() {
 	if b.Update != nil && b.succeedsAnyway() {
 		b.CurrentVersion, b.CurrentDigest = b.UpdateVersion, b.Update.Digest
@@ -162,8 +160,7 @@ func (b *recorder) consider() {
 	b.begin()
 }
 
-// upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing says
-// why.
+// upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing has the reason.
 func (b *recorder) upgradeWaits() bool {
 	switch {
 	case b.w.standing(b.CurrentVersion).unreturned() != "", b.w.storage().unconsented() != "":
@@ -174,11 +171,11 @@ func (b *recorder) upgradeWaits() bool {
 	return b.w.standing(b.CurrentVersion).unsettled() != ""
 }
 
-// succeedsAnyway reports whether a version that is superseded serves and the one
-// before it does not: then it is what the next one must be better than.
+// succeedsAnyway reports whether a superseded version serves while the current version does not. The
+// superseded version then becomes the current version, and the next upgrade starts from it.
 func (b *recorder) succeedsAnyway() bool {
 	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
-		return false // it was given up: a pod that is Ready for a moment is no proof
+		return false // it failed: a pod that is Ready for a moment is no proof
 	}
 	if b.unapproved() {
 		return false
@@ -191,35 +188,35 @@ func (b *recorder) succeedsAnyway() bool {
 	return true
 }
 
-// onlyNextServes reports whether in a zone the next version serves, and the current one
-// does not although it could.
+// onlyNextServes reports whether the next version serves in a zone while the current version does not,
+// although it has ordinals.
 func (b *recorder) onlyNextServes(z zone) bool {
 	old, next := b.w.children.find(z.index, b.CurrentVersion), b.w.children.find(z.index, b.UpdateVersion)
 	switch {
 	case !next.anyReady(), old.anyReady():
 		return false
-	case old != nil && old.span().replicas == 0: // it is not bad: it gave its ordinals away
+	case old != nil && old.span().replicas == 0: // it is not failing: it has no ordinals left
 		return b.pastProof(next)
 	}
 	return true
 }
 
-// pastProof reports whether nothing was left to ask of a version in a zone. Whether a
-// job after the upgrade would have been good is not known.
+// pastProof reports whether a version has passed all checks in a zone. With a postUpdateJob it has not,
+// because the result of that Job is unknown.
 func (b *recorder) pastProof(c *child) bool {
 	return b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil && b.w.proven(c) == b.w.replicas
 }
 
-// givenUp reports whether the upgrade under way has failed for good.
+// givenUp reports whether the upgrade in progress has finally failed.
 func (b *recorder) givenUp() bool { return givenUp(b.ExtendedStatefulSetStatus) }
 
-// givenUp reports whether the upgrade of a status has failed for good.
+// givenUp reports whether the upgrade in a status has finally failed.
 func givenUp(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return s.Phase == v1alpha1.PhaseStale || s.Phase == v1alpha1.PhaseAborted
 }
 
-// clock is the time in the API's resolution of a second, rounded up: a deadline
-// that counts from it never comes too early.
+// clock returns the time in the API's resolution of one second, rounded up. A deadline that counts from
+// it is never too early.
 func (b *recorder) clock() metav1.Time { return wholeSecond(b.w.now) }
 
 func wholeSecond(at time.Time) metav1.Time {
@@ -239,8 +236,8 @@ func (b *recorder) begin() {
 	b.nextZone()
 }
 
-// nextZone sends canaries into the first zone that the version does not have all
-// of; after the last comes the job.
+// nextZone starts canaries in the first zone in which the new version does not have all ordinals. After
+// the last zone the postUpdateJob follows.
 func (b *recorder) nextZone() {
 	b.waitsNoMore()
 	for _, z := range b.w.zones {
@@ -252,7 +249,7 @@ func (b *recorder) nextZone() {
 		case b.w.replicas > 0:
 			now := b.clock()
 			b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
-		case b.unapproved(): // else there is nothing that could be better or worse
+		case b.unapproved(): // without replicas there are no canaries; the upgrade waits only if it needs approval
 			b.Phase = v1alpha1.PhaseCanary
 		}
 		return
@@ -263,7 +260,7 @@ func (b *recorder) nextZone() {
 	}
 }
 
-// hasZone reports whether the next version has all ordinals of a zone.
+// hasZone reports whether the new version has all ordinals of a zone.
 func (b *recorder) hasZone(z zone) bool {
 	next := b.w.children.find(z.index, b.UpdateVersion)
 	if next == nil {
@@ -272,12 +269,12 @@ func (b *recorder) hasZone(z zone) bool {
 	return b.w.replicas == 0 || next.hasAll(b.w.replicas)
 }
 
-// proceed takes the next step of the upgrade under way.
+// proceed takes the next step of the upgrade in progress.
 func (b *recorder) proceed() {
 	switch {
 	case b.givenUp():
 		return
-	case b.Update.StartedAt == nil: // a status that another client edited
+	case b.Update.StartedAt == nil: // another client edited the status
 		b.begin()
 		return
 	case b.Update.Returning:
@@ -298,8 +295,8 @@ func (b *recorder) proceed() {
 	}
 }
 
-// mayTryAgain reports whether the next attempt may begin. Without replicas it would be
-// good without proof.
+// mayTryAgain reports whether the next attempt may begin. Without replicas it may not, because it would
+// succeed without proof.
 func (b *recorder) mayTryAgain() bool {
 	if b.w.replicas == 0 || b.w.standing(b.CurrentVersion).unreturned() != "" {
 		return false
@@ -307,7 +304,7 @@ func (b *recorder) mayTryAgain() bool {
 	return b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.standing(b.CurrentVersion).notReady() == ""
 }
 
-// zoneRemoved reports whether the zone under way was taken off the spec.
+// zoneRemoved reports whether the zone in progress was removed from the spec.
 func (b *recorder) zoneRemoved() bool {
 	if b.Phase != v1alpha1.PhaseCanary && b.Phase != v1alpha1.PhasePromoting {
 		return false
@@ -315,7 +312,7 @@ func (b *recorder) zoneRemoved() bool {
 	return !slices.ContainsFunc(b.w.zones, func(z zone) bool { return z.name == b.Update.Zone })
 }
 
-// leavePhase goes on to the next phase once the present one is done.
+// leavePhase enters the next phase if the present phase is complete.
 func (b *recorder) leavePhase() {
 	switch b.Phase {
 	case v1alpha1.PhasePreJob:
@@ -334,9 +331,9 @@ func (b *recorder) leavePhase() {
 	}
 }
 
-// overdue reports whether the attempt has taken longer than updateWatchTime. Canaries
-// that wait for replicas are not to blame: a version that is tried is not good for
-// there being nothing to try it with. Nor are those that wait for approval.
+// overdue reports whether the attempt has taken longer than updateWatchTime. It returns false while
+// canaries wait for approval, and while a version in phase Canary has no replicas: an untested version
+// is neither good nor bad.
 func (b *recorder) overdue() bool {
 	u := b.Update
 	if u == nil || u.Returning {
@@ -348,7 +345,7 @@ func (b *recorder) overdue() bool {
 	return b.w.clock().ranOut(u.StartedAt.Time, b.allowed(b.w.clock().updateTime()))
 }
 
-// zone is the one under way, or the first if it was taken off the spec.
+// zone returns the zone in progress, or the first zone if that was removed from the spec.
 func (b *recorder) zone() zone { return b.w.zoneOf(b.Update) }
 
 func (w *world) zoneOf(u *v1alpha1.UpdateStatus) zone {
@@ -372,7 +369,7 @@ func (b *recorder) afterPreJob() {
 	}
 }
 
-// abort ends an upgrade of which nothing was tried.
+// abort ends an upgrade before anything of the new version was created.
 func (b *recorder) abort(message string) {
 	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, excerpt.Of(message, failureLength)
 }
@@ -390,17 +387,17 @@ func (b *recorder) afterCanary() {
 		u.StartedAt, u.CanaryAt = &now, &now
 	case u.GoodAt != nil && b.w.serving(c) < b.w.canaries():
 		b.goodNoMore(c)
-	case c == nil: // it is yet to be made
+	case c == nil: // it does not exist yet
 	case b.w.proven(c) >= b.w.canaries():
 		b.canariesGood(verdict)
-	case u.GoodAt != nil: // they are Ready, and have been for long enough soon
+	case u.GoodAt != nil: // they are Ready, and their probation passes soon
 	case clock.ranOut(watchedSince(b.Update, c), b.allowed(clock.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
 			b.w.serving(c), b.w.canaries(), clock.canaryTime(), z.in(), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
-// in is " in zone a"; "" without zones.
+// in returns " in zone a"; "" without zones.
 func (z zone) in() string {
 	if z.index == noZone {
 		return ""
@@ -422,9 +419,9 @@ func (b *recorder) afterPostJob() {
 	}
 }
 
-// job follows a job of the attempt, and returns its result as the upgrade takes it: with
-// onFailure Continue, one that failed is as good as one that succeeded. Its UID goes on record
-// before it is started, so a job that is missing has run.
+// job follows a Job of the attempt, and returns the result that applies to the upgrade: with onFailure
+// Continue, a failed Job counts as succeeded. The UID of a Job is recorded before the Job is started,
+// so a missing recorded Job counts as having run.
 func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1.JobStatus) v1alpha1.JobResult {
 	name := b.w.jobName(which, b.ExtendedStatefulSetStatus)
 	job := b.w.jobs[name]
@@ -450,14 +447,14 @@ func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1
 	}
 }
 
-// askAgain begins another attempt with what the version has, since the result of its job is
-// unknown. The job of an attempt runs at most once, so the next one has its own.
+// askAgain begins another attempt with the present StatefulSets, because the result of the Job is
+// unknown. A Job runs at most once for an attempt, so the next attempt has its own Job.
 func (b *recorder) askAgain(record **v1alpha1.JobStatus) {
 	now := b.clock()
 	b.Attempts, b.Update.StartedAt, *record = b.Attempts+1, &now, nil
 }
 
-// unfinished names a job that has not ended; "" if there is none.
+// unfinished returns a text about a Job without a result; "" if there is none.
 func unfinished(w *world, record *v1alpha1.JobStatus) string {
 	if record == nil {
 		return ""
@@ -474,18 +471,18 @@ func unfinished(w *world, record *v1alpha1.JobStatus) string {
 	return fmt.Sprintf("; Job %s has not ended", record.Name)
 }
 
-// jobName is the name of a job of the attempt under way.
+// jobName returns the name of a Job of the attempt in progress.
 func (w *world) jobName(which string, s *v1alpha1.ExtendedStatefulSetStatus) string {
 	return jobName(w.set.Name, which, s.UpdateVersion, s.Update.EarlierAttempts+s.Attempts)
 }
 
-// versionOfJob is the version that a job is of.
+// versionOfJob returns the version that a Job belongs to.
 func versionOfJob(job *batchv1.Job) int64 {
 	number, _ := strconv.ParseInt(job.Labels[v1alpha1.LabelVersion], 10, 64)
 	return number
 }
 
-// resultOf returns the result of the job on record; "" while it is not known.
+// resultOf returns the result of a recorded Job; "" while it is unknown.
 func resultOf(w *world, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	switch {
 	case job == nil || job.UID != record.UID:
@@ -494,7 +491,7 @@ func resultOf(w *world, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.J
 	return endOf(job)
 }
 
-// endOf returns how a job ended; "" if it has not.
+// endOf returns the result of a Job; "" if it has not ended.
 func endOf(job *batchv1.Job) v1alpha1.JobResult {
 	switch {
 	case hasEnded(job, batchv1.JobComplete):
@@ -511,10 +508,10 @@ func hasEnded(job *batchv1.Job, as batchv1.JobConditionType) bool {
 	})
 }
 
-// failureLength leaves room in a condition for what is said beside a failure.
+// failureLength is the max length of a failure message. It leaves room in a condition for other text.
 const failureLength = 600
 
-// fail ends an attempt. There is another, or the version is given up.
+// fail ends an attempt. The next attempt follows, or the version is marked stale.
 func (b *recorder) fail(reason, message string) {
 	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
 	b.Update.GoodAt, b.Update.HeldAt = nil, nil

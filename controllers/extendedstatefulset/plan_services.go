@@ -10,9 +10,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// keepServices makes the two Services. One of that name that is not ours is
-// left alone; of ours the selector is kept, and nothing else, so that users may
-// give them other ports and another type.
+// keepServices creates both Services. It ignores Services of other owners. For its own Services it
+// restores only the selector, so that users may change the ports and the type.
 func keepServices(w *world, p *plan) {
 	for _, want := range buildServices(w.set, w.traffic().serves()) {
 		have := w.services[want.Name]
@@ -29,14 +28,14 @@ func keepServices(w *world, p *plan) {
 	}
 }
 
-// traffic is where clients are sent to.
+// traffic evaluates where clients are sent.
 type traffic struct{ *world }
 
 func (w *world) traffic() traffic { return traffic{w} }
 
-// foreignService is the active Service if it is not ours: it may select pods of
-// another application, and it is left alone. The headless one may belong to anyone,
-// as that of a StatefulSet. "" where all is well.
+// foreignService returns the name of the active Service if it belongs to another owner; else "". It is
+// ignored, and may select pods of another application. The headless Service may belong to any owner, as
+// for a StatefulSet.
 func (t traffic) foreignService() string {
 	have := t.services[activeService(t.set)]
 	if have == nil || controls(t.set, have) {
@@ -52,8 +51,8 @@ func selected(selector map[string]string) string {
 	return "every version"
 }
 
-// serves selects the pods that serve: those of the current version, or while
-// ordinals move of any: then no ordinal is there twice.
+// serves returns the selector of the serving pods: those of the current version, or of all versions
+// while ordinals move. In that case no ordinal has two pods.
 func (t traffic) serves() map[string]string {
 	selector := map[string]string{v1alpha1.LabelSet: t.set.Name}
 	if !t.moving() {
@@ -62,13 +61,13 @@ func (t traffic) serves() map[string]string {
 	return selector
 }
 
-// moving reports whether another version has ordinals that the current one lacks, or
-// is about to.
+// moving reports whether another version has, or is about to get, ordinals that the current version
+// lacks.
 func (t traffic) moving() bool {
 	return t.mayMove() || slices.ContainsFunc(t.children, t.hasOthers)
 }
 
-// mayMove reports whether the upgrade under way moves ordinals.
+// mayMove reports whether the upgrade in progress moves ordinals.
 func (t traffic) mayMove() bool {
 	u := t.record.Update
 	if u == nil || u.Handover != v1alpha1.HandoverPerOrdinal {
@@ -97,7 +96,7 @@ func (t traffic) hasOthers(c *child) bool {
 	return false
 }
 
-// switched reports whether clients are sent to what serves now.
+// switched reports whether clients are sent to the pods that serve now.
 func (t traffic) switched() bool {
 	have := t.services[activeService(t.set)]
 	if t.set.Spec.Template.Spec.ServiceName == "" || have == nil || !controls(t.set, have) {

@@ -11,10 +11,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// deleteSurplus deletes the pods of ordinals that their StatefulSet no longer has, where its
-// controller does not. The controller creates missing pods first: while one is refused, as by
-// a quota that the surplus pods use up, it deletes none (kubernetes#140858). It has observed
-// the scale-down, so it does not create them again.
+// deleteSurplus deletes pods on ordinals that their StatefulSet no longer has, if the StatefulSet
+// controller does not delete them. The controller creates missing pods first. While the API server
+// denies a missing pod, for example because surplus pods use up a quota, the controller deletes none
+// (kubernetes#140858). It has observed the scale-down, so it does not recreate them.
 func deleteSurplus(w *world, p *plan) {
 	for _, c := range w.children {
 		if !cannotDelete(w, c) {
@@ -26,8 +26,8 @@ func deleteSurplus(w *world, p *plan) {
 	}
 }
 
-// cannotDelete reports whether the controller of a StatefulSet has observed what it has, and
-// cannot delete surplus pods, since the API server refuses one that is missing.
+// cannotDelete reports whether the StatefulSet controller has observed the latest spec but cannot
+// delete surplus pods, because the API server denies a missing pod.
 func cannotDelete(w *world, c *child) bool {
 	if c.terminating() || !c.observed() {
 		return false
@@ -40,7 +40,7 @@ func cannotDelete(w *world, c *child) bool {
 	return false
 }
 
-// surplus returns the pods of ordinals that a StatefulSet no longer has, by ordinal.
+// surplus returns the pods on ordinals that a StatefulSet no longer has, sorted by ordinal.
 func surplus(c *child) (all []*corev1.Pod) {
 	for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
 		if c.span().has(ordinal) || podstate.Terminating(c.pods[ordinal]) {

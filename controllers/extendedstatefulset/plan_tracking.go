@@ -13,46 +13,46 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// Configuration is tracked by owner references only where the user asks for it.
+// Configuration is tracked by owner references only if the user requests it.
 //
-// The garbage collector deletes an object when none of its owners is solid: one is
-// not when it is gone, or when it waits in a foreground deletion for its dependents
-// to go, which it does before any finalizer of ours is looked at. So an owner
-// reference to an ExtendedStatefulSet alone would let `kubectl delete
-// --cascade=foreground` take the user's Secrets along in a race with us. Beside it
-// goes, in the same write, one to the namespace: that owner is solid as long as the
-// object can be there at all, and of references beside a solid one the garbage
-// collector takes off those that are not, and deletes nothing.
+// The garbage collector deletes an object that has no solid owner. An owner is not solid if it
+// does not exist, or if it waits in a foreground deletion for its dependents. This wait happens before
+// finalizers of other controllers are processed. With only an owner reference to an
+// ExtendedStatefulSet, `kubectl delete --cascade=foreground` could therefore delete the user's Secrets
+// before the operator removes the reference. The same write therefore adds an owner reference to the
+// namespace, which is solid for as long as the object can exist. If at least one owner is solid, the
+// garbage collector only removes the references to the other owners, and deletes nothing.
 
-// tracking is what is known about owner references on ConfigMaps and Secrets.
+// tracking has the owner references on ConfigMaps and Secrets.
 type tracking struct {
 	set *v1alpha1.ExtendedStatefulSet
-	// origins that any live version uses, or the template.
+	// origins are the sources that the template or a StatefulSet uses.
 	origins []configuration.Origin
-	// objects that there are of those, and all others that carry a reference to this
-	// set, as metadata.
+	// objects are the existing objects of origins, and all other objects with an owner reference to
+	// this set, as metadata.
 	objects []*metav1.PartialObjectMetadata
 	// namespace is the UID of the namespace.
 	namespace types.UID
 }
 
-// owns reports whether the user wants owner references, and there may be new ones.
+// owns reports whether the user requests owner references, and new ones may be added.
 func (t *tracking) owns() bool {
 	return t.set.Spec.UpdateOnEnvChange && t.set.Spec.ConfigTracking == v1alpha1.TrackByOwnerReference && t.set.DeletionTimestamp == nil
 }
 
 func (t *tracking) held() bool { return controllerutil.ContainsFinalizer(t.set, v1alpha1.Finalizer) }
 
-// needsFinalizer reports whether the finalizer has to go on, before the first
-// reference does.
+// needsFinalizer reports whether the finalizer must be added. It must exist before the first owner
+// reference.
 func (t *tracking) needsFinalizer() bool { return t.owns() && !t.held() }
 
-// needsNoFinalizer reports whether it may go: no object has a reference any more.
+// needsNoFinalizer reports whether the finalizer can be removed: no object has an owner reference to
+// this set.
 func (t *tracking) needsNoFinalizer() bool {
 	return t.held() && !t.owns() && len(t.chains()) == 0
 }
 
-// finalizer is the write that puts our finalizer on the object or takes it off.
+// finalizer returns the patch that adds or removes the finalizer.
 func (t *tracking) finalizer(on bool) action.Chain {
 	set := t.set.DeepCopy()
 	reason := v1alpha1.EventTracked
@@ -65,8 +65,8 @@ func (t *tracking) finalizer(on bool) action.Chain {
 	return action.Chain{{Verb: action.Patch, Object: set, From: t.set, Unchanged: true, Reason: reason}}
 }
 
-// chains are the writes on ConfigMaps and Secrets. Each is bound to the version that
-// was read, and so adds to what others wrote and takes nothing of theirs.
+// chains returns the patches of ConfigMaps and Secrets. Each is bound to the resourceVersion that was
+// read, so it never overwrites changes of other clients.
 func (t *tracking) chains() (chains []action.Chain) {
 	for _, o := range t.objects {
 		if chain := t.chain(o); chain != nil {
@@ -76,7 +76,7 @@ func (t *tracking) chains() (chains []action.Chain) {
 	return chains
 }
 
-// chain is the write on one of them; nil if it is as it has to be.
+// chain returns the patch of one object; nil if nothing has to change.
 func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 	change := o.DeepCopy()
 	switch {
@@ -102,13 +102,13 @@ func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 	return nil
 }
 
-// wants reports whether an object has to have our reference.
+// wants reports whether an object must have the owner reference.
 func (t *tracking) wants(o *metav1.PartialObjectMetadata) bool {
 	return t.owns() && slices.Contains(t.origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) && o.DeletionTimestamp == nil
 }
 
-// needsReference reports whether our reference goes on an object, or the guard. The
-// finalizer of the set goes on first: else the reference would never be taken off.
+// needsReference reports whether the owner reference or the guard must be added to an object. The
+// finalizer of the set must exist first, or the reference could be left behind forever.
 func (t *tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
 	if !t.wants(o) || !t.held() {
 		return false
@@ -116,8 +116,8 @@ func (t *tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
 	return !t.refersTo(o) || !guarded(o)
 }
 
-// needsNoReference reports whether our reference is taken off an object, or a guard that
-// is left.
+// needsNoReference reports whether the owner reference or a leftover guard must be removed from an
+// object.
 func (t *tracking) needsNoReference(o *metav1.PartialObjectMetadata) bool {
 	return !t.wants(o) && (t.refersTo(o) || guardLeft(o))
 }
@@ -126,25 +126,25 @@ func (t *tracking) refersTo(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
 }
 
-// ofOurKind reports whether a reference is to an ExtendedStatefulSet, of any name.
+// ofOurKind reports whether an owner reference is to any ExtendedStatefulSet.
 func ofOurKind(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.Kind && r.APIVersion == v1alpha1.GroupVersion.String()
 }
 
 func toNamespace(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" }
 
-// guarded reports whether the namespace is among the owners.
+// guarded reports whether the namespace is one of the owners.
 func guarded(o metav1.Object) bool { return slices.ContainsFunc(o.GetOwnerReferences(), toNamespace) }
 
-// guardLeft reports whether the guard has nothing to guard any more: the garbage
-// collector took off the references beside it.
+// guardLeft reports whether a guard is left although no reference to an ExtendedStatefulSet remains:
+// the garbage collector removed the other references.
 func guardLeft(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" && !slices.ContainsFunc(o.GetOwnerReferences(), ofOurKind)
 }
 
-// keepTracking keeps owner references where they are wanted, and takes them off
-// elsewhere: before an object goes, and before its finalizer does. Its children have
-// its owner reference and are the garbage collector's, its claims are the user's.
+// keepTracking adds wanted owner references and removes all others. It removes them before the object
+// and its finalizer are deleted. Children with an owner reference to the set are deleted by the garbage
+// collector; claims are kept for the user.
 func keepTracking(w *world, p *plan) {
 	t := w.tracking
 	if t == nil {
@@ -159,7 +159,7 @@ func keepTracking(w *world, p *plan) {
 	}
 }
 
-// add puts our reference on, and the guard in front of it unless there is one.
+// add adds the owner reference, after the guard if that is missing.
 func (t *tracking) add(o *metav1.PartialObjectMetadata) {
 	if !guarded(o) {
 		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
@@ -175,8 +175,8 @@ func (t *tracking) add(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// remove takes our reference off, and the guard if it was ours and guards nothing
-// any more.
+// remove removes the owner reference, and the guard if the operator added it and it is no longer
+// needed.
 func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
 	o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
 	if guardLeft(o) {
@@ -185,8 +185,8 @@ func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// concerns reports whether an object is any of this set's: it uses it, has a reference
-// on it, or goes and may have left a guard.
+// concerns reports whether an object is relevant for this set: the set uses it, it has an owner
+// reference to the set, or it has a leftover guard.
 func (t *tracking) concerns(o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains(t.origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) || t.refersTo(o) || guardLeft(o)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// replaceUnassigned deletes the pods that no webhook saw, as where OLM took it away
-// with the operator: they are Pending for a claim that never exists, and the claims
-// of a pod cannot be changed. None of them has a node, so none has ever run.
+// replaceUnassigned deletes pods that were created without the webhook, for example after OLM removed
+// it with the operator. They are Pending because of a claim that never exists, and the claims of a pod
+// cannot be changed. None of them has a Node, so none has ever run.
 func replaceUnassigned(w *world, p *plan) {
 	for _, c := range w.children {
 		for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
@@ -36,7 +36,7 @@ func lacksClaim(pod *corev1.Pod, set string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return unassigned(&v, set) })
 }
 
-// unassigned reports whether a volume is of the claim of that set that never exists.
+// unassigned reports whether a volume uses the claim of the set that never exists.
 func unassigned(v *corev1.Volume, set string) bool {
 	return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == set+v1alpha1.UnassignedClaim
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// effects are what the reasons of condition Degraded mean for who waits for the set.
+// effects maps each reason of condition Degraded to its effect on clients that wait for the set.
 var effects = kstatus.Effects{
 	v1alpha1.ReasonInvalidSpec:      kstatus.NeedsPerson,
-	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server understood it, and said no
+	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server understood the request and denied it
 	v1alpha1.ReasonClaimTaken:       kstatus.NeedsPerson,
 	v1alpha1.ReasonServiceTaken:     kstatus.NeedsPerson,
 	v1alpha1.ReasonJobSuspended:     kstatus.NeedsPerson,
@@ -22,11 +22,11 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonPostJobFailed:    kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
-	v1alpha1.ReasonPodsHindered:     kstatus.NeedsPerson, // but for causes that pass: see withKstatus
-	v1alpha1.ReasonConfigMissing:    kstatus.Passes,      // others make it
+	v1alpha1.ReasonPodsHindered:     kstatus.NeedsPerson, // except for temporary causes: see withKstatus
+	v1alpha1.ReasonConfigMissing:    kstatus.Passes,      // other clients create it
 }
 
-// withKstatus adds the conditions that tools wait for.
+// withKstatus adds the conditions Ready, Reconciling and Stalled, which tools wait for.
 func withKstatus(w *world, conditions []metav1.Condition) []metav1.Condition {
 	v := effects.Of(conditions)
 	bad := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)

@@ -7,7 +7,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
-// freeFields are the fields of spec that ask for no right, and why.
+// freeFields maps the fields of spec that require no permission of the requester to the reason.
 var freeFields = map[string]string{
 	"template.spec.replicas": "who may scale need not be allowed to make pods; a quota bounds them",
 	"scaling":                "it bounds what who scales may ask for",
@@ -17,7 +17,7 @@ var freeFields = map[string]string{
 	"deletionProtection":     "it keeps from accidents",
 }
 
-// Requester is what those must be allowed who ask for an ExtendedStatefulSet.
+// Requester returns the permissions that the requester of an ExtendedStatefulSet must have.
 func Requester() requester.Kind {
 	const (
 		template = "template.spec.template"

@@ -18,11 +18,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// notice is the reason of a condition, and its message; empty if there is none.
+// notice is the reason and the message of a condition; empty if there is none.
 type notice = engine.Notice
 
-// summarize says what the operator sees, beside the record. Times of conditions
-// that did not change stay as they are.
+// summarize returns the status: the record and the observed state. A condition that did not change
+// keeps its transition time.
 func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	s := w.record.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
@@ -42,19 +42,19 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	return *s
 }
 
-// firstZone is the zone for which /scale speaks: with all of them an autoscaler
-// would multiply.
+// firstZone returns the zone that /scale reports. If it reported all zones, an autoscaler would
+// multiply the replicas.
 func firstZone(zones []zone) zone {
 	return slices.MinFunc(zones, func(a, b zone) int { return cmp.Compare(a.index, b.index) })
 }
 
-// counts reports whether the pods of a StatefulSet are those that serve: of the current
-// version, or while ordinals move of any.
+// counts reports whether the pods of a StatefulSet serve: those of the current version, or of every
+// version while ordinals move.
 func (w *world) counts(c *child) bool {
 	return c.version == w.record.CurrentVersion || w.traffic().moving()
 }
 
-// countPods counts the pods that serve.
+// countPods sets the numbers of serving pods.
 func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
 	s.Replicas, s.ReadyReplicas = 0, 0
 	for i := range s.Zones {
@@ -79,7 +79,8 @@ func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
 	}
 }
 
-// podsIn counts the pods of a zone that serve or will, and those of them that are Ready.
+// podsIn returns the number of non-terminating pods of a zone that serve or will serve, and the number
+// of its Ready pods.
 func podsIn(w *world, z zone) (pods, ready int32) {
 	for _, c := range w.children {
 		if c.zone != z.index || !w.counts(c) {
@@ -95,7 +96,7 @@ func podsIn(w *world, z zone) (pods, ready int32) {
 	return pods, ready
 }
 
-// availableIn counts the ordinals of a zone that are served.
+// availableIn returns the number of ordinals of a zone that have an available pod.
 func availableIn(w *world, z zone) (n int32) {
 	clock := w.clock()
 	for o := range w.replicas {
@@ -131,8 +132,8 @@ func available(w *world) metav1.Condition {
 	return c
 }
 
-// operations are what may be in progress, the most important first. Each says so with a
-// reason of condition Progressing, or nothing.
+// operations are the possible reasons of condition Progressing, the most important first. Each returns
+// an empty notice if it does not apply.
 var operations = []func(*world, *plan) notice{
 	refusedWrite, untracked, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
 }
@@ -156,7 +157,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 	return c
 }
 
-// waitingToo is a text, and what is waited for.
+// waitingToo returns text followed by the reason for waiting, if there is one.
 func (p *plan) waitingToo(text string) string {
 	if p.Waiting.Message == "" {
 		return text
@@ -164,7 +165,7 @@ func (p *plan) waitingToo(text string) string {
 	return text + "; waiting until " + p.Waiting.Message
 }
 
-// undoneWrite tells that an admission webhook or policy changes back what is written.
+// undoneWrite reports that an admission webhook or policy reverts writes of the operator.
 func undoneWrite(w *world, _ *plan) notice {
 	message := w.undone.Message()
 	if message == "" {
@@ -198,7 +199,7 @@ func withoutConsent(w *world, _ *plan) notice {
 	return notice{}
 }
 
-// waitingToUpgrade: an upgrade is yet to begin.
+// waitingToUpgrade reports that an upgrade has not begun yet.
 func waitingToUpgrade(w *world, p *plan) notice {
 	current := w.record.CurrentVersion
 	if w.record.Phase != v1alpha1.PhaseWaiting {
@@ -211,14 +212,14 @@ func waitingToUpgrade(w *world, p *plan) notice {
 		"the upgrade waits until version %d is Ready: %s. %s", current, w.standing(current).unsettled(), upgradeAnyway(w))}
 }
 
-// upgradeAnyway returns what starts an upgrade although pods of the version that serves are not
+// upgradeAnyway returns the command that starts an upgrade although pods of the current version are not
 // Ready.
 func upgradeAnyway(w *world) string {
 	return fmt.Sprintf(`To upgrade all the same: kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'`,
 		w.set.Namespace, w.set.Name)
 }
 
-// returning: what a failed attempt took is given back.
+// returning reports that a failed attempt is being rolled back.
 func returning(w *world, p *plan) notice {
 	r, u := w.record, w.record.Update
 	between := u != nil && u.Returning
@@ -300,8 +301,8 @@ func unavailable(w *world, _ *plan) notice {
 	return notice{}
 }
 
-// unserved: a StatefulSet is not there although no operation in progress. It was deleted,
-// and its content is not known any more.
+// unserved reports that a StatefulSet is missing although no operation is in progress. It was deleted,
+// and its content is unknown.
 func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
 		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
@@ -312,13 +313,13 @@ func unserved(w *world, _ *plan) notice {
 	return notice{}
 }
 
-// troubles are what can be wrong, the gravest first. Each says its reason and message, or
-// nothing.
+// troubles are the possible reasons of condition Degraded, the most severe first. Each returns an empty
+// notice if it does not apply.
 var troubles = []func(*world, *plan) notice{
 	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered,
 }
 
-// degraded names the gravest of what is wrong.
+// degraded returns condition Degraded with the most severe problem.
 func degraded(w *world, p *plan) metav1.Condition {
 	for _, find := range troubles {
 		if found := find(w, p); found.Reason != "" {
@@ -335,7 +336,7 @@ func invalidSpec(w *world, _ *plan) notice {
 	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served, and nothing is done: " + w.invalid}
 }
 
-// saysTrue is what a condition says while it is True.
+// saysTrue returns a function that returns the reason and the message of a condition while it is True.
 func saysTrue(of func(*world) metav1.Condition) func(*world, *plan) notice {
 	return func(w *world, _ *plan) notice {
 		if c := of(w); c.Status == metav1.ConditionTrue {
@@ -345,7 +346,7 @@ func saysTrue(of func(*world) metav1.Condition) func(*world, *plan) notice {
 	}
 }
 
-// zoneIndex is only good for zone.in.
+// zoneIndex returns an index that is valid only for zone.in.
 func zoneIndex(name string) int32 {
 	if name == "" {
 		return noZone
@@ -368,8 +369,8 @@ func stale(w *world) metav1.Condition {
 	return c
 }
 
-// again is the command that makes a version of the same template: an annotation is
-// part of it.
+// again returns the command that creates a version of the same template: it changes an annotation of
+// the template.
 func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
 	return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"%d"}}}}}'`,
 		set.Namespace, set.Name, highest)
@@ -409,8 +410,7 @@ func configMissing(w *world) metav1.Condition {
 	return c
 }
 
-// recordLine says what a new status has in the record that the old one had not; ""
-// for one that differs in what is seen only.
+// recordLine describes a new status whose record changed; "" if only the observed state changed.
 func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 	if sameRecord(was, now) {
 		return ""

@@ -23,18 +23,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// How long the name of an ExtendedStatefulSet may be. Pods carry the name of
-// their StatefulSet and a hyphen and a hash of 10 as the value of a label, which
-// leaves 52 characters for <name>-v<version>, and the version may grow to 5
-// digits. Zones take -z<index> of it, and their index may grow to 2 digits.
+// Max length of the name of an ExtendedStatefulSet. A pod label has the name of the StatefulSet, a
+// hyphen and a hash of 10 characters as its value, which leaves 52 characters for <name>-v<version>.
+// The version may have up to 5 digits. With zones, -z<index> uses part of these characters, and the
+// index may have up to 2 digits.
 const (
 	maxStatefulSetName = validation.LabelValueMaxLength - 1 - 10
 	maxNameLength      = maxStatefulSetName - len("-v") - 5
 	maxNameInZones     = maxNameLength - len("-z") - 2
 )
 
-// withDefaults fills in what the schema's defaults would, for objects that did
-// not go through the API server's, and the replicas of a template without any.
+// withDefaults sets the defaults of the schema for objects that the API server did not default, and
+// missing replicas.
 func withDefaults(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet {
 	set = set.DeepCopy()
 	spec := &set.Spec
@@ -64,9 +64,8 @@ func orElse[T ~string](field *T, value T) {
 	}
 }
 
-// smallestLegal is the number of replicas of a template that says none: 1 as in
-// a StatefulSet, or the next above it that the rules allow. Where they allow
-// none above, it is the largest that they do.
+// smallestLegal returns the default number of replicas: 1 as in a StatefulSet, or the next higher
+// number that the rules allow. If the rules allow no higher number, it returns the max.
 func smallestLegal(rules *v1alpha1.Scaling) int32 {
 	if rules == nil {
 		return 1
@@ -78,7 +77,7 @@ func smallestLegal(rules *v1alpha1.Scaling) int32 {
 	return min(n, ptr.Deref(rules.Max, n))
 }
 
-// problem says why a spec cannot be served, in the words of admission; "" if it
+// problem returns the reason why a spec cannot be served, with the text of admission errors; "" if it
 // can.
 func problem(set *v1alpha1.ExtendedStatefulSet) string {
 	if errs := faults(set); len(errs) > 0 {
@@ -87,14 +86,13 @@ func problem(set *v1alpha1.ExtendedStatefulSet) string {
 	return ""
 }
 
-// validate checks what can be said about an object by itself, after defaults.
+// validate checks an object, after defaulting, without reading other objects.
 func validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	return append(faults(set), tooWide(set.Spec.Scaling, field.NewPath("spec", "scaling"))...)
 }
 
-// faults are those for which an object cannot be served. Part of them the schema
-// refuses too; what slipped past it, under an older schema or without the webhook,
-// is found here.
+// faults returns the errors because of which an object cannot be served. The schema rejects some of
+// them too. Objects that were created under an older schema or without the webhook are checked here.
 func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
@@ -112,8 +110,8 @@ func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	return append(errs, validateTemplate(set, at.Child("template"))...)
 }
 
-// zoneEnd is the end of names that belong to the zones of an object: web-z0 would
-// have the claims of the first zone of web.
+// zoneEnd matches names that conflict with zone names: web-z0 would have the claims of the first zone
+// of web.
 var zoneEnd = regexp.MustCompile(`-z[0-9]+$`)
 
 func validateName(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.ErrorList {
@@ -135,7 +133,7 @@ func validateName(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.Error
 	return nil
 }
 
-// validateReplicas checks the rules on the number of replicas, and the number.
+// validateReplicas checks the scaling rules and the number of replicas.
 func validateReplicas(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	rules, replicas := ptr.Deref(spec.Scaling, v1alpha1.Scaling{}), *spec.Template.Spec.Replicas
 	least, most := ptr.Deref(rules.Min, 0), ptr.Deref(rules.Max, replicas)
@@ -218,7 +216,7 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	return append(errs, validateJob(strategy.PostUpdateJob, at.Child("postUpdateJob"))...)
 }
 
-// validateHandover refuses two pods on a claim that is not for two.
+// validateHandover rejects Coexist for claims that two pods cannot share.
 func validateHandover(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	if spec.UpdateStrategy.Handover != v1alpha1.HandoverCoexist {
 		return nil
@@ -232,7 +230,7 @@ func validateHandover(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	return nil
 }
 
-// validateJob checks that a job can come to an end. The API server says the rest.
+// validateJob checks that a Job can end. The API server validates the rest.
 func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	if job == nil {
 		return nil
@@ -287,7 +285,7 @@ func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field
 	return errs
 }
 
-// validateBudget checks that a budget says one thing, and a number.
+// validateBudget checks that a budget has exactly one field, with a valid number.
 func validateBudget(budget *v1alpha1.DisruptionBudget, at *field.Path) field.ErrorList {
 	if budget == nil {
 		return nil
@@ -360,7 +358,7 @@ func validateTemplate(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.E
 	return append(errs, validateClaims(template.Spec.VolumeClaimTemplates, &template.Spec.Template.Spec, at)...)
 }
 
-// validateOwnKeys refuses labels and annotations that the operator sets itself.
+// validateOwnKeys rejects labels and annotations that only the operator sets.
 func validateOwnKeys(have map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sets.List(sets.KeySet(have)) {
@@ -398,8 +396,8 @@ func validateSelector(template *corev1.PodTemplateSpec, wanted *metav1.LabelSele
 	return nil
 }
 
-// validateClaims checks the claim templates: each is a volume too, and begins the
-// names of claims.
+// validateClaims checks the claim templates. The name of a template is also the name of a volume and
+// the prefix of claim names.
 func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -434,10 +432,10 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 	return errs
 }
 
-// validateChange checks what may not change, or not now.
+// validateChange checks fields that must not change, or not now.
 func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	if unreadParts(old).Any() {
-		return nil // nothing is known of what it was
+		return nil // the old object is unknown
 	}
 	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
 		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
@@ -456,7 +454,7 @@ func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 func underWay(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 	switch s.Phase {
 	case v1alpha1.PhasePromoting:
-		return s.Update != nil // the very first version takes over from none
+		return s.Update != nil // the first version has no predecessor
 	case v1alpha1.PhasePreJob, v1alpha1.PhaseCanary, v1alpha1.PhasePostJob, v1alpha1.PhaseCleaningUp:
 		return true
 	}

@@ -27,20 +27,20 @@ import (
 // +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=true,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicas.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
 // +kubebuilder:webhook:path=/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get,roleName=webhook-role
-// Pods are created by dry run only, to warn at admission of what would refuse them.
+// Pods are created only as a dry run, to warn at admission if they would be denied.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;create,roleName=webhook-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;create,roleName=webhook-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;create,roleName=webhook-role
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;create,roleName=webhook-role
 
 const (
-	// PodPath is where the API server sends new pods of ExtendedStatefulSets.
+	// PodPath is the webhook path for new pods of ExtendedStatefulSets.
 	PodPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-pod"
-	// ReplicasPath is where the API server sends ExtendedStatefulSets for their default replicas.
+	// ReplicasPath is the webhook path that sets the default replicas of ExtendedStatefulSets.
 	ReplicasPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset"
 )
 
-// SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
+// SetupWebhook registers the webhooks of ExtendedStatefulSets and of their pods.
 func SetupWebhook(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
 	server.Register(PodPath, &admission.Webhook{Handler: &podHandler{mgr.GetAPIReader()}})
@@ -50,11 +50,11 @@ func SetupWebhook(mgr ctrl.Manager) error {
 		Complete()
 }
 
-// podHandler gives new pods what their ordinal has in every version. It fails
-// closed: a pod that it did not see waits for a claim that never exists.
+// podHandler assigns the claims and the host name of its ordinal to a new pod. It fails closed: a pod
+// that bypassed it waits for a claim that never exists.
 type podHandler struct{ live client.Reader }
 
-// Handle answers for one new pod.
+// Handle handles the admission request of one new pod.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	pod, err := readIncomingPod(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
 	if err != nil {
@@ -89,8 +89,8 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
-// whileAsked reads a request as long as the client waits for the answer. It lives as long
-// as that, and so does its context.
+// whileAsked reads a request until its context ends. It stores the context because it lives only as
+// long as the request.
 type whileAsked struct {
 	ctx  context.Context
 	from io.Reader
@@ -103,11 +103,10 @@ func (r whileAsked) Read(into []byte) (int, error) {
 	return r.from.Read(into)
 }
 
-// defaultReplicas writes the smallest legal number where an object says none.
-// The schema cannot say it, and without a number /scale cannot be read, which an
-// autoscaler has to. It adds this one field and nothing else: what a user leaves
-// out and never applies, no apply takes away again. It fails open; the operator
-// then counts as if it were there.
+// defaultReplicas sets missing replicas to the smallest allowed number. A schema cannot express this
+// default, and without replicas an autoscaler cannot read /scale. It sets only this field, because
+// apply does not remove a field that the user never applied. It fails open; the operator then uses the
+// same default.
 func defaultReplicas(_ context.Context, req admission.Request) admission.Response {
 	var object struct {
 		Spec struct {
@@ -118,13 +117,13 @@ func defaultReplicas(_ context.Context, req admission.Request) admission.Respons
 		}
 	}
 	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
-		return admission.Allowed("") // the schema says what is wrong
+		return admission.Allowed("") // the schema reports the error
 	}
 	n := smallestLegal(object.Spec.Scaling)
 	filled := &v1alpha1.ExtendedStatefulSetSpec{Scaling: object.Spec.Scaling}
 	filled.Template.Spec.Replicas = &n
 	t := object.Spec.Template.Spec
-	if t == nil || t.Replicas != nil || len(validateReplicas(filled, nil)) > 0 { // rules that allow nothing are at fault, not a number
+	if t == nil || t.Replicas != nil || len(validateReplicas(filled, nil)) > 0 { // validation reports rules that allow no number
 		return admission.Allowed("")
 	}
 	answer := admission.Allowed("")
@@ -133,12 +132,12 @@ func defaultReplicas(_ context.Context, req admission.Request) admission.Respons
 	return answer
 }
 
-// validator answers admission. It fails open (failurePolicy Ignore): what must
-// never slip past is a rule of the schema, and what does is a condition.
+// validator validates ExtendedStatefulSets at admission. It fails open (failurePolicy Ignore): critical
+// rules are in the schema, and other violations become a condition.
 type validator struct {
-	// live reads from the API server: who has a name is not worth a cache.
+	// live reads from the API server. Admission needs few reads by name, so a cache is not worthwhile.
 	live client.Reader
-	// court tries what the operator would create.
+	// court runs dry runs of the objects that the operator would create.
 	court *trial.Court
 }
 
@@ -160,10 +159,10 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedSt
 	return warned, refuse(set, errs)
 }
 
-// ValidateUpdate looks at what was changed, so that a finalizer can be taken off
-// an object whose spec cannot be served.
+// ValidateUpdate validates only if the spec changed, so that a finalizer can be removed from an invalid
+// object.
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
-	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be disabled whatever else the spec has
 	same := apiequality.Semantic.DeepEqual
 	if set.DeletionTimestamp != nil || same(old.Spec, set.Spec) {
 		return nil, nil
@@ -191,7 +190,7 @@ func refuse(set *v1alpha1.ExtendedStatefulSet, errs field.ErrorList) error {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind).GroupKind(), set.Name, errs)
 }
 
-// warnings are about what is taken as it is written, and has no effect.
+// warnings returns a warning for each field that is accepted but has no effect.
 func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	var texts admission.Warnings
 	template, at := &set.Spec.Template, "spec.template."
@@ -221,7 +220,7 @@ func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	return texts
 }
 
-// warnOfApproval speaks of a word that is given now, and has no effect.
+// warnOfApproval returns a warning if a newly approved revision has no effect.
 func warnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	word := set.Spec.ApprovedRevision
 	switch {
@@ -238,7 +237,8 @@ func warnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	return nil
 }
 
-// warnOfAZ speaks of the field of the original's example, which is there as null.
+// warnOfAZ returns a warning if spec.az is present. The example of the original project has it with
+// value null.
 func warnOfAZ(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	said := set.Spec.AZ != nil
 	if req, err := admission.RequestFromContext(ctx); err == nil {
