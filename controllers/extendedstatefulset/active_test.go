@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// application answers the probes: yes in the pods of these names.
+// application is a fake application whose probes succeed in the pods named in yes.
 type application struct {
 	mu  sync.Mutex
 	yes map[string]bool
@@ -44,7 +44,7 @@ func (a *application) run(_ context.Context, c podexec.Command) podexec.Result {
 	return r
 }
 
-// activePods are the names of the pods with the label.
+// activePods returns the names of the pods that have the label.
 func activePods(ctx context.Context, namespace string) func() []string {
 	return func() []string {
 		var list corev1.PodList
@@ -59,8 +59,8 @@ func activePods(ctx context.Context, namespace string) func() []string {
 	}
 }
 
-// mostActive watches the pods until the test ends, and then tells how many had the
-// label at one time.
+// mostActive watches the pods until the test ends. stop then returns the max number of pods that had
+// the label at the same time.
 func mostActive(ctx context.Context, namespace string) (stop func() int) {
 	GinkgoHelper()
 	w, err := user.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
@@ -104,7 +104,7 @@ var _ = Describe("E34 active and passive pods", func() {
 		Eventually(activePods(ctx, ns)).Should(ConsistOf("web-v1-0", "web-v1-2"))
 		app.says("web-v1-1")
 		Eventually(activePods(ctx, ns)).Should(ConsistOf("web-v1-1"))
-		stable(ctx, ns, 1, 3) // asking does not keep the status from being written
+		stable(ctx, ns, 1, 3) // running probes does not block status writes
 		Expect(change(ctx, o, "spec: {activePassiveProbes: null}")).To(Succeed())
 		Eventually(activePods(ctx, ns)).Should(BeEmpty())
 	})

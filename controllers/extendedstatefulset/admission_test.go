@@ -22,10 +22,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// invalid begins what is said of the object of these tests.
+// invalid is the prefix of error messages about the object of these tests.
 const invalid = `ExtendedStatefulSet.fissile.cloudfoundry.org "web" is invalid: `
 
-// plain is an object that asks for nothing special.
+// plain is an object with default settings.
 const plain = `apiVersion: fissile.cloudfoundry.org/v1alpha1
 kind: ExtendedStatefulSet
 metadata: {name: web}
@@ -38,10 +38,10 @@ spec:
         metadata: {labels: {app: web}}
         spec: {containers: [{name: web, image: web}]}`
 
-// stored is one that has claims.
+// stored is a patch that adds claims.
 const stored = "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}"
 
-// object is the plain one with patches in YAML, sent as it is written.
+// object returns the plain object with YAML patches applied. It is sent unchanged.
 func object(namespace string, patches ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := yaml.YAMLToJSON([]byte(plain))
@@ -58,7 +58,7 @@ func object(namespace string, patches ...string) *unstructured.Unstructured {
 	return o
 }
 
-// change sends a merge patch, in YAML.
+// change sends a YAML merge patch.
 func change(ctx context.Context, o client.Object, patch string) error {
 	GinkgoHelper()
 	text, err := yaml.YAMLToJSON([]byte(patch))
@@ -66,11 +66,11 @@ func change(ctx context.Context, o client.Object, patch string) error {
 	return user.Patch(ctx, o, client.RawPatch(types.MergePatchType, text))
 }
 
-// said is what a user reads, without the name of the webhook.
+// said returns the error message as a user sees it, without the name of the webhook.
 func said(err error) string { return apiserver.Said(err) }
 
-// scale is what kubectl scale sends, and scaleAfterReading what an autoscaler
-// does.
+// scale sends the same request as kubectl scale; scaleAfterReading sends the same requests as an
+// autoscaler.
 func scale(ctx context.Context, o client.Object, to int) error {
 	GinkgoHelper()
 	text, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": to}})
@@ -87,12 +87,12 @@ func scaleAfterReading(ctx context.Context, o client.Object, to int) error {
 	return user.SubResource("scale").Update(ctx, typed(o), client.WithSubResourceBody(&s))
 }
 
-// typed is the name of an object, as the client for /scale wants it.
+// typed returns a typed object with the same name, which the client for /scale requires.
 func typed(o client.Object) client.Object {
 	return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// replicas of an object as it is stored.
+// replicas returns the replicas of a stored object.
 func replicas(ctx context.Context, o client.Object) *int32 {
 	GinkgoHelper()
 	var set v1alpha1.ExtendedStatefulSet
@@ -100,7 +100,7 @@ func replicas(ctx context.Context, o client.Object) *int32 {
 	return set.Spec.Template.Spec.Replicas
 }
 
-// create creates an object under strict validation, and gives what was warned of.
+// create creates an object with strict validation, and returns the warnings.
 func create(ctx context.Context, o client.Object) []string {
 	GinkgoHelper()
 	l := &apiserver.Warned{Texts: []string{}}

@@ -13,7 +13,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// patchIn is the merge patch of a command that a condition tells.
+// patchIn matches the merge patch of a command in a condition message.
 var patchIn = regexp.MustCompile(`kubectl -n \S+ patch ests web --type=merge -p '(\{.*?\}\})'`)
 
 var _ = Describe("Approval", func() {

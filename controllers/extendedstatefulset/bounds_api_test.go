@@ -62,8 +62,7 @@ var _ = Describe("The number of pods", func() {
 	})
 })
 
-// listed is a list in YAML of so many items, or a map of so many entries; {} in them is
-// their number.
+// listed returns a YAML list of n items, or a map of n entries. {} in item is replaced by the index.
 func listed(brackets, item string, n int) string {
 	all := make([]string, n)
 	for i := range all {

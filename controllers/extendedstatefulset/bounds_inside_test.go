@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// many is a map of so many keys.
+// many returns a map with n keys.
 func many(n int) map[string]string {
 	all := map[string]string{}
 	for i := range n {
@@ -27,8 +27,8 @@ func many(n int) map[string]string {
 
 type spec = v1alpha1.ExtendedStatefulSetSpec
 
-// insideBounds are of what is in a spec: how many there may be, who makes so many, and
-// what is said of one more.
+// insideBounds are the limits of items within a spec: the max number, a function that sets a given
+// number, and the error message above the max.
 var insideBounds = []struct {
 	name string
 	most int
@@ -117,8 +117,8 @@ var insideBounds = []struct {
 	}, `spec: Invalid value: "65537 bytes": times the number of zones may be at most 4194304 bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps`},
 }
 
-// Lists, maps and texts of any length are of no use, and are worked through again
-// and again.
+// TestBoundsOfWhatIsInside verifies the limits of lists, maps and strings, which are iterated over in
+// each pass.
 func TestBoundsOfWhatIsInside(t *testing.T) {
 	for _, row := range insideBounds {
 		t.Run(row.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func asking(argv ...string) v1alpha1.ActivePassiveProbe {
 	return v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: argv}, PeriodSeconds: 1, TimeoutSeconds: 1}
 }
 
-// swell makes a spec that many bytes large.
+// swell increases the size of a spec to the given number of bytes.
 func swell(s *v1alpha1.ExtendedStatefulSetSpec, to int) {
 	s.Template.Annotations = map[string]string{"a": "x"}
 	raw, err := json.Marshal(s)
@@ -154,7 +154,8 @@ func swell(s *v1alpha1.ExtendedStatefulSetSpec, to int) {
 	s.Template.Annotations["a"] = strings.Repeat("x", to-len(raw)+1)
 }
 
-// A large object that slipped past admission costs little at each look.
+// TestALargeObjectCostsLittle verifies that each pass over a large object that bypassed admission is
+// cheap.
 func TestALargeObjectCostsLittle(t *testing.T) {
 	set := plain()
 	pod := &set.Spec.Template.Spec.Template.Spec

@@ -16,7 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// allocated is how much memory a function asks for, whether or not it keeps it.
+// allocated returns the number of bytes that f allocates, including freed memory.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -25,9 +25,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// An object may be older than the bound, and /scale passes the webhook. Such a number
-// costs next to nothing, and a set that runs is left as it is: it is neither scaled up
-// to what was never meant, nor down to what would be allowed.
+// TestManyMoreReplicasThanThereMayBe verifies that an object above the limit of replicas costs little
+// memory, and that its running pods are not scaled up to its replicas or down to the limit. Such
+// objects exist because they can be older than the limit, and because /scale bypasses the webhook.
 func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	const little = 16 << 20
 	for _, row := range []struct {
@@ -74,7 +74,8 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	}
 }
 
-// What another client gave a StatefulSet of ours is not worked through one by one either.
+// TestAStatefulSetWithManyMoreReplicasThanThereMayBe verifies that replicas which another client set on
+// a StatefulSet cost little memory too.
 func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 	s := newStage(t, volumes())
 	s.rest()
@@ -87,7 +88,8 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 	}
 }
 
-// No pass asks for more names than so many, and a large set gets there in some passes.
+// TestALargeSetComesInParts verifies that each pass reads a limited number of names, and that a large
+// set is complete after several passes.
 func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*namesAtOnce + 50
 	s := newStage(t, withClaims(fakeSet(replicas)))
@@ -119,7 +121,7 @@ func TestALargeSetComesInParts(t *testing.T) {
 	}
 }
 
-// counter counts the questions about single objects.
+// counter counts the reads of single objects.
 type counter struct {
 	client.Reader
 	asked int
@@ -130,7 +132,8 @@ func (c *counter) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return c.Reader.Get(ctx, key, into, opts...)
 }
 
-// What is at a bound is taken, and what is above is refused with its remedy.
+// TestBounds verifies that a value at a limit is accepted, and that a value above it is rejected with a
+// message about how to fix it.
 func TestBounds(t *testing.T) {
 	replicas := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
 		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &n }
@@ -197,8 +200,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Rules of before that would allow any number allow no more than there may be, and
-// keep no set from being served.
+// TestWideRulesOfBefore verifies that an existing object with scaling rules above the limit of replicas
+// is still served.
 func TestWideRulesOfBefore(t *testing.T) {
 	set := plain()
 	set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](math.MaxInt32)}
@@ -210,7 +213,8 @@ func TestWideRulesOfBefore(t *testing.T) {
 	}
 }
 
-// A status has room for so many zones, and each zone keeps its index.
+// TestZonesThatWereEverNamed verifies the limit of zones in the status, which keeps the index of each
+// zone that was ever named.
 func TestZonesThatWereEverNamed(t *testing.T) {
 	s := newStage(t, zoned(1, "a"))
 	s.rest()

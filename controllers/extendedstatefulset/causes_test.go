@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// becomeReady is what a kubelet says when a pod is Ready.
+// becomeReady updates the status of a pod like a kubelet when the pod becomes Ready.
 func becomeReady(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -55,7 +55,7 @@ var _ = Describe("What went wrong", func() {
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"updateStrategy": {"canaryWatchTime": "3s"}, "template": {"spec": {"replicas": 1, "minReadySeconds": 1}}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 1)
 		away.Store(true)
-		Expect(change(ctx, object(namespace), image(badImage))).To(Succeed()) // the fake control plane leaves it alone
+		Expect(change(ctx, object(namespace), image(badImage))).To(Succeed()) // the fake control plane is paused and does not process it
 		var begun time.Time
 		Eventually(func(g Gomega) {
 			u := web(ctx, namespace).Status.Update

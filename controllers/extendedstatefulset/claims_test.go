@@ -14,8 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// born is a pod as the StatefulSet controller creates it for version 12 of web,
-// ordinal 2.
+// born returns a pod as the StatefulSet controller creates it for version 12 of web, ordinal 2.
 func born(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-v12-2",

@@ -31,13 +31,13 @@ func (givenKey) Current(context.Context, bool) ([]byte, error) {
 	return []byte("0123456789abcdef0123456789abcdef"), nil
 }
 
-// startConfigOperator runs the controller until the returned function is called.
+// startConfigOperator runs the controller until stop is called.
 func startConfigOperator() (stop func()) {
 	GinkgoHelper()
 	return startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings()) })
 }
 
-// following is a set that uses a ConfigMap and a Secret.
+// following returns a set that uses a ConfigMap and a Secret.
 func following(namespace string, change ...func(*v1alpha1.ExtendedStatefulSet)) *v1alpha1.ExtendedStatefulSet {
 	set := &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace}}
 	set.Spec.UpdateOnEnvChange = true
@@ -71,7 +71,7 @@ func newCreds(namespace string) *corev1.Secret {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "a-friend"}}}, Data: map[string][]byte{"a": []byte("1")}}
 }
 
-// hashOf is that in the pod template of a version.
+// hashOf returns a function that reads the configuration hash in the pod template of a StatefulSet.
 func hashOf(ctx context.Context, namespace, child string) func() (string, error) {
 	return func() (string, error) {
 		var s appsv1.StatefulSet
@@ -80,7 +80,7 @@ func hashOf(ctx context.Context, namespace, child string) func() (string, error)
 	}
 }
 
-// ownersOf lists the kinds of the owners of an object.
+// ownersOf returns a function that reads the kinds of an object's owners.
 func ownersOf(ctx context.Context, o client.Object) func() ([]string, error) {
 	return func() ([]string, error) {
 		err := user.Get(ctx, client.ObjectKeyFromObject(o), o)
@@ -325,8 +325,8 @@ func namespaceOfSecrets(ctx context.Context) string {
 	return ns
 }
 
-// mayDeleteConfig gives the operator in a namespace what docs/security.md says that
-// OwnerReference needs with this API server's admission plugin.
+// mayDeleteConfig grants the operator the permissions in a namespace that OwnerReference requires with
+// the admission plugin of this API server (docs/security.md).
 func mayDeleteConfig(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	its := metav1.ObjectMeta{Name: "puts-owner-references", Namespace: namespace}
@@ -337,7 +337,7 @@ func mayDeleteConfig(ctx context.Context, namespace string) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}}})).To(Succeed())
 }
 
-// startGarbageCollector runs that of Kubernetes.
+// startGarbageCollector runs the garbage collector of Kubernetes.
 func startGarbageCollector() {
 	GinkgoHelper()
 	if _, err := os.Stat(apiserver.ControllerManager()); err != nil {

@@ -16,7 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// theirs is a claim that another owner made, by name.
+// theirs returns a claim of another owner.
 func theirs(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": "theirs"}},
@@ -25,7 +25,7 @@ func theirs(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// give is what the owner of a claim says.
+// give adds the consent of the claim's owner.
 func (s *stage) give(name, to string) {
 	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationAdopt, to)
@@ -40,13 +40,13 @@ func (s *stage) strip(name string) {
 	s.Put(c)
 }
 
-// progress is what condition Progressing says.
+// progress returns the reason and the message of condition Progressing.
 func (s *stage) progress() string {
 	c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionProgressing)
 	return c.Reason + ": " + c.Message
 }
 
-// untouched checks that no one wrote on a claim, or mounts it.
+// untouched verifies that a claim was neither written nor mounted.
 func (s *stage) untouched(name, version string) {
 	s.t.Helper()
 	if now := s.object("PersistentVolumeClaim", name); now.GetResourceVersion() != version {
@@ -69,8 +69,8 @@ func theirNames(pods []*corev1.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// A claim that another owner made is theirs: it is neither written on nor mounted, unless
-// he says so on the claim itself.
+// TestAClaimOfAnotherOwnerIsTakenWithConsentOnly verifies that a claim of another owner is neither
+// written nor mounted without consent on the claim itself.
 func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
 	s := newStage(t, volumes())
 	s.Put(theirs("data-db-1"))
@@ -104,8 +104,9 @@ func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
 	}
 }
 
-// Whoever takes the label off a claim stops nothing that runs, and nothing is started
-// that would need it: no upgrade, and no pod in the place of one that goes.
+// TestAClaimThatLostItsLabelIsKeptByItsPod verifies that running pods continue if the label of a claim
+// is removed, and that nothing is started that would need the claim: no upgrade, and no pod that
+// replaces a deleted one.
 func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -140,8 +141,8 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 	}
 }
 
-// With a claim of another set nothing is done, whatever is said beside its label: two
-// pods would have it.
+// TestAClaimOfAnotherSet verifies that nothing is done with a claim of another set, even if its
+// annotation gives consent: two pods would use it.
 func TestAClaimOfAnotherSet(t *testing.T) {
 	s := newStage(t, volumes())
 	c := theirs("data-db-1")
@@ -158,7 +159,8 @@ func TestAClaimOfAnotherSet(t *testing.T) {
 	}
 }
 
-// The claims of ordinals that another StatefulSet may get one day are not made before.
+// TestNoClaimIsMadeThatAnotherStatefulSetWouldTake verifies that no claims are created whose names
+// another StatefulSet could use later.
 func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
 	set := volumes()
 	set.Spec.Template.Spec.VolumeClaimTemplates[0].Name = "data-my"
@@ -175,7 +177,8 @@ func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
 	}
 }
 
-// The webhook is the last to look: a pod may be older than what it is asked to mount.
+// TestNoPodMountsAClaimOfAnotherOwner verifies the last check, in the webhook: a pod may be created
+// although the claim that it mounts belongs to another owner.
 func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 	const refused = "claim data-db-2 belongs to another owner, and is used only with the owner's consent: kubectl -n ns annotate pvc data-db-2 fissile.cloudfoundry.org/adopt=db"
 	of := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -217,7 +220,7 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// unresponsive is an API server that says nothing of single objects.
+// unresponsive is an API server that does not return single objects.
 type unresponsive struct{ client.Reader }
 
 func (unresponsive) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {

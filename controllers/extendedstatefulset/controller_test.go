@@ -24,26 +24,26 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// theOperator has the rights of the roles that are shipped for this kind, and no others.
+// theOperator is a user with exactly the permissions of the roles that are shipped for this kind.
 const theOperator = apiserver.TheOperator
 
 var giveRights = sync.OnceFunc(func() {
 	server.GiveRights(context.Background(), "extendedstatefulset-role", "exec-role")
 })
 
-// startOperator serves one namespace.
+// startOperator starts an operator for one namespace.
 func startOperator(namespace string) {
 	GinkgoHelper()
 	startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings(namespace)) })
 }
 
-// settings are those of an operator that serves so many namespaces; none means all.
+// settings returns the options of an operator for the given namespaces; none means all.
 func settings(namespaces ...string) extendedstatefulset.Options {
 	return extendedstatefulset.Options{Namespaces: namespaces, Key: givenKey{}, Restarts: 10}
 }
 
-// startOperatorWith starts an operator that is set up in another way, until the
-// test ends or it is stopped.
+// startOperatorWith starts an operator with another setup function. It runs until the test ends or stop
+// is called.
 func startOperatorWith(setup func(ctrl.Manager) error) (stop func()) {
 	GinkgoHelper()
 	giveRights()
@@ -78,7 +78,7 @@ func web(ctx context.Context, namespace string) *v1alpha1.ExtendedStatefulSet {
 	return &set
 }
 
-// statefulSets are those of a namespace, by name.
+// statefulSets returns the StatefulSets of a namespace, by name.
 func statefulSets(ctx context.Context, namespace string) map[string]appsv1.StatefulSet {
 	GinkgoHelper()
 	var list appsv1.StatefulSetList
@@ -90,7 +90,7 @@ func statefulSets(ctx context.Context, namespace string) map[string]appsv1.State
 	return all
 }
 
-// claimUIDs are the UIDs of the claims of a namespace, by name.
+// claimUIDs returns the UIDs of the claims of a namespace, by name.
 func claimUIDs(ctx context.Context, namespace string) map[string]types.UID {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeClaimList
@@ -102,8 +102,7 @@ func claimUIDs(ctx context.Context, namespace string) map[string]types.UID {
 	return all
 }
 
-// stable waits until a version serves with so many Ready pods, and nothing is on
-// the way.
+// stable waits until a version serves with the given number of Ready pods, and nothing is in progress.
 func stable(ctx context.Context, namespace string, version int64, ready int32) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -116,7 +115,7 @@ func stable(ctx context.Context, namespace string, version int64, ready int32) {
 	}).Should(Succeed())
 }
 
-// looked waits until the operator has looked at the object again.
+// looked waits until the operator has processed a change of the object.
 func looked(ctx context.Context, namespace string, retries int) {
 	GinkgoHelper()
 	Expect(change(ctx, object(namespace), `{"spec": {"updateStrategy": {"retryCount": `+string(rune('0'+retries))+`}}}`)).To(Succeed())
@@ -126,7 +125,7 @@ func looked(ctx context.Context, namespace string, retries int) {
 	}).Should(Succeed())
 }
 
-// image is a template with another image.
+// image returns a patch that sets the image of the template.
 func image(name string) string {
 	return `{"spec": {"template": {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "` + name + `"}]}}}}}}`
 }
@@ -204,7 +203,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		stable(ctx, namespace, 1, 3)
 		now := statefulSets(ctx, namespace)["web-v1"]
 		looked(ctx, namespace, 1)
-		after := statefulSets(ctx, namespace)["web-v1"] // its status is the fake control plane's
+		after := statefulSets(ctx, namespace)["web-v1"] // the fake control plane writes its status
 		Expect([]any{after.Generation, after.Labels, after.Annotations}).To(Equal([]any{now.Generation, now.Labels, now.Annotations}), "it writes at rest")
 	})
 

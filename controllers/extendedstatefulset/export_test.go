@@ -1,4 +1,4 @@
 package extendedstatefulset
 
-// SetupWith is Setup with another way to run commands in pods.
+// SetupWith exports setup for tests that replace the function which runs commands in pods.
 var SetupWith = setup

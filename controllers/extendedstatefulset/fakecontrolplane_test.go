@@ -20,8 +20,8 @@ import (
 // badImage never becomes Ready.
 const badImage = "bad"
 
-// startFakeControlPlane plays StatefulSet and Job controller, scheduler and kubelets in one
-// namespace.
+// startFakeControlPlane simulates the StatefulSet and Job controllers, the scheduler and the kubelets
+// in one namespace.
 func startFakeControlPlane(namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -31,13 +31,13 @@ func startFakeControlPlane(namespace string) {
 			if err := play(ctx, namespace); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
 				GinkgoLogr.Error(err, "the fake control plane")
 			}
-			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
+			time.Sleep(10 * time.Millisecond) // the pace of the simulation; no test waits for it
 		}
 	}()
 	DeferCleanup(func() { cancel(); <-done })
 }
 
-// play does the next thing with each object.
+// play takes the next step for each object.
 func play(ctx context.Context, namespace string) error {
 	var sets appsv1.StatefulSetList
 	var pods corev1.PodList
@@ -57,7 +57,7 @@ func play(ctx context.Context, namespace string) error {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if owner := metav1.GetControllerOf(pod); owner != nil && !living[owner.Name] && pod.DeletionTimestamp == nil {
-			if err := user.Delete(ctx, pod); err != nil { // as the garbage collector does
+			if err := user.Delete(ctx, pod); err != nil { // like the garbage collector
 				return err
 			}
 		}
@@ -73,7 +73,7 @@ func play(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// control makes and deletes the pods of a StatefulSet.
+// control creates and deletes the pods of a StatefulSet.
 func control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		set.Status.ObservedGeneration = set.Generation
@@ -114,8 +114,7 @@ func control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) er
 	return nil
 }
 
-// failedCreate tells of a pod that was refused, in the words of the StatefulSet
-// controller.
+// failedCreate creates the event that the StatefulSet controller creates for a denied pod.
 func failedCreate(ctx context.Context, set *appsv1.StatefulSet, pod string, why error) error {
 	return client.IgnoreAlreadyExists(user.Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: pod + ".refused", Namespace: set.Namespace},
@@ -125,7 +124,7 @@ func failedCreate(ctx context.Context, set *appsv1.StatefulSet, pod string, why 
 	}))
 }
 
-// run binds a pod, runs it, and ends it when it was deleted.
+// run binds a pod, runs it, and ends it after its deletion.
 func run(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.DeletionTimestamp != nil && pod.Spec.NodeName != "":
@@ -151,7 +150,7 @@ func run(ctx context.Context, pod *corev1.Pod) error {
 // hangingImage never ends in a Job.
 const hangingImage = "hangs"
 
-// work completes a Job that is not suspended; one with the bad image fails.
+// work completes a Job that is not suspended. A Job with the bad image fails.
 func work(ctx context.Context, job *batchv1.Job) error {
 	image := job.Spec.Template.Spec.Containers[0].Image
 	if ptr.Deref(job.Spec.Suspend, false) || len(job.Status.Conditions) > 0 || image == hangingImage {
@@ -170,7 +169,7 @@ func work(ctx context.Context, job *batchv1.Job) error {
 	case server.AtLeast("1.32"):
 		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
 		ends(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)
-	default: // an older one takes the first from jobs with a success policy only
+	default: // older API servers accept SuccessCriteriaMet only for Jobs with a success policy
 		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
 		ends(batchv1.JobComplete)
 	}

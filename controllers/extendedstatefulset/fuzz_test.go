@@ -35,8 +35,8 @@ var nastySets = []string{
 	`{"metadata":{"name":"a"},"spec":{"template":{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"x"}]},"volumeClaimTemplates":[null],"template":{"spec":{"volumes":[{"name":""}],"containers":[{"ports":[null,{}]}]}}}}}}`,
 }
 
-// FuzzValidate reads an object as a stranger would write it: what passes is within
-// bounds, and can be built.
+// FuzzValidate sends arbitrary objects to validation. An accepted object must be within the limits, and
+// its children must be valid.
 func FuzzValidate(f *testing.F) {
 	for _, raw := range stranger.Samples(f, samples, v1alpha1.Kind) {
 		f.Add(raw)
@@ -66,7 +66,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// checkServed looks at a set that passed validation, and at what is made for it.
+// checkServed verifies a set that passed validation, and the children that are built for it.
 func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	t.Helper()
 	spec := &set.Spec
@@ -112,7 +112,7 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	buildServices(set, nil)
 }
 
-// noAnswer is an API server that answers nothing.
+// noAnswer is an API server that fails each request.
 type noAnswer struct{ client.Client }
 
 var errNoAnswer = errors.New("no answer")
@@ -129,7 +129,8 @@ func (noAnswer) Create(context.Context, client.Object, ...client.CreateOption) e
 	return errNoAnswer
 }
 
-// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+// FuzzWebhook sends arbitrary bodies to the webhook. It must respond, and an allowed object must be
+// valid.
 func FuzzWebhook(f *testing.F) {
 	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{live: noAnswer{}, court: trial.NewCourt(noAnswer{})}, stranger.Samples(f, samples, v1alpha1.Kind),
 		func(object *v1alpha1.ExtendedStatefulSet) string {
@@ -140,8 +141,8 @@ func FuzzWebhook(f *testing.F) {
 		})
 }
 
-// FuzzDefaultReplicas sends any object to the webhook that fills in replicas: it lets all
-// pass, and fills in a number that the rules allow, once.
+// FuzzDefaultReplicas sends arbitrary objects to the webhook that sets default replicas. It must allow
+// all objects, and set a number that the rules allow, only once.
 func FuzzDefaultReplicas(f *testing.F) {
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)}
 	f.Add([]byte(`{"spec":{"scaling":{"min":2,"oddOnly":true},"template":{"spec":{"new":1}}}}`))
@@ -161,7 +162,7 @@ func FuzzDefaultReplicas(f *testing.F) {
 		if json.Unmarshal(raw, &object) != nil || answer.Patch == nil {
 			return
 		}
-		sent, err := json.Marshal(&object) // as the API server sends it, each field once and in its letters
+		sent, err := json.Marshal(&object) // as the API server sends it: each field once, in its exact case
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,8 +183,8 @@ func FuzzDefaultReplicas(f *testing.F) {
 	})
 }
 
-// FuzzPodWebhook sends any pod to the webhook: its patch applies, once, and gives no claim
-// but those of the pod's ordinal.
+// FuzzPodWebhook sends arbitrary pods to the webhook. Its patch must apply, only once, and assign only
+// the claims of the pod's ordinal.
 func FuzzPodWebhook(f *testing.F) {
 	hook := &admission.Webhook{Handler: &podHandler{noAnswer{}}}
 	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
@@ -202,7 +203,7 @@ func FuzzPodWebhook(f *testing.F) {
 		}
 		stranger.Ask(t, hook, body)
 		if json.Unmarshal(raw, &pod) != nil {
-			return // the API server sends no such thing
+			return // the API server never sends such an object
 		}
 		sent, err := json.Marshal(&pod)
 		if err != nil {
@@ -236,8 +237,8 @@ func FuzzPodWebhook(f *testing.F) {
 	})
 }
 
-// FuzzNames reads the names of StatefulSets and pods that anyone may give: one that is
-// ours is the name of one version of one zone.
+// FuzzNames parses arbitrary names of StatefulSets and pods. An accepted name must be the name of
+// exactly one version in one zone.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"db-v1", "db-z0-v2", "db-z-1-v2", "db-zz1-v1", "db-v01", "db-v9223372036854775808", "db-z4294967296-v1", "db-+1-v1", "db-v", "-"} {
 		f.Add("db", name, int32(1), int64(2))
@@ -263,8 +264,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// FuzzRecords reads what the operator keeps in annotations of StatefulSets, which who may
-// change those can write: what is read is written the same.
+// FuzzRecords parses the operator's annotations of StatefulSets, which other clients can write. A
+// parsed value must be written unchanged.
 func FuzzRecords(f *testing.F) {
 	f.Add(`{"key":"k","seen":"s","hash":"h","incomplete":true,"restarted":"2024-01-01T00:00:00Z"}`, "abc/7")
 	f.Add(`{"key":""}`, "/")
@@ -286,8 +287,8 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzZones reads labels of claims, which who may patch claims can write: no two zones
-// have one name or one index, whatever they say.
+// FuzzZones parses labels of claims, which other clients can write. No two zones may get the same name
+// or the same index.
 func FuzzZones(f *testing.F) {
 	f.Add("a", "0", "b", "0")
 	f.Add("a", "0", "a", "1")

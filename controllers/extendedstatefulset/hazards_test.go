@@ -17,7 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// hazard is something that befalls a set, and how it ends.
+// hazard is a disturbance of a set, with the expected final state.
 type hazard struct {
 	name string
 	set  func() *v1alpha1.ExtendedStatefulSet
@@ -39,7 +39,7 @@ func (s *stage) loseStatus() {
 	s.change("the status is lost", func(set *v1alpha1.ExtendedStatefulSet) { set.Status = v1alpha1.ExtendedStatefulSetStatus{} })
 }
 
-// object is one of the fake cluster's, by kind and name.
+// object returns an object of the fake cluster by kind and name.
 func (s *stage) object(kind, name string) client.Object {
 	s.t.Helper()
 	obj := s.All[objects.Key{Kind: kind, Namespace: "ns", Name: name}]
@@ -49,7 +49,7 @@ func (s *stage) object(kind, name string) client.Object {
 	return obj
 }
 
-// ready says whether a pod is, in the words of its kubelet.
+// ready sets the Ready condition of a pod, like its kubelet.
 func (s *stage) ready(name string, status corev1.ConditionStatus) {
 	pod := s.object("Pod", name).DeepCopyObject().(*corev1.Pod)
 	for i := range pod.Status.Conditions {
@@ -61,7 +61,7 @@ func (s *stage) ready(name string, status corev1.ConditionStatus) {
 	s.Put(pod)
 }
 
-// steps lets the operator alone act, so many times.
+// steps runs n passes of the operator while everything else is idle.
 func (s *stage) steps(n int) {
 	s.t.Helper()
 	for range n {
@@ -71,7 +71,7 @@ func (s *stage) steps(n int) {
 	}
 }
 
-// readyNow is how many pods are Ready.
+// readyNow returns the number of Ready pods.
 func (s *stage) readyNow() (n int) {
 	for _, pod := range s.pods() {
 		if podstate.Ready(pod) && !podstate.Terminating(pod) {
@@ -81,7 +81,7 @@ func (s *stage) readyNow() (n int) {
 	return n
 }
 
-// hazards to data: no claim goes, none has two pods, none is that of another.
+// dataHazards are hazards to data: no claim may be deleted, used by two pods, or used in another zone.
 var dataHazards = []hazard{
 	{"another client takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
 		s.rest()
@@ -139,7 +139,7 @@ var dataHazards = []hazard{
 
 func (h hazard) check(t *testing.T) *stage {
 	s := newStage(t, h.set())
-	homes := map[string]string{} // of each zone, the index that its pods ever had
+	homes := map[string]string{} // the index of each zone, taken from its pods
 	h.tell(s)
 	s.rest()
 	for _, pod := range s.pods() {
@@ -164,7 +164,7 @@ func TestHazardsToData(t *testing.T) {
 	}
 }
 
-// hazards to what serves.
+// serviceHazards are hazards to the serving pods.
 var serviceHazards = []hazard{
 	{"a bad version is scaled to 0 in the middle, and back", plain, func(s *stage) {
 		s.rest()
@@ -242,7 +242,7 @@ var serviceHazards = []hazard{
 		s.image("two")
 		s.until("db-z1-v2-0 is Ready")
 		s.until("db-z2-v2-0 is Ready")
-		s.floor = 1 // c is bad, and one may be on its way back
+		s.floor = 1 // c is bad, and one pod may be returning to the old version
 		s.ready("db-z2-v2-0", corev1.ConditionFalse)
 		s.object("Pod", "db-z2-v2-0").(*corev1.Pod).Spec.NodeName = "lost"
 	}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0, db-z1-v2 no pods stale, db-z2-v1 no pods, db-z2-v2 no pods stale; active every version"},

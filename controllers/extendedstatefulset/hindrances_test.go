@@ -10,8 +10,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 )
 
-// kept is a world in which a sample has kept pod db-v1-2 from running for that long, as observe
-// reads it; nil where the sample is of no pod.
+// kept returns a world in which a sample has blocked pod db-v1-2 for the given time. It returns nil for
+// a sample that has no pod.
 func kept(s *causestest.Sample, age time.Duration) *world {
 	if s.Fails {
 		return nil
@@ -36,8 +36,9 @@ func kept(s *causestest.Sample, age time.Duration) *world {
 	return w
 }
 
-// W17: what keeps a pod of the version that serves from running is in condition Degraded after a
-// minute, with a command, and Stalled where it needs a person.
+// TestW17EachCauseIsToldOf verifies that after a minute condition Degraded reports, with a command, why
+// a pod of the current version does not run, and that Stalled reports the causes that require manual
+// intervention (W17).
 func TestW17EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]

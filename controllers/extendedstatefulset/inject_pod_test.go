@@ -19,17 +19,18 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// asPod puts texts where a pod has them.
+// asPod returns the JSON of a pod that includes the given fields.
 func asPod(meta, spec string) []byte {
 	return fmt.Appendf(nil, `{"metadata": {"name": "db-v1-2", %s "uid": null}, "spec": {%s "x": null}}`, meta, spec)
 }
 
-// handled is what the webhook answers to a raw pod.
+// handled returns the response of the webhook to a raw pod.
 func handled(ctx context.Context, raw []byte) admission.Response {
 	return (&podHandler{noAnswer{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
-// Whatever a pod is full of, the webhook reads it once, and keeps what it needs.
+// TestAPodOfAnySizeIsReadOnceAndNotKept verifies that the webhook reads a pod once and keeps only the
+// fields that it needs.
 func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 	many := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	labels := func(n int) string {
@@ -73,7 +74,8 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 	}
 }
 
-// One that no client waits for is not read to its end, and asks no API server.
+// TestAPodOfARequestThatEndedIsLeft verifies that the webhook stops reading when the request has ended,
+// and sends no request to the API server.
 func TestAPodOfARequestThatEndedIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -91,7 +93,8 @@ func TestWhatIsNoPodIsRefused(t *testing.T) {
 	}
 }
 
-// A pod of ours has as many volumes on claims as there may be templates.
+// TestAPodWithMoreClaimsThanThereMayBe verifies the limit of claims: a pod has at most one volume for
+// each claim template.
 func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 	for _, row := range []struct {
 		volumes int
@@ -106,7 +109,7 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 	}
 }
 
-// What is read of a pod is what is in it.
+// FuzzReadIncomingPod verifies that the fields read from a pod equal those of a full decode.
 func FuzzReadIncomingPod(f *testing.F) {
 	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
@@ -121,9 +124,9 @@ func FuzzReadIncomingPod(f *testing.F) {
 		var pod corev1.Pod
 		strict := json.NewDecoder(bytes.NewReader(raw))
 		if err != nil || strict.Decode(&pod) != nil {
-			return // the API server sends no such thing
+			return // the API server never sends such an object
 		}
-		again, err := json.Marshal(&pod) // as the API server writes it, each name once and in its case
+		again, err := json.Marshal(&pod) // as the API server writes it: each name once, in its exact case
 		if err != nil {
 			return
 		}

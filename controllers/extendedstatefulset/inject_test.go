@@ -14,7 +14,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// newPod is what the StatefulSet controller makes of a child for ordinal 2.
+// newPod returns the pod that the StatefulSet controller creates for ordinal 2 of a child.
 func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod {
 	child := buildChild(set, z, version{number: number}, span{})
 	pod := &corev1.Pod{ObjectMeta: *child.Spec.Template.ObjectMeta.DeepCopy(), Spec: *child.Spec.Template.Spec.DeepCopy()}
@@ -25,7 +25,7 @@ func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod
 	return pod
 }
 
-// readBorn is what the webhook reads of a pod.
+// readBorn returns a pod as the webhook reads it.
 func readBorn(t *testing.T, pod *corev1.Pod) *incomingPod {
 	t.Helper()
 	raw, err := json.Marshal(pod)
@@ -39,7 +39,7 @@ func readBorn(t *testing.T, pod *corev1.Pod) *incomingPod {
 	return n
 }
 
-// injected makes of a pod what the API server does after the webhook's answer.
+// injected applies the webhook's response to a pod, like the API server.
 func injected(t *testing.T, pod *corev1.Pod) (asked *incomingPod, why string) {
 	t.Helper()
 	asked = readBorn(t, pod)
@@ -126,8 +126,8 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 	}
 }
 
-// What does not fit together is left as it is, and so on a claim that never
-// exists.
+// TestInjectGivesNoPodTheClaimsOfAnother verifies that a pod with inconsistent labels, owner or name is
+// not changed, and so stays on a claim that never exists.
 func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 	const (
 		label = "label fissile.cloudfoundry.org/statefulset-name does not fit label fissile.cloudfoundry.org/extendedstatefulset"

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wire is an object as a client without our types sends it.
+// wire returns an object as sent by a client without this project's types.
 func wire(namespace, job string) *unstructured.Unstructured {
 	text := `apiVersion: fissile.cloudfoundry.org/v1alpha1
 kind: ExtendedStatefulSet

@@ -14,12 +14,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 )
 
-// withPreJob is a set whose job before an upgrade has that image.
+// withPreJob returns a patch that sets a preUpdateJob with the given image.
 func withPreJob(image string) string {
 	return `{"spec": {"updateStrategy": {"preUpdateJob": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "` + image + `"}]}}}}}}}`
 }
 
-// jobOf reads a Job.
+// jobOf returns a function that reads a Job.
 func jobOf(ctx context.Context, namespace, name string) func(Gomega) *batchv1.Job {
 	return func(g Gomega) *batchv1.Job {
 		var job batchv1.Job
@@ -28,14 +28,14 @@ func jobOf(ctx context.Context, namespace, name string) func(Gomega) *batchv1.Jo
 	}
 }
 
-// suspends suspends or resumes a Job as a client with that field manager.
+// suspends suspends or resumes a Job as the given field manager.
 func suspends(ctx context.Context, job *batchv1.Job, manager string, suspended bool) error {
 	was := job.DeepCopy()
 	job.Spec.Suspend = &suspended
 	return user.Patch(ctx, job, client.MergeFrom(was), client.FieldOwner(manager))
 }
 
-// complete is what the Job controller writes when a Job has succeeded.
+// complete updates a Job like the Job controller when the Job has succeeded.
 func complete(ctx context.Context, job *batchv1.Job) error {
 	job.Spec.Template.Spec.Containers[0].Image = "fine"
 	return work(ctx, job)
@@ -76,7 +76,7 @@ var _ = Describe("The jobs of an upgrade", func() {
 		Eventually(read).Should(HaveField("Spec.Suspend", HaveValue(BeFalse())))
 		job := read(NewWithT(GinkgoT()))
 		Expect(complete(ctx, job)).To(Succeed())
-		Expect(user.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed()) // as its time to live does
+		Expect(user.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed()) // like the TTL controller
 		stable(ctx, namespace, 2, 3)
 	})
 

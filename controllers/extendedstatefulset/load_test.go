@@ -20,7 +20,7 @@ import (
 
 var loads = flag.Int("loads", 12, "how many random loads there are in TestLoad")
 
-// misfortunes are what may befall a set at any moment, and what its user may do.
+// misfortunes are disturbances that may occur at any time, and actions of the user.
 var misfortunes = []func(*stage, *rand.Rand){
 	func(s *stage, r *rand.Rand) { s.image([]string{"one", "two", "three", "bad", "bad"}[r.Intn(5)]) },
 	func(s *stage, r *rand.Rand) { s.image([]string{"one", "two", "three", "bad", "bad"}[r.Intn(5)]) },
@@ -28,7 +28,7 @@ var misfortunes = []func(*stage, *rand.Rand){
 	func(s *stage, _ *rand.Rand) { s.scale(0) },
 	func(s *stage, _ *rand.Rand) {
 		s.loseStatus()
-		clear(s.made) // numbers of versions that are gone are lost with it
+		clear(s.made) // the numbers of deleted versions are lost with the status
 		clear(s.high)
 	},
 	func(s *stage, _ *rand.Rand) { s.restart() },
@@ -82,9 +82,9 @@ var misfortunes = []func(*stage, *rand.Rand){
 	},
 }
 
-// Whatever happens in the middle of whatever: no two pods ever have one claim, no
-// claim is lost, no version number and no job comes twice, and a good template with
-// replicas is served in the end, without a hand.
+// TestLoad verifies random combinations of disturbances: no two pods use the same claim, no claim is
+// lost, no version number or Job is used twice, and a good template with replicas is finally served
+// without manual intervention.
 func TestLoad(t *testing.T) {
 	for i := range *loads {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -128,8 +128,7 @@ func imagesOf(pods []*corev1.Pod) (all []string) {
 	return all
 }
 
-// act lets all act so many times, in any order and with a cache that may be
-// behind.
+// act lets all participants act the given number of times, in random order and with an outdated cache.
 func (s *stage) act(times int) {
 	s.t.Helper()
 	for range times {

@@ -21,8 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// machines are the steps that the controllers of Kubernetes, our pod webhook,
-// scheduler and kubelets would take now, any of them.
+// machines returns the possible next steps of the Kubernetes controllers, the operator's pod webhook,
+// the scheduler and the kubelets.
 func (s *stage) machines() (moves []func()) {
 	for _, set := range s.children() {
 		moves = append(moves, s.statefulSetMoves(set)...)
@@ -32,16 +32,16 @@ func (s *stage) machines() (moves []func()) {
 	return append(moves, kubelet.Moves(s.Cluster)...)
 }
 
-// revisionOf is that of a StatefulSet's template.
+// revisionOf returns the revision of a StatefulSet's template.
 func revisionOf(set *appsv1.StatefulSet) string {
-	raw, _ := json.Marshal(set.Spec.Template) // a template is JSON
+	raw, _ := json.Marshal(set.Spec.Template) // a template can always be marshaled
 	return fmt.Sprintf("%x", sha256.Sum256(raw))[:10]
 }
 
-// statefulSetMoves are those of the StatefulSet controller with Parallel pods.
+// statefulSetMoves returns the next steps of the StatefulSet controller with Parallel pod management.
 func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 	sp := (&child{set: set}).span()
-	now := func() bool { // whether it is still the one that was seen
+	now := func() bool { // reports whether the StatefulSet is unchanged
 		var is appsv1.StatefulSet
 		return s.Get(context.Background(), client.ObjectKeyFromObject(set), &is) == nil && is.ResourceVersion == set.ResourceVersion
 	}
@@ -100,7 +100,7 @@ func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 	return moves
 }
 
-// createPod is what the StatefulSet controller creates and our webhook makes of it.
+// createPod creates a pod like the StatefulSet controller, with the changes of the operator's webhook.
 func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, ordinal), set.Namespace
@@ -123,7 +123,7 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	s.Put(pod)
 }
 
-// garbage deletes what lost its owner.
+// garbage deletes objects whose owner was deleted.
 func (s *stage) garbage() (moves []func()) {
 	living := map[string]bool{}
 	for _, obj := range s.All {
@@ -145,7 +145,7 @@ func (s *stage) garbage() (moves []func()) {
 
 func (s *stage) jobMoves() (moves []func()) {
 	var list batchv1.JobList
-	_ = s.List(context.Background(), &list) // a fake does not fail
+	_ = s.List(context.Background(), &list) // the fake never fails
 	for i := range list.Items {
 		job := &list.Items[i]
 		if ptr.Deref(job.Spec.Suspend, false) || len(job.Status.Conditions) > 0 {

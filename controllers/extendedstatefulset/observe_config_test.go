@@ -23,16 +23,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// ctlOfTest is a cluster with one object, and how often its contents are read.
+// ctlOfTest is a cluster with one object. It counts the reads of content.
 type ctlOfTest struct {
 	t      *testing.T
 	client client.WithWatch
 	reads  int
-	fails  error  // of reads of contents
-	key    []byte // that this process has in memory
-	stored []byte // that the API server has; nil: the same
-	keys   int    // how often the stored key was asked for
-	noKey  error  // of asking for the stored key
+	fails  error  // error of reads of content
+	key    []byte // the key that this process has in memory
+	stored []byte // the key on the API server; nil means the same
+	keys   int    // number of reads of the stored key
+	noKey  error  // error of reads of the stored key
 	reader *configReader
 	set    *v1alpha1.ExtendedStatefulSet
 	child  *appsv1.StatefulSet
@@ -53,7 +53,7 @@ func (c *ctlOfTest) Current(_ context.Context, stored bool) ([]byte, error) {
 	return c.key, nil
 }
 
-// podSpec reads a pod template as a user writes it.
+// podSpec parses a pod template in YAML.
 func podSpec(t *testing.T, text string) *corev1.PodSpec {
 	t.Helper()
 	var pod corev1.PodSpec
@@ -89,7 +89,7 @@ func newCtl(t *testing.T, pod string, objects ...client.Object) *ctlOfTest {
 	return c
 }
 
-// restartOperator forgets all that is in memory.
+// restartOperator clears the state that is kept in memory.
 func (c *ctlOfTest) restartOperator(live client.Reader) {
 	if live == nil {
 		live = c.reader.Live
@@ -103,7 +103,8 @@ func (c *ctlOfTest) restartOperator(live client.Reader) {
 	}
 }
 
-// pass looks, writes what is wished, and says what that was and how much was read.
+// pass observes the configuration, writes the target, and returns its event or reason and the number of
+// reads.
 func (c *ctlOfTest) pass() string {
 	c.t.Helper()
 	c.reads = 0
@@ -158,7 +159,7 @@ func TestE14ContentsAreReadWhenTheyMayHaveChanged(t *testing.T) {
 	m := conf("1")
 	m.Labels = map[string]string{"a": "b"}
 	c.update(m)
-	c.want("metadata was edited", ", 2 read") // it knows nothing of the other: it was not read since the restart
+	c.want("metadata was edited", ", 2 read") // the other object was not read since the restart either
 	c.want("and again at rest", ", 0 read")
 	c.update(creds("p", "y"))
 	c.want("a key that is not used was edited", ", 1 read")
@@ -229,7 +230,7 @@ func TestE18AMissingOneIsWaitedFor(t *testing.T) {
 
 func TestE18AnOptionalOneThatComesIsAChange(t *testing.T) {
 	c := newCtl(t, `containers: [{name: web, envFrom: [{configMapRef: {name: conf, optional: true}}]}]`)
-	c.want("it is not there", "ConfigFollowed, 1 read") // to be sure, past the cache
+	c.want("it is not there", "ConfigFollowed, 1 read") // read live, to be sure
 	c.want("and need not be", ", 0 read")
 	if err := c.client.Create(context.Background(), conf("1")); err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func TestALostKeyRestartsOnlyWhatWasEdited(t *testing.T) {
 	}
 }
 
-// nameOfKey is by what records tell a key.
+// nameOfKey returns the name of a key in records.
 func nameOfKey(t *testing.T, key []byte) string {
 	t.Helper()
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
@@ -265,8 +266,9 @@ func anotherMay(c *ctlOfTest) bool {
 	return c.reader.turns.Ask(types.NamespacedName{Namespace: "ns", Name: "another"}, noon, c.now, nil).Granted
 }
 
-// ES07: two operators began at the same time, and the other was the first to store its
-// key. A hash of ours would be renewed with the next look, which restarts the pods.
+// TestNoHashIsWrittenWithAKeyThatIsStoredNowhere verifies ES07: two operators start at the same time,
+// and the other one stores its key first. A hash with this process's key would change in the next pass
+// and restart the pods.
 func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.stored = []byte("ffffffffffffffffffffffffffffffff")
@@ -320,8 +322,9 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	c.want("it is its turn", "ConfigRestart moved, 0 read")
 }
 
-// The live pass right before the act sees the record that was written, and the cache
-// may show it much later.
+// TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts verifies that a restart keeps its slot while
+// only live reads show it. The live read right before the write shows the record that was written; the
+// cache may show it much later.
 func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.reader.turns.Most = 1

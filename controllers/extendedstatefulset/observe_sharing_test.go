@@ -19,7 +19,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// admit asks the webhook about a new pod of the fake cluster.
+// admit sends a new pod of the fake cluster to the webhook.
 func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
 	t.Helper()
 	raw, err := json.Marshal(pod)
@@ -31,13 +31,14 @@ func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response
 		Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
-// at is the pod of newPod on another ordinal.
+// at moves a pod of newPod to another ordinal.
 func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
 	pod.Name, pod.Labels[appsv1.PodIndexLabel] = strings.TrimSuffix(pod.Name, "2")+ordinal, ordinal
 	return pod
 }
 
-// Two pods of one ordinal are not created, unless the set is made for it.
+// TestNoTwoPodsShareClaims verifies that a second pod of an ordinal is denied unless the handover of
+// the set is Coexist.
 func TestNoTwoPodsShareClaims(t *testing.T) {
 	only, sets := zone{index: noZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
 		"by ordinal": func(*v1alpha1.ExtendedStatefulSet) {},
@@ -104,7 +105,8 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 	}
 }
 
-// The StatefulSet controller is faster than the operator.
+// TestAStatefulSetScaledByHand verifies that the webhook denies a second pod when the StatefulSet
+// controller is faster than the operator.
 func TestAStatefulSetScaledByHand(t *testing.T) {
 	h := hazard{"in an upgrade by ordinal", volumes, func(s *stage) {
 		s.rest()

@@ -22,7 +22,7 @@ type probedPod struct {
 	ordinal int32
 	pod     *corev1.Pod
 	probed  probed
-	strange bool // of no owner, or of another
+	strange bool // it has no owner, or another owner
 }
 
 func pod(version int64, ordinal int32) *probedPod {
@@ -59,14 +59,14 @@ func (p *probedPod) busy() *probedPod {
 	return p
 }
 
-// said is an answer of that long ago, of the container that was the first.
+// said adds a result of the first container from the given time ago.
 func (p *probedPod) said(outcome podexec.Outcome, ago time.Duration) *probedPod {
 	p.probed.results["main"] = podexec.Result{Command: podexec.Command{Name: "main", ContainerID: "first"}, Outcome: outcome, Sent: true,
 		Began: noon.Add(-ago), Ended: noon.Add(-ago + 100*time.Millisecond)}
 	return p
 }
 
-// silent is a question that was not answered in time.
+// silent adds a probe that timed out.
 func (p *probedPod) silent() *probedPod {
 	p.said(podexec.Unknown, 20*time.Second)
 	r := p.probed.results["main"]
@@ -75,7 +75,7 @@ func (p *probedPod) silent() *probedPod {
 	return p
 }
 
-// restarted has another container now.
+// restarted replaces the container.
 func (p *probedPod) restarted() *probedPod {
 	p.pod.Status.ContainerStatuses[0].ContainerID = "second"
 	return p
@@ -158,7 +158,8 @@ func TestProbesThatAreTakenOffTheSpecTakeTheLabelsAlong(t *testing.T) {
 	}
 }
 
-// Two containers are asked one after the other, and both must say yes.
+// TestSeveralProbesMustAgree verifies that two containers are probed one after the other, and that both
+// must succeed.
 func TestSeveralProbesMustAgree(t *testing.T) {
 	two := pod(1, 0).said(podexec.Succeeded, time.Second)
 	two.pod.Status.ContainerStatuses = append(two.pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: "side", ContainerID: "s", State: two.pod.Status.ContainerStatuses[0].State})
@@ -182,7 +183,8 @@ func TestSeveralProbesMustAgree(t *testing.T) {
 	}
 }
 
-// E34: whatever pods say, and whatever is lost of it, the label is never on two.
+// TestNeverTwoActive verifies E34: no two pods have the label, whatever the probes return and whichever
+// results and writes are lost.
 func TestNeverTwoActive(t *testing.T) {
 	for seed := range int64(300) {
 		random := rand.New(rand.NewSource(seed))
@@ -200,7 +202,7 @@ func TestNeverTwoActive(t *testing.T) {
 			for _, chains := range plan.Steps {
 				random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
 				for _, chain := range chains {
-					if chain[0].Verb != action.Patch || random.Intn(4) == 0 { // that write is lost
+					if chain[0].Verb != action.Patch || random.Intn(4) == 0 { // the write is lost
 						continue
 					}
 					at := slices.IndexFunc(pods, func(p *probedPod) bool { return p.pod.UID == chain[0].Object.GetUID() })

@@ -16,15 +16,15 @@ import (
 
 func manual(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalManual }
 
-// approved gives the word for the upgrade under way.
+// approved approves the revision of the upgrade in progress.
 func approved(w *world) { w.set.Spec.ApprovedRevision = updateRevision(&w.set.Status) }
 
-// word gives another.
+// word approves another revision.
 func word(text string) func(*world) {
 	return func(w *world) { w.set.Spec.ApprovedRevision = text }
 }
 
-// held says that good canaries have waited for approval since that long after noon.
+// held sets that good canaries have waited for approval since the given time after noon.
 func held(after time.Duration) func(*world) {
 	return func(w *world) {
 		at := metav1.NewTime(noon.Add(after))
@@ -32,12 +32,13 @@ func held(after time.Duration) func(*world) {
 	}
 }
 
-// triedBeside is an upgrade with one canary, which is Ready unless it is among the unready.
+// triedBeside returns an upgrade with handover Coexist and one canary. The canary is Ready unless
+// unready includes it.
 func triedBeside(unready ...int32) *scene {
 	return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, unready...).but(manual)
 }
 
-// triedInPlace is the same on the claims of the old version.
+// triedInPlace returns the same upgrade with handover PerOrdinal, on the claims of the old version.
 func triedInPlace(unready ...int32) *scene {
 	return of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, span{2, 1}, unready...).but(manual)
 }
@@ -89,7 +90,7 @@ func TestE36AGoodCanaryWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// aged moves the begin of an attempt to that long before noon.
+// aged moves the start of the attempt to the given time before noon.
 func aged(before time.Duration) func(*world) {
 	return func(w *world) {
 		at := metav1.NewTime(noon.Add(-before))
@@ -97,13 +98,13 @@ func aged(before time.Duration) func(*world) {
 	}
 }
 
-// E37 While canaries are good and wait, neither time counts; when they are not good any
-// more, both go on.
+// TestE37TimesStandStillWhileGoodCanariesWait verifies E37: while good canaries wait, neither timeout
+// counts. When they are no longer good, both continue.
 func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		scene *scene
-		// canary and update are what is left of both times after the next step.
+		// canary and update are the remaining durations of both timeouts after the next step.
 		canary, update time.Duration
 	}{
 		{"they broke soon, and have what was left", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(4 * time.Minute), 4 * time.Minute, 9 * time.Minute},
@@ -159,7 +160,7 @@ func deadlinesIn(w *world) []time.Time {
 	return w.deadlines()
 }
 
-// askedAt makes the job after an upgrade one that is asked then, with that result.
+// askedAt sets when the postUpdateJob runs, and its result.
 func askedAt(when v1alpha1.When, result v1alpha1.JobResult) func(*world) {
 	return func(w *world) {
 		from := job("any")
@@ -227,7 +228,7 @@ func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
 	}
 }
 
-// E36: a name of 40 characters is enough for every number.
+// TestRevisionName verifies E36: 40 characters are enough for the revision of every version number.
 func TestRevisionName(t *testing.T) {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	for number, want := range map[int64]string{0: "", 2: "v2-0123456789abcdef", 1<<63 - 1: "v9223372036854775807-0123456789abcdef"} {
@@ -240,7 +241,8 @@ func TestRevisionName(t *testing.T) {
 	}
 }
 
-// E36: what is accepted and has no effect is said when it is written.
+// TestWarnOfApproval verifies E36: an approved revision without effect causes a warning when it is
+// written.
 func TestWarnOfApproval(t *testing.T) {
 	for _, row := range []struct {
 		name, was, now string
@@ -262,7 +264,7 @@ func TestWarnOfApproval(t *testing.T) {
 	}
 }
 
-// E36: each step is told once.
+// TestApprovalIsTold verifies E36: there is one event for each step.
 func TestApprovalIsTold(t *testing.T) {
 	at := metav1.NewTime(noon)
 	status := func(phase v1alpha1.Phase, u v1alpha1.UpdateStatus) *v1alpha1.ExtendedStatefulSetStatus {

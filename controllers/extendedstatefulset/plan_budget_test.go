@@ -11,7 +11,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// keptBudget puts the budget there as it should be, but for a change.
+// keptBudget adds the wanted budget, modified by change.
 func keptBudget(change func(*policyv1.PodDisruptionBudget)) func(*world) {
 	return func(w *world) {
 		w.record = w.set.Status.DeepCopy()
@@ -58,7 +58,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// E41 What a budget keeps of three pods, or of none.
+// TestWhatABudgetKeeps verifies E41: how many of three pods, or of none, a budget keeps.
 func TestWhatABudgetKeeps(t *testing.T) {
 	least := func(v string) *v1alpha1.DisruptionBudget {
 		return &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.Parse(v))}

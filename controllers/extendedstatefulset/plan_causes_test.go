@@ -8,8 +8,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// V6: what the API server refuses the operator itself has no pod that could say why, and
-// the condition that says it is another by the time that the version is given up.
+// TestV6WhatIsGivenUpSaysWhatWasRefused verifies V6: the failure of a version includes the API server's
+// error for writes of the operator. Such an error has no pod that could show it, and its condition may
+// have changed when the version fails.
 func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
 	const why = `create statefulset db-v2: exceeded quota: few, requested: count/statefulsets.apps=1`
 	coexist := v1alpha1.HandoverCoexist

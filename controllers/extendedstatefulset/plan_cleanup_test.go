@@ -9,8 +9,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// givenBack is a template that went back to that of version 1, and version 2 has no
-// pods any more.
+// givenBack returns a set whose template was reverted to that of version 1, and whose version 2 has no
+// pods left.
 func givenBack() *scene {
 	return of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, span{start: 3}).but(backToOne)
 }
@@ -27,8 +27,9 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// A StatefulSet controller that is behind makes a pod of what it saw last, and the
-// StatefulSet may be gone by then: it would not be known that its pod is still to come.
+// TestAStatefulSetControllerThatIsBehind verifies that a StatefulSet is not deleted before its
+// controller has observed it. A controller that lags behind creates a pod from the spec that it saw
+// last; if the StatefulSet were already deleted, the operator would not expect this pod.
 func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 	s := newStage(t, volumes())
 	s.rest()
@@ -39,7 +40,7 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 		s.Put(c)
 	}
 	var seen *appsv1.StatefulSet
-	for range 20 { // it sees db-v2 with the ordinal, and does nothing about it yet
+	for range 20 { // it sees db-v2 with the ordinal, and does not act on it yet
 		s.steps(1)
 		for _, c := range s.children() {
 			switch {
@@ -54,7 +55,7 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 		s.Fatal(t, "db-v2 never got the ordinal")
 	}
 	s.image("one")
-	for range 12 { // db-v1 comes first
+	for range 12 { // it processes db-v1 first
 		s.steps(1)
 		for _, c := range s.children() {
 			if c.Name == "db-v1" {
@@ -72,7 +73,8 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 	s.rest()
 }
 
-// The pods of a zone stay until those of another are all there.
+// TestZonesComeAndGo verifies that the pods of a removed zone are kept until another zone has all its
+// pods.
 func TestZonesComeAndGo(t *testing.T) {
 	for _, h := range []hazard{
 		{"zones come to a set without claims", plain, func(s *stage) {
@@ -109,7 +111,8 @@ func TestZonesComeAndGo(t *testing.T) {
 	}
 }
 
-// Labels may contradict each other, as of a claim that was copied.
+// TestTwoZonesNeverHaveOneIndex verifies that contradictory labels, for example of a copied claim,
+// never give two zones the same index.
 func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
 	set := fakeSet(1)
 	set.Spec.Zones = []string{"a", "b"}

@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// carrying is a StatefulSet with a record, and pods of that hash.
+// carrying returns a StatefulSet with a record and a hash in its pod template.
 func carrying(r *configuration.Record, hash string) *appsv1.StatefulSet {
 	child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v1", Namespace: "ns", UID: "child"},
 		Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3)), Template: corev1.PodTemplateSpec{}}}
@@ -58,7 +58,7 @@ func TestARestartIsSeenInTheStatefulSet(t *testing.T) {
 	}
 }
 
-// The words of the shared reader are those of the API.
+// TestReasonsAreThoseOfTheAPI verifies that the shared reader uses the reasons of the API.
 func TestReasonsAreThoseOfTheAPI(t *testing.T) {
 	for said, want := range map[string]string{
 		configuration.EventFollowed: v1alpha1.EventConfigFollowed, configuration.EventRestart: v1alpha1.EventConfigRestart,
@@ -73,7 +73,8 @@ func TestReasonsAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
-// E14 what serves is not restarted beside an upgrade, which takes pods from it too.
+// TestHoldsRestart verifies E14: the current version is not restarted during an upgrade, which also
+// takes pods from it.
 func TestHoldsRestart(t *testing.T) {
 	const held = "an upgrade is under way"
 	under := func(phase v1alpha1.Phase) *v1alpha1.ExtendedStatefulSetStatus {
@@ -98,7 +99,8 @@ func TestHoldsRestart(t *testing.T) {
 	}
 }
 
-// W20: the kubelet keeps the contents of an immutable ConfigMap while a pod on its node uses it.
+// TestW20APodWithOldContentsIsTold verifies W20: the kubelet keeps the content of an immutable
+// ConfigMap while a pod on its Node uses it.
 func TestW20APodWithOldContentsIsTold(t *testing.T) {
 	s := of(plain()).has(1, span{0, 2})
 	r := configuration.Record{Key: "k", Seen: "s", Hash: "new", Recreated: []string{"ConfigMap web"}}
@@ -113,7 +115,7 @@ func TestW20APodWithOldContentsIsTold(t *testing.T) {
 		}
 	}
 	view := viewOf(c.set)
-	view.State = configuration.State{Key: "k", Seen: "s"} // nothing was edited since
+	view.State = configuration.State{Key: "k", Seen: "s"} // there was no edit since
 	s.w.config = configure(s.w, look{views: map[types.UID]*configuration.View{c.set.UID: view}}, nil)
 	if got := configuration.ParseRecord(s.w.config.stamps["db-v1"].record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
 		t.Errorf("the record names %q", got.Cached)

@@ -15,19 +15,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// deadline is one of this kind: who is blamed for what did not happen between noon and
-// noon plus the limit.
+// deadline is a deadline of this kind. It applies to something that did not happen between noon and
+// noon plus limit.
 type deadline struct {
 	name  string
 	limit time.Duration
-	// blames reports whether a version is blamed at that time, if that is the time in
-	// which the operator could look.
+	// blames reports whether the deadline has passed at the given time, if watch is the time during
+	// which the operator watched the cluster.
 	blames func(now time.Time, watch leadership.Watch) bool
-	// heals is true where no version is to blame any more when the time is over later.
+	// heals is true if the deadline is met when it is extended.
 	heals bool
 }
 
-// saying is a deadline of which the decision tells.
+// saying returns a blames function that checks whether the decision contains words.
 func saying(scene func() *scene, words string) func(time.Time, leadership.Watch) bool {
 	return func(now time.Time, watch leadership.Watch) bool {
 		s := scene()
@@ -36,7 +36,7 @@ func saying(scene func() *scene, words string) func(time.Time, leadership.Watch)
 	}
 }
 
-// readySince makes the canary Ready since that long after noon.
+// readySince makes the canary Ready at the given time after noon.
 func readySince(d time.Duration) func(*world) {
 	return func(w *world) {
 		w.children.find(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
@@ -97,8 +97,9 @@ func deadlines() []deadline {
 	}
 }
 
-// V5: no version is blamed for time in which the operator could not look: the operator was frozen, the
-// API server was away, or another process led. Docs: "Deadlines".
+// TestV5TimeInWhichTheOperatorWasAwayDoesNotCount verifies V5: time during which the operator did not
+// watch is not counted, because it was frozen, the API server was unreachable, or another process led.
+// Docs: "Deadlines".
 func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 	for _, d := range deadlines() {
 		t.Run(d.name, func(t *testing.T) {
@@ -124,7 +125,8 @@ func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 	}
 }
 
-// V5: the operator looks again when a time is over that was made longer by a gap.
+// TestV5LooksAgainWhenTheTimeIsOver verifies V5: the requeue delay includes the gap that extends a
+// deadline.
 func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0)
 	s.w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(time.Minute)}}}
@@ -142,7 +144,7 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	t.Error("the canary is never given up")
 }
 
-// madeAt has the StatefulSet of version 2 made that long after noon.
+// madeAt sets the creation of version 2's StatefulSet to the given time after noon.
 func madeAt(late time.Duration) func(*world) {
 	return func(w *world) { w.children[1].set.CreationTimestamp = metav1.NewTime(noon.Add(late)) }
 }

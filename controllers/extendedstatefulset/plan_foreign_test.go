@@ -13,7 +13,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// N10: no label alone makes a pod an endpoint of a Service of ours, or part of a budget.
+// TestN10APodThatCopiesLabelsLosesThem verifies N10: labels alone never make a pod an endpoint of the
+// operator's Services, or part of a budget.
 func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	controller := func(apiVersion, kind, name string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "u", Controller: ptr.To(true)}}
@@ -23,7 +24,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 		name, pod string
 		owners    []metav1.OwnerReference
 		deleted   bool
-		want      []string // of our labels
+		want      []string // remaining operator labels
 	}{
 		{"another name", "evil", nil, false, nil},
 		{"a name without an ordinal", "db-v1-x", nil, false, nil},
@@ -67,7 +68,8 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	}
 }
 
-// Pods that have lost their labels already leave room for others.
+// TestN10ForeignPodsThatAreDoneLeaveRoom verifies that pods whose labels are already removed do not
+// count towards the limit of a pass (N10).
 func TestN10ForeignPodsThatAreDoneLeaveRoom(t *testing.T) {
 	w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
 	of := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}

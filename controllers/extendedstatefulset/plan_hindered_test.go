@@ -11,7 +11,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// between is a pod that crashed so often, and has been Ready since then.
+// between returns a change to a pod that has crashed the given number of times, and has been Ready
+// since the given time.
 func between(restarts int32, ready time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		crashing(1)(pod)
@@ -21,7 +22,7 @@ func between(restarts int32, ready time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// young is a pod that was created so long ago.
+// young sets the age of a pod.
 func young(age time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.CreationTimestamp = metav1.NewTime(noon.Add(-age))
@@ -77,7 +78,8 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 	}
 }
 
-// W17: no event tells that the time is over.
+// TestW17ItIsLookedAtAgainWhenItsTimeIsOver verifies that a pass is scheduled for the end of
+// hinderedTime, which has no watch event (W17).
 func TestW17ItIsLookedAtAgainWhenItsTimeIsOver(t *testing.T) {
 	s := of(plain()).has(1, span{0, 1}, 0)
 	for _, change := range []func(*corev1.Pod){pulling, young(hinderedTime - 7*time.Second)} {

@@ -15,7 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// beforeUpdate is an upgrade whose job before it is on record, and suspended.
+// beforeUpdate returns an upgrade whose preUpdateJob is recorded and suspended.
 func beforeUpdate(changes ...func(*batchv1.Job)) *scene {
 	return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).but(func(w *world) {
 		w.set.Spec.UpdateStrategy.PreUpdateJob = job("any")
@@ -87,7 +87,7 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as the cache holds it
+			w.jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as stored in the cache
 			p := decide(w)
 			if c := progressing(w, &p); !strings.Contains(c.Message, row.progress) {
 				t.Errorf("Progressing: %s", c.Message)
@@ -107,7 +107,7 @@ func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
 	}
 }
 
-// W19: what a watch shows of a Job that is deleted is its result.
+// TestW19TheResultOfADeletedJob verifies W19: the watch event of a deleted Job determines its result.
 func TestW19TheResultOfADeletedJob(t *testing.T) {
 	set := plain()
 	set.UID = "uid"
@@ -138,7 +138,8 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 	}
 }
 
-// W19: a Job that is missing is unknown only after a while, since a watch may be behind a list.
+// TestW19AMissingJobIsWaitedFor verifies W19: the result of a missing Job is unknown only after
+// lostJobTime, because a watch may lag behind a list.
 func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	s := beforeUpdate(started)
 	s.w.jobs = nil
@@ -158,7 +159,8 @@ func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	}
 }
 
-// W19: a Job that lost our label is not listed, and the watch shows a deletion.
+// TestW19AJobWithoutItsLabelExists verifies W19: a Job that lost the operator's label is not listed,
+// and the watch shows a deletion although the Job exists.
 func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -193,8 +195,8 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 	}
 }
 
-// W3: a policy removes our label from a job when it is created. The job goes on record by its
-// name, and its start puts the label back.
+// TestW3AJobThatIsCreatedWithoutItsLabel verifies W3: a policy removes the operator's label when a Job
+// is created. The Job is found by its name and recorded, and its start restores the label.
 func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -241,7 +243,7 @@ func TestW19APersonIsToldOfBothWays(t *testing.T) {
 	}
 }
 
-// W19: a policy gives Jobs a time to live.
+// TestW19AJobIsStartedWithoutATimeToLive verifies W19: a policy sets a TTL on Jobs.
 func TestW19AJobIsStartedWithoutATimeToLive(t *testing.T) {
 	s := beforeUpdate(func(j *batchv1.Job) { j.Spec.TTLSecondsAfterFinished = ptr.To(int32(0)) })
 	p := decide(s.w)

@@ -14,14 +14,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// turned is since when the pod of an ordinal is Ready, or not.
+// turned sets how long ago the Ready condition of a pod changed.
 func (s *scene) turned(child int, ordinal int32, before time.Duration) *scene {
 	c := &s.w.children[child].pods[ordinal].Status.Conditions[0]
 	c.LastTransitionTime = metav1.NewTime(noon.Add(-before))
 	return s
 }
 
-// rolling says that a StatefulSet replaces its pods.
+// rolling starts a rolling update of a StatefulSet.
 func rolling(w *world) {
 	w.children[0].set.Status.CurrentRevision, w.children[0].set.Status.UpdateRevision = "a", "b"
 }
@@ -88,7 +88,8 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// Pods are not restarted while an ordinal changes hands: two would be down.
+// TestHoldsPods verifies that pods are not restarted while an ordinal moves, because two pods would be
+// down.
 func TestHoldsPods(t *testing.T) {
 	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
 	const split = "ordinals change hands"
@@ -119,13 +120,13 @@ func TestHoldsPods(t *testing.T) {
 		}
 	}
 	w := of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{1, 2}, 2).w
-	w.set.Spec.InjectReplicasEnv = ptr.To(true) // as when the number of replicas changes
+	w.set.Spec.InjectReplicasEnv = ptr.To(true) // as if the number of replicas changed
 	if got := (&scene{w}).says(); got != "" {
 		t.Errorf("a template changes in the middle: %s", got)
 	}
 }
 
-// What no other client may change in the middle of it.
+// TestZonesFixed verifies that a set with claims cannot switch between zones and no zones.
 func TestZonesFixed(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -158,12 +159,13 @@ func TestZonesFixed(t *testing.T) {
 	}
 }
 
-// lost says that a job is gone, and what is known of its result.
+// lost removes a Job, and sets its result.
 func lost(uid types.UID, result v1alpha1.JobResult) func(*world) {
 	return func(w *world) { w.jobs, w.lostJobs = nil, map[types.UID]v1alpha1.JobResult{uid: result} }
 }
 
-// E25 a job counts as run once its UID is on record, and only that one does.
+// TestJobOfRecord verifies E25: a Job counts as having run once its UID is recorded, and only the Job
+// with this UID counts.
 func TestJobOfRecord(t *testing.T) {
 	complete := batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
 	before := func(record *v1alpha1.JobStatus, job *batchv1.Job) *scene {
@@ -203,12 +205,12 @@ func TestJobOfRecord(t *testing.T) {
 	}
 }
 
-// What was deleted is not written on.
+// TestClaimsThatGoAreLeftAlone verifies that terminating claims are not patched.
 func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 	s := of(volumes()).has(1, span{0, 3})
 	for o := range int32(3) {
 		c := buildClaim(s.w.set, &s.w.set.Spec.Template.Spec.VolumeClaimTemplates[0], zone{index: noZone}, o)
-		c.Spec.Resources.Requests = nil // it would grow
+		c.Spec.Resources.Requests = nil // otherwise it would be expanded
 		c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		s.w.claims[c.Name] = c
 	}
@@ -217,7 +219,8 @@ func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 	}
 }
 
-// What was taken from us is a rival; what was never ours is not.
+// TestRivals verifies that a StatefulSet which the object used to control is a rival, and that an
+// unrelated one is not.
 func TestRivals(t *testing.T) {
 	s := of(volumes()).has(1, span{0, 1})
 	taken := s.w.children[0].set.DeepCopy()
@@ -242,7 +245,8 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// The TTL controller would delete it before, and a Job that is gone counts as failed.
+// TestAJobStaysUntilItIsLookedAt verifies that a Job is created without a TTL. Otherwise the TTL
+// controller could delete it before its result is recorded, and a missing Job counts as failed.
 func TestAJobStaysUntilItIsLookedAt(t *testing.T) {
 	from := job("fine")
 	from.Spec.TTLSecondsAfterFinished, from.Spec.Suspend = ptr.To(int32(0)), ptr.To(false)

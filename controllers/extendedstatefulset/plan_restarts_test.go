@@ -15,7 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// counted has the number of replicas in the environment of its pods: to scale it
+// counted returns a set that has the number of replicas in the environment of its pods, so that scaling
 // restarts them.
 func counted() *v1alpha1.ExtendedStatefulSet {
 	set := volumes()
@@ -23,7 +23,7 @@ func counted() *v1alpha1.ExtendedStatefulSet {
 	return set
 }
 
-// deletedClaim is a claim that was deleted, and that its pod still holds.
+// deletedClaim makes a claim terminating that its pod still uses.
 func deletedClaim(ordinal int32) func(*world) {
 	return func(w *world) {
 		for o := range w.replicas {
@@ -36,10 +36,10 @@ func deletedClaim(ordinal int32) func(*world) {
 	}
 }
 
-// uncounted changes the template of the pods without making a version.
+// uncounted changes the pod template without creating a version.
 func uncounted(w *world) { w.set.Spec.InjectReplicasEnv = ptr.To(false) }
 
-// backToOne is the template of version 1 again, while an upgrade from it is under way.
+// backToOne reverts the template to that of version 1 during an upgrade.
 func backToOne(w *world) {
 	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
 	w.digest, _ = digestOf(w.set)
@@ -47,7 +47,7 @@ func backToOne(w *world) {
 	st.Phase, st.Update, st.UpdateVersion, st.Attempts = v1alpha1.PhaseCleaningUp, nil, 1, 0
 }
 
-// postJobRuns is an upgrade whose last job has not ended.
+// postJobRuns adds a postUpdateJob that has not ended.
 func postJobRuns(w *world) {
 	w.set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
 	j := buildJob(w.set, job("hangs"), postJob, 2, 1)
@@ -56,8 +56,8 @@ func postJobRuns(w *world) {
 	w.set.Status.Update.PostJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
 }
 
-// What restarts pods waits while an ordinal changes hands, where a second pod would
-// be down, and while a claim goes with its pod.
+// TestRestartsWait verifies that restarts wait while an ordinal moves, because a second pod would be
+// down, and while a claim would be removed together with its pod.
 func TestRestartsWait(t *testing.T) {
 	perOrdinal := v1alpha1.HandoverPerOrdinal
 	for _, row := range []sentence{
@@ -85,7 +85,7 @@ func TestRestartsWait(t *testing.T) {
 	}
 }
 
-// restarts reports whether pod templates are changed, beside what a write says it is.
+// restarts reports whether a pod template changes, whatever the reason of the write.
 func (s *scene) restarts() bool {
 	p := decide(s.w)
 	for _, chain := range slices.Concat(p.Steps...) {
@@ -99,7 +99,7 @@ func (s *scene) restarts() bool {
 	return false
 }
 
-// restartedAt is what kubectl rollout restart writes.
+// restartedAt is the annotation that kubectl rollout restart sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 func (s *stage) rollOut(name string) {
@@ -108,18 +108,18 @@ func (s *stage) rollOut(name string) {
 	})
 }
 
-// pull is a hand edit of the image in a StatefulSet.
+// pull edits the image of a StatefulSet manually.
 func (s *stage) pull(name, image string) {
 	s.edit(name, func(c *appsv1.StatefulSet) { c.Spec.Template.Spec.Containers[0].Image = image })
 }
 
-// uncount is what a user does that restarts pods and makes no version.
+// uncount is a user action that restarts pods and creates no version.
 func (s *stage) uncount() {
 	s.change("REPLICAS is not wanted any more", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.InjectReplicasEnv = ptr.To(false) })
 }
 
-// rolled lets all act until so many pods have what another client edited, and as many
-// are Ready as there have to be.
+// rolled lets all participants act until the given number of pods has the edit of another client, and
+// three pods are Ready.
 func (s *stage) rolled(edited int) {
 	s.settleUntil(func() bool {
 		n := 0
@@ -132,7 +132,7 @@ func (s *stage) rolled(edited int) {
 	})
 }
 
-// phase lets all act until the record says so, and none any further.
+// phase lets all participants act until the record has the given phase, and stops immediately.
 func (s *stage) phase(phase v1alpha1.Phase) {
 	s.t.Helper()
 	for range 500 {
@@ -149,10 +149,11 @@ func (s *stage) phase(phase v1alpha1.Phase) {
 	s.Fatal(s.t, "never "+string(phase))
 }
 
-// badLast fails after it took all ordinals.
+// badLast has a postUpdateJob that fails after the new version got all ordinals.
 var badLast = lastJob(counted, "bad")
 
-// restartHazards end without any edit of another client, and no pod more down than one.
+// restartHazards must end with all edits of other clients undone, and with at most one pod down at a
+// time.
 var restartHazards = []hazard{
 	{"the old version was rolled out again in an upgrade, and the template goes back", volumes, func(s *stage) {
 		s.rest()
@@ -214,7 +215,7 @@ var restartHazards = []hazard{
 		s.phase(v1alpha1.PhasePostJob)
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-1"))
 		s.scale(4)
-	}, "= Stale, version 1, 4 Ready; db-v1 ordinals 0 to 0, db-v2 ordinals 1 to 3 stale; active every version"}, // the claim is safe
+	}, "= Stale, version 1, 4 Ready; db-v1 ordinals 0 to 0, db-v2 ordinals 1 to 3 stale; active every version"}, // the claim is kept
 	{"a change that restarts pods on a way back", badLast, func(s *stage) {
 		s.rest()
 		s.floor = 2

@@ -22,19 +22,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// story is a piece of a set's life. Its golden file in testdata was read by a
-// person.
+// story is a sequence of events of a set. Its golden file in testdata was reviewed manually.
 type story struct {
 	name string
 	set  func() *v1alpha1.ExtendedStatefulSet
 	tell func(s *stage)
 }
 
-// plain and volumes are what stories begin with.
+// plain and volumes return the sets that stories begin with.
 func plain() *v1alpha1.ExtendedStatefulSet   { return fakeSet(3) }
 func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(3)) }
 
-// budgeted makes such a set of which a drain may take that many pods.
+// budgeted adds a budget to a set that allows a drain to take the given number of pods.
 func budgeted(make func() *v1alpha1.ExtendedStatefulSet, most intstr.IntOrString) func() *v1alpha1.ExtendedStatefulSet {
 	return func() *v1alpha1.ExtendedStatefulSet {
 		set := make()
@@ -43,7 +42,7 @@ func budgeted(make func() *v1alpha1.ExtendedStatefulSet, most intstr.IntOrString
 	}
 }
 
-// lastJob makes such a set whose job after an upgrade does that.
+// lastJob adds a postUpdateJob with the given image to a set.
 func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1alpha1.ExtendedStatefulSet {
 	return func() *v1alpha1.ExtendedStatefulSet {
 		set := make()
@@ -52,7 +51,7 @@ func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1a
 	}
 }
 
-// approvedByHand makes such a set with approval Manual.
+// approvedByHand sets approval Manual.
 func approvedByHand(make func() *v1alpha1.ExtendedStatefulSet) func() *v1alpha1.ExtendedStatefulSet {
 	return func() *v1alpha1.ExtendedStatefulSet {
 		set := make()
@@ -61,12 +60,12 @@ func approvedByHand(make func() *v1alpha1.ExtendedStatefulSet) func() *v1alpha1.
 	}
 }
 
-// approve is the word of a user.
+// approve is the approval of a user.
 func (s *stage) approve(revision string) {
 	s.change("approved is "+cmp.Or(revision, "nothing"), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.ApprovedRevision = revision })
 }
 
-// pod is that of a name.
+// pod returns the pod with the given name.
 func (s *stage) pod(name string) *corev1.Pod {
 	for _, pod := range s.pods() {
 		if pod.Name == name {
@@ -341,17 +340,18 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// end is what a story comes to.
+// end returns the final state of a story.
 func end(s *stage) string { return s.Story[len(s.Story)-1] }
 
-// unbroken is the end of a story in which nothing goes wrong.
+// unbroken returns the final state and the number of writes of a story without failures.
 func unbroken(t *testing.T, story story) (last string, writes int) {
 	s := newStage(t, story.set())
 	story.tell(s)
 	return end(s), s.Writes()
 }
 
-// Any order of what all do, and caches that stay behind.
+// TestRandomOrders verifies that a story has the same final state if all participants act in random
+// order with outdated caches.
 func TestRandomOrders(t *testing.T) {
 	const orders = 5
 	for _, story := range stories {
@@ -373,8 +373,8 @@ func TestRandomOrders(t *testing.T) {
 
 var everyWrite = flag.Int("every", 6, "of how many writes one goes wrong in TestEachWriteGoesWrong; 1 is each")
 
-// E35 operator killed at each step and restarted: same end state. The same where a
-// write fails, or its answer is lost.
+// TestEachWriteGoesWrong verifies E35: if the operator is killed after any write and restarted, or if
+// any write fails, a story has the same final state.
 func TestEachWriteGoesWrong(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// toThree is another template again, in the middle of an upgrade.
+// toThree changes the template again during an upgrade.
 func toThree(w *world) {
 	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
 	w.digest, _ = digestOf(w.set)
 }
 
-// A version that is superseded takes the place of the old one only if nothing was left
-// to ask of it: by ordinal the old one has no pods in the end, however good it is.
+// TestSuperseded verifies that a superseded version replaces the old one only if it has passed all
+// checks. With handover PerOrdinal the old version finally has no pods, even if it is good.
 func TestSuperseded(t *testing.T) {
 	moved := func(unready ...int32) *scene {
 		return of(volumes()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, span{0, 3}, unready...)

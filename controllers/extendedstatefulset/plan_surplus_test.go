@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// scaledDown is a set that was scaled from 3 to 2 while pod 0 is missing: its StatefulSet has
-// two ordinals, and pod 2 is still there.
+// scaledDown returns a set that was scaled from 3 to 2 while pod 0 is missing: its StatefulSet has two
+// ordinals, and pod 2 still exists.
 func scaledDown(changes ...func(*child)) *scene {
 	return of(fakeSet(2)).has(1, span{0, 2}).but(func(w *world) {
 		c := w.children[0]
@@ -21,7 +21,7 @@ func scaledDown(changes ...func(*child)) *scene {
 	})
 }
 
-// W8: kubernetes#140858.
+// TestW8SurplusPods verifies the workaround for kubernetes#140858 (W8).
 func TestW8SurplusPods(t *testing.T) {
 	refused := func(w *world) { w.refusals = map[string]string{"db-v1-0": "it cannot be created: exceeded quota"} }
 	for _, row := range []sentence{

@@ -18,10 +18,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// scene is a world in a few words.
+// scene builds a world from short calls.
 type scene struct{ w *world }
 
-// of is the world of a set whose status says that version 1 serves.
+// of returns the world of a set whose current version is 1.
 func of(set *v1alpha1.ExtendedStatefulSet) *scene {
 	digest, err := digestOf(set)
 	if err != nil {
@@ -37,15 +37,15 @@ func of(set *v1alpha1.ExtendedStatefulSet) *scene {
 	return &scene{w}
 }
 
-// edited is the same with another template than the one that serves.
+// edited sets a template other than that of the current version.
 func (s *scene) edited() *scene {
 	s.w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "new"
 	s.w.digest, _ = digestOf(s.w.set)
 	return s
 }
 
-// has adds the StatefulSet of a version, with that span, all of whose pods but
-// those that are named are Ready for an hour.
+// has adds the StatefulSet of a version with the given ordinals. All its pods have been Ready for an
+// hour, except those in unready.
 func (s *scene) has(number int64, sp span, unready ...int32) *scene {
 	z := s.w.zones[0]
 	digest, attempts := fmt.Sprintf("of version %d", number), int32(0)
@@ -73,7 +73,7 @@ func (s *scene) has(number int64, sp span, unready ...int32) *scene {
 	return s
 }
 
-// upgrading says that version 2 is on its way, in that phase.
+// upgrading starts an upgrade to version 2, in the given phase.
 func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 	s.edited()
 	now := metav1.NewTime(noon)
@@ -83,7 +83,7 @@ func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 	return s
 }
 
-// leaving adds a pod that is on its way out of an ordinal.
+// leaving adds a terminating pod on an ordinal.
 func (s *scene) leaving(number int64, ordinal int32) *scene {
 	z := s.w.zones[0]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", childName("db", z, number), ordinal), DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
@@ -96,13 +96,13 @@ func (s *scene) but(f func(*world)) *scene {
 	return s
 }
 
-// after lets time pass.
+// after advances the clock.
 func (s *scene) after(d time.Duration) *scene {
 	s.w.now = s.w.now.Add(d)
 	return s
 }
 
-// says is what decide does, without claims: the record, or the writes.
+// says returns the result of decide without claims: the record, or the writes.
 func (s *scene) says() string {
 	p := decide(s.w)
 	if p.recordFirst {
@@ -117,7 +117,7 @@ func (s *scene) says() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// keptEdit makes the first StatefulSet one whose edit by another client was told of.
+// keptEdit marks the first StatefulSet as edited by another client, with the edit already reported.
 func keptEdit(w *world) {
 	set := w.children[0].set
 	set.Generation, set.Annotations[v1alpha1.AnnotationApplied] = 2, applied{contentHash(set), editedGeneration}.String()
@@ -125,7 +125,7 @@ func keptEdit(w *world) {
 
 func observedLater(c *child) { c.set.Generation++ }
 
-// sentence is a row of a table: what is so, and what is done about it.
+// sentence is a row of a table: a scene, and the expected decision.
 type sentence struct {
 	name  string
 	scene *scene
@@ -208,7 +208,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// stale2 has written on version 2 that it is stale.
+// stale2 marks version 2 as stale.
 func stale2(w *world) {
 	w.set.Status.Update.Reason, w.set.Status.Update.Message = "Why", "because"
 	w.record = w.set.Status.DeepCopy()
@@ -216,7 +216,7 @@ func stale2(w *world) {
 	(&childPatch{w: w, c: c, next: c.set}).markStale()
 }
 
-// What another client wrote on a StatefulSet.
+// TestHandEdits verifies the response to edits of StatefulSets by other clients.
 func TestHandEdits(t *testing.T) {
 	const coexist = v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
@@ -267,7 +267,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// E29 a zone is added to every term: terms are alternatives.
+// TestKeepInZone verifies E29: the zone is added to every term, because terms are alternatives.
 func TestKeepInZone(t *testing.T) {
 	pod := corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a"}}}, {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "b"}}}}}}}}
@@ -287,7 +287,7 @@ func TestKeepInZone(t *testing.T) {
 	}
 }
 
-// What is changed in place makes no version; all else does.
+// TestDigest verifies that in-place changes create no version, and that all other changes do.
 func TestDigest(t *testing.T) {
 	digest := func(change func(*appsv1.StatefulSetSpec)) string {
 		set := volumes()
@@ -315,7 +315,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// V6: a version may be given up in the moment in which its container was started again.
+// TestWhyAPodIsReadyOnlyBetweenCrashes verifies V6: a version may fail at the moment when its container
+// has just been restarted.
 func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
 	crashed := func(w *world) {
 		w.children[0].pods[1].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: 3,
@@ -338,8 +339,8 @@ func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
 	}
 }
 
-// E20: a container without a readiness probe is Ready whenever it runs, also one
-// that crashes at its start.
+// TestACanaryThatCrashes verifies E20: without a readiness probe a container is Ready while it runs,
+// even if it crashes shortly after its start.
 func TestACanaryThatCrashes(t *testing.T) {
 	since := func(d time.Duration, ordinal int32) func(*world) {
 		return func(w *world) {

@@ -64,7 +64,7 @@ func TestE13E15OwnerReferences(t *testing.T) {
 		sentence string
 		set      *v1alpha1.ExtendedStatefulSet
 		object   *metav1.PartialObjectMetadata
-		want     string // owners after the write; "-": none is made
+		want     string // owners after the write; "-" means no write
 	}{
 		{"a used one", trackedSet(), metadata(configuration.KindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
 		{"a used one of another owner", trackedSet(), metadata(configuration.KindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
@@ -140,11 +140,10 @@ func TestTheFinalizerGoesOnFirstAndOffLast(t *testing.T) {
 	}
 }
 
-// TestE17NoOrderOfEventsTakesAUsersObject plays the operator and the garbage
-// collector by turns in random orders: deletion of the set in each way, edits, an
-// operator that is down, a finalizer taken off by hand. The garbage collector is as
-// in Kubernetes: it deletes an object with owners of which none is solid; and of
-// others it takes off references that are not.
+// TestE17NoOrderOfEventsTakesAUsersObject verifies E17: it runs steps of the operator, the user and the
+// garbage collector in random order, with all ways of deleting the set, edits, an operator that is
+// down, and a manually removed finalizer. The garbage collector acts as in Kubernetes: it deletes an
+// object without a solid owner, and otherwise removes references to owners that are not solid.
 func TestE17NoOrderOfEventsTakesAUsersObject(t *testing.T) {
 	for seed := range int64(3000) {
 		g := newGarden(seed)
@@ -172,13 +171,13 @@ func TestTheGardenTakesWhatIsNotGuarded(t *testing.T) {
 	}
 }
 
-// garden is a set, a user's Secret, and a garbage collector.
+// garden has a set, a Secret of a user, and a garbage collector.
 type garden struct {
 	*rand.Rand
 	set        *v1alpha1.ExtendedStatefulSet
-	gone       bool // the set
+	gone       bool // the set was deleted
 	secret     *metav1.PartialObjectMetadata
-	seenByUs   *metav1.PartialObjectMetadata // an old cache
+	seenByUs   *metav1.PartialObjectMetadata // an outdated cache
 	seenByThem *metav1.PartialObjectMetadata
 	taken      bool
 	unguarded  bool
@@ -198,7 +197,7 @@ func (g *garden) tell(format string, args ...any) {
 
 func (g *garden) write(o *metav1.PartialObjectMetadata, read string) {
 	if read != g.secret.ResourceVersion {
-		return // a conflict
+		return // conflict
 	}
 	g.secret = o.DeepCopy()
 	g.secret.ResourceVersion = read + "1"
@@ -231,7 +230,7 @@ func (g *garden) operator() {
 	seen := g.seenByUs
 	track := &tracking{set: g.set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, namespace: "space"}
 	if !track.owns() {
-		seen = g.secret // it reads past the cache
+		seen = g.secret // a live read
 	}
 	if track.concerns(seen) {
 		track.objects = append(track.objects, seen)
@@ -272,11 +271,11 @@ func (g *garden) user() {
 	g.set = set
 }
 
-// collect is what the garbage collector does with the Secret, and with the set.
+// collect runs the garbage collector for the Secret and for the set.
 func (g *garden) collect() {
 	waits := !g.gone && slices.Contains(g.set.Finalizers, metav1.FinalizerDeleteDependents)
 	orphans := !g.gone && slices.Contains(g.set.Finalizers, metav1.FinalizerOrphanDependents)
-	latest := g.secret.DeepCopy() // it decides on a live read
+	latest := g.secret.DeepCopy() // it decides with a live read
 	var solid, rest []metav1.OwnerReference
 	for _, r := range latest.OwnerReferences {
 		if r.Kind == "Namespace" || !g.gone && !waits && !orphans {
@@ -296,7 +295,7 @@ func (g *garden) collect() {
 		g.tell("the garbage collector deletes it")
 		return
 	}
-	set := g.set.DeepCopy() // no dependent is left as far as it knows
+	set := g.set.DeepCopy() // it sees no remaining dependent
 	if !slices.ContainsFunc(g.seenByThem.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == set.UID }) {
 		set.Finalizers = slices.DeleteFunc(set.Finalizers, func(f string) bool { return f != v1alpha1.Finalizer })
 		g.set = set

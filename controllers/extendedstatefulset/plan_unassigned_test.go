@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// without has pod 1 of version 1 wait for the claim that never exists.
+// without returns a scene in which pod 1 of version 1 waits for the claim that never exists.
 func without(f func(*corev1.Pod)) *scene {
 	return of(plain()).has(1, span{0, 3}, 1).but(func(w *world) {
 		pod := w.children[0].pods[1]
@@ -16,7 +16,7 @@ func without(f func(*corev1.Pod)) *scene {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "db-unassigned"}}}}
 		f(pod)
-		// As the cache has it.
+		// As stored in the cache.
 		cut, err := cutPod(pod)
 		if err != nil {
 			panic(err)

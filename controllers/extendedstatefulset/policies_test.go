@@ -10,7 +10,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// What policies of a cluster do to the children of an object.
+// Policies of a cluster that change the children of an object.
 var _ = DescribeTable("W3 a policy that changes a child, on creation and on update: nothing is written at rest, and updates pass",
 	func(ctx SpecContext, group, resource, patch, told string) {
 		ns := newNamespace(ctx)

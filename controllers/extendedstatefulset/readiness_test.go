@@ -7,7 +7,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+// readAsToolsDo returns situations whose statuses the tests in test/readiness read like tools.
 func readAsToolsDo() map[golden.Situation]*scene {
 	const current, moving, failed = "Current", "InProgress", "Failed"
 	const canary, coexist = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist

@@ -16,7 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// refusal is a patch of the plain object and what its author reads.
+// refusal is a patch of the plain object, and the expected error message.
 type refusal struct{ patch, want string }
 
 func badCreates() []TableEntry {
@@ -89,7 +89,7 @@ func badCreates() []TableEntry {
 	}
 }
 
-// v11Creates are refused for what was asked, and for nothing beside that.
+// v11Creates are rejected with an error for the invalid field only (V11).
 func v11Creates() []TableEntry {
 	const pod, update = "spec.template.spec.template.", "spec.updateStrategy."
 	return []TableEntry{
@@ -122,7 +122,7 @@ var _ = Describe("admission", func() {
 			update = `spec.updateStrategy.updateWatchTime: Invalid value: "0h0m": must be more than 0, for example 5m`
 		)
 		text := said(user.Create(ctx, object(ns, "spec: {updateStrategy: {canaryWatchTime: 0s, updateWatchTime: 0h0m}}")))
-		// The API server takes now one and now the other first.
+		// The API server reports the errors in either order.
 		Expect(strings.TrimPrefix(text, invalid)).To(Or(HavePrefix(server.Words("["+canary+", "+update)), HavePrefix(server.Words("["+update+", "+canary))))
 		Expect(text).To(HavePrefix(invalid))
 	})
@@ -160,8 +160,8 @@ var _ = Describe("admission", func() {
 		Entry("V6 pods that a policy refuses", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
 			"pods like web-v1-0 cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, "+
 				"a priority class or a runtime class; once the object is there, its conditions say which"),
-		// A gate that is off in all versions of Kubernetes that are tried stands for a field that
-		// is newer than the API server: it leaves out both.
+		// A feature gate that is off in all tested Kubernetes versions simulates a field that is newer
+		// than the API server. The API server drops the field in both cases.
 		Entry("K1 a field that the API server leaves out", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}}}}",
 			"spec.template.spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out of what is made from it, as its Kubernetes "+
 				"is too old for it or has it turned off. Take the field out, or upgrade the cluster"),

@@ -16,19 +16,19 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// situation is what a person on call finds, who looks at the pods.
+// situation is a state of the pods, with the columns and conditions that an on-call engineer must see.
 type situation struct {
-	// sentence is what that person would say.
+	// sentence is how the engineer would describe it.
 	sentence string
 	scene    *scene
 	// columns are Desired, Ready, Version, Phase and Stale of kubectl get.
 	columns string
-	// conditions are those that speak of it: the others are healthy.
+	// These are the conditions that report the situation; all others are healthy.
 	available, progressing string
 	others                 []string
 }
 
-// states says of the pods of a version what their kubelets and the scheduler do.
+// states changes the pods of a version like kubelets and the scheduler.
 func states(number int64, change func(*corev1.Pod)) func(*world) {
 	return func(w *world) {
 		for _, pod := range w.children.find(w.zones[0].index, number).pods {
@@ -106,7 +106,7 @@ func situations() []situation {
 	}
 }
 
-// inUpgrades are those in which another version was tried.
+// inUpgrades are the situations in which another version is or was rolled out.
 func inUpgrades() []situation {
 	const canary, coexist, perOrdinal = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist, v1alpha1.HandoverPerOrdinal
 	upgrade := func(unready ...int32) *scene {
@@ -164,8 +164,8 @@ func inUpgrades() []situation {
 	}
 }
 
-// V13 V14: conditions and columns say what a person on call would say who looks at the
-// pods.
+// TestV13V14SituationsAreSaidAsTheyAre verifies V13 and V14: conditions and columns match how an
+// on-call engineer would describe the pods.
 func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 	for _, row := range append(situations(), inUpgrades()...) {
 		t.Run(row.sentence, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 	}
 }
 
-// The columns of the table above are those that the API server shows.
+// TestV13ColumnsAreShown verifies that the API server shows the columns of situation (V13).
 func TestV13ColumnsAreShown(t *testing.T) {
 	crd, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "fissile.cloudfoundry.org_extendedstatefulsets.yaml"))
 	if err != nil {
@@ -213,8 +213,9 @@ func TestV13ColumnsAreShown(t *testing.T) {
 	}
 }
 
-// V7: what is only seen is written on the object as it is by then, so that edits of
-// the spec do not keep it away; what decisions rest on is bound to what was read.
+// TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs verifies V7: observed state is written to the latest
+// object, so that edits of the spec do not block it. The record is written only if the object has not
+// changed since it was read.
 func TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs(t *testing.T) {
 	for _, row := range []struct {
 		name   string

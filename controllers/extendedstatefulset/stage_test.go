@@ -32,26 +32,26 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
 
-// stage is a fake cluster with an operator in it, whose passes are made one by one.
+// stage is a fake cluster with an operator whose passes are run one by one.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
 	r *Reconciler
-	// floor is how many pods must be Ready at any moment; -1 is not watched.
+	// floor is the min number of Ready pods at any time; -1 disables the check.
 	floor int
-	// shares is true where two pods may have one claim.
+	// shares is true if two pods may use the same claim.
 	shares bool
 
 	shown  *objects.Objects
-	at     int                  // writes that the operator's cache shows
-	since  int                  // writes that it must show before the next pass
-	made   map[string]string    // digest of every StatefulSet that ever was, by name
-	high   map[string]int64     // the highest version that ever was, by zone
-	ran    map[string]types.UID // Jobs that were let go
-	claims map[string]types.UID // every claim that ever was
+	at     int                  // number of writes that the operator's cache shows
+	since  int                  // number of writes that it must show before the next pass
+	made   map[string]string    // digest of every StatefulSet that ever existed, by name
+	high   map[string]int64     // the highest version that ever existed, by zone
+	ran    map[string]types.UID // Jobs that were started
+	claims map[string]types.UID // every claim that ever existed
 }
 
-// fakeSet has no volumes.
+// fakeSet returns a set without volumes.
 func fakeSet(replicas int32) *v1alpha1.ExtendedStatefulSet {
 	set := &v1alpha1.ExtendedStatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
@@ -68,7 +68,7 @@ func fakeSet(replicas int32) *v1alpha1.ExtendedStatefulSet {
 	return set
 }
 
-// withClaims gives it a claim template.
+// withClaims adds a claim template.
 func withClaims(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet {
 	set.Spec.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Name: "data"},
@@ -97,19 +97,19 @@ func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
 	return s
 }
 
-// restart is a new process of the operator.
+// restart simulates a restart of the operator.
 func (s *stage) restart() {
 	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
 	s.look()
 }
 
-// look shows the operator's cache what there is now.
+// look updates the operator's cache.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
 	s.r.Cache = s.shown
 }
 
-// cutAsCached is what newCache makes of an object.
+// cutAsCached applies the transforms of newCache to an object.
 func cutAsCached(obj client.Object) client.Object {
 	switch obj.(type) {
 	case *corev1.Service, *v1alpha1.ExtendedStatefulSet:
@@ -133,7 +133,7 @@ func (s *stage) set() *v1alpha1.ExtendedStatefulSet {
 	return &set
 }
 
-// change is what a user does to the set.
+// change changes the set as a user.
 func (s *stage) change(what string, f func(*v1alpha1.ExtendedStatefulSet)) {
 	s.Say("# %s", what)
 	set := s.set()
@@ -150,11 +150,11 @@ func (s *stage) image(image string) {
 	})
 }
 
-// pass is Reconciler.pass with the fake cluster's writes. It reports whether anything was
-// written, and when to look again.
+// pass runs Reconciler.pass with the writes of the fake cluster. It reports whether anything was
+// written, and the requeue delay.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
-		return false, 0 // its own writes are not in its cache yet
+		return false, 0 // the cache does not show the operator's own writes yet
 	}
 	var cached v1alpha1.ExtendedStatefulSet
 	if s.shown.Get(context.Background(), theKey, &cached) != nil {
@@ -188,7 +188,7 @@ func (s *stage) writeStatus(w *world, p *plan) (alive bool) {
 	lines := len(s.Story)
 	_, alive = s.Apply(steps)
 	if alive && !p.recordFirst {
-		s.Story = s.Story[:lines] // what is seen is told at rest
+		s.Story = s.Story[:lines] // the observed state is logged at rest
 	}
 	return alive
 }
@@ -197,7 +197,7 @@ func (s *stage) scale(replicas int32) {
 	s.change(fmt.Sprintf("%d replicas", replicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &replicas })
 }
 
-// edit is what another client does to a StatefulSet.
+// edit changes a StatefulSet as another client.
 func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	for _, c := range s.children() {
 		if c.Name == name {
@@ -211,7 +211,7 @@ func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	}
 }
 
-// until lets all act until the story has a line that ends so.
+// until lets all participants act until the story has a new line that ends with the given text.
 func (s *stage) until(line string) {
 	s.t.Helper()
 	told := len(s.Story)
@@ -220,7 +220,7 @@ func (s *stage) until(line string) {
 	})
 }
 
-// settle lets all act in turn until nothing moves and nothing is waited for.
+// settle lets all participants act until nothing changes and nothing is pending.
 func (s *stage) settle() {
 	s.t.Helper()
 	s.settleUntil(func() bool { return false })
@@ -259,7 +259,7 @@ func (s *stage) settleUntil(done func() bool) {
 	s.Fatal(s.t, "it does not come to rest")
 }
 
-// rest settles, and tells what a user sees then.
+// rest calls settle, and logs the state that a user sees.
 func (s *stage) rest() *v1alpha1.ExtendedStatefulSet {
 	s.t.Helper()
 	s.settle()
@@ -293,7 +293,7 @@ func (s *stage) active() string {
 
 func (s *stage) children() []*appsv1.StatefulSet {
 	var list appsv1.StatefulSetList
-	_ = s.List(context.Background(), &list) // a fake does not fail
+	_ = s.List(context.Background(), &list) // the fake never fails
 	all := make([]*appsv1.StatefulSet, len(list.Items))
 	for i := range list.Items {
 		all[i] = &list.Items[i]
@@ -301,7 +301,7 @@ func (s *stage) children() []*appsv1.StatefulSet {
 	return all
 }
 
-// invariant is what must hold after every change.
+// invariant verifies the invariants after every change.
 func (s *stage) invariant(act *action.Action, was, is client.Object) {
 	switch obj := is.(type) {
 	case *appsv1.StatefulSet:
@@ -325,7 +325,8 @@ func (s *stage) invariant(act *action.Action, was, is client.Object) {
 	s.podInvariants()
 }
 
-// numbers: a version number is given out once, and every new one is higher.
+// numbers verifies that a version number is used once, and that new numbers are higher than earlier
+// ones.
 func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
 	index, number, ok := parseChild("db", obj.Name)
 	digest := obj.Annotations[v1alpha1.AnnotationDigest]
@@ -342,7 +343,7 @@ func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
 	s.made[obj.Name] = digest
 }
 
-// podInvariants: two pods never have one claim, and enough are Ready.
+// podInvariants verifies that no two pods use the same claim, and that enough pods are Ready.
 func (s *stage) podInvariants() {
 	ready, holder := 0, map[string]string{}
 	for _, obj := range s.All {
@@ -368,7 +369,7 @@ func (s *stage) podInvariants() {
 	}
 }
 
-// budgetsOf is how many PodDisruptionBudgets select a pod.
+// budgetsOf returns the number of PodDisruptionBudgets that select a pod.
 func (s *stage) budgetsOf(pod *corev1.Pod) (n int) {
 	for _, obj := range s.All {
 		budget, isBudget := obj.(*policyv1.PodDisruptionBudget)
@@ -379,7 +380,7 @@ func (s *stage) budgetsOf(pod *corev1.Pod) (n int) {
 	return n
 }
 
-// pods are all pods, by name.
+// pods returns all pods, sorted by name.
 func (s *stage) pods() []*corev1.Pod {
 	return slices.DeleteFunc(kubelet.Pods(s.Cluster), func(p *corev1.Pod) bool { return p.Labels[v1alpha1.LabelSet] == "" })
 }

@@ -72,8 +72,8 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 	}
 }
 
-// serviceOf makes the Services of an owner, that select version 1, and where it has a
-// time, one that clients use was deleted then.
+// serviceOf adds the Services with the given owner; they select version 1. deleted is the deletion time
+// of the active Service, or nil.
 func serviceOf(owner types.UID, deleted *metav1.Time) func(*world) {
 	return func(w *world) {
 		w.set.Spec.Template.Spec.ServiceName = "db"
@@ -88,7 +88,7 @@ func serviceOf(owner types.UID, deleted *metav1.Time) func(*world) {
 	}
 }
 
-// givesBack is an attempt that failed, before the next.
+// givesBack sets a failed attempt that is followed by another.
 func givesBack(w *world) {
 	w.set.Spec.UpdateStrategy.RetryCount = 1
 	u := w.set.Status.Update

@@ -18,7 +18,7 @@ import (
 var (
 	scheme = runtime.NewScheme()
 	server apiserver.Server
-	user   client.WithWatch // a person with kubectl
+	user   client.WithWatch // a user with kubectl
 )
 
 func TestAPI(t *testing.T) { apiserver.Run(t, "ExtendedStatefulSet") }

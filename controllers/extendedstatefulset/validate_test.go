@@ -41,7 +41,8 @@ func TestSmallestLegal(t *testing.T) {
 	}
 }
 
-// All that the schema lets pass and the smallest legal number must agree.
+// TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller verifies that smallestLegal agrees with the
+// rules for everything that the schema accepts.
 func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 	for low := int32(-1); low < 7; low++ {
 		for high := int32(-1); high < 7; high++ {
@@ -56,7 +57,7 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 				legal := func(n int32) bool {
 					return n >= low && (high < 0 || n <= high) && (!odd || n%2 == 1)
 				}
-				numbers := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0} // none only if nothing else is
+				numbers := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0} // 0 only if no other number is allowed
 				first := slices.IndexFunc(numbers, legal)
 				got := smallestLegal(s)
 				set := fakeSet(got)
@@ -74,7 +75,7 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 	}
 }
 
-// invalid is a set with something wrong in it, and how each error begins.
+// invalid is an invalid set, with the prefix of each expected error.
 type invalid struct {
 	name   string
 	change func(*v1alpha1.ExtendedStatefulSet)
@@ -97,7 +98,8 @@ func (r invalid) check(t *testing.T) {
 	}
 }
 
-// What the schema refuses is found once more: it may be an older schema.
+// TestValidate verifies that validation also finds errors that the schema rejects, because the schema
+// may be older.
 func TestValidate(t *testing.T) {
 	many := func(set *v1alpha1.ExtendedStatefulSet) {
 		set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes = append(set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes, corev1.ReadWriteMany)
@@ -183,7 +185,8 @@ func TestValidateBudget(t *testing.T) {
 	}
 }
 
-// The names of what is made for the longest name that is taken are names.
+// TestTheLongestNamesFit verifies that the names of all children are valid for the longest accepted
+// name.
 func TestTheLongestNamesFit(t *testing.T) {
 	for _, zones := range [][]string{nil, {"a"}} {
 		set := withClaims(fakeSet(3))
@@ -211,8 +214,8 @@ func TestTheLongestNamesFit(t *testing.T) {
 	}
 }
 
-// V11: a refusal speaks of handover only where a user changes it while two versions
-// have pods.
+// TestV11HandoverMayChangeBeforeThereIsAnUpgrade verifies V11: a change of handover is rejected only
+// while two versions have pods.
 func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 	const refused = "cannot change the way in the middle"
 	first := v1alpha1.ExtendedStatefulSetStatus{Phase: v1alpha1.PhasePromoting, CurrentVersion: 1}
