@@ -20,8 +20,8 @@
 // A failure in Canary, Promoting or PostJob starts a rollback: the new version returns its ordinals to
 // the old version. Then the next attempt begins, or the version is marked stale and stays at 0 pods.
 //
-// In Canary, good canaries may be paused: until the Job for the canaries ends, and with approval Manual
-// until a user approves the revision (plan_approval.go).
+// With good canaries, an upgrade stays in Canary until the Job for the canaries ends, and with approval
+// Manual until a user approves the revision (plan_approval.go).
 //
 // # Write order
 //
@@ -40,10 +40,10 @@
 //
 // An ordinal of a zone belongs to one StatefulSet; with Coexist it belongs to two during an upgrade. A
 // StatefulSet gets an ordinal only after the pod of any other StatefulSet on that ordinal is deleted.
-// An ordinal is taken from a serving pod only while all other pods serve, in all zones. Two pods
-// therefore never share a claim, and at most one pod is missing. A user who assigns an ordinal
-// manually, for example with kubectl scale, is faster than the operator; in this case the webhook
-// denies the second pod.
+// An ordinal is taken from a serving pod only while all other pods serve, in all zones. Therefore, at
+// most one pod is missing, and two pods never share a claim, except with Coexist. A user who assigns an
+// ordinal manually, for example with kubectl scale, is faster than the operator; in this case the
+// webhook denies the second pod.
 //
 // # Files
 //

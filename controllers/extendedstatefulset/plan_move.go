@@ -28,8 +28,8 @@ type handover struct {
 	zone zone
 	// have are the present ordinals, want the assigned ones.
 	have, want spans
-	// goal is the version that gets all ordinals. back is true in a rollback, when the goal is the
-	// current version.
+	// goal is the version that gets all ordinals. back is true if it is the current version, as in a
+	// rollback.
 	goal int64
 	back bool
 	// taken is true if an ordinal is taken from a serving pod in this pass, in this zone or an earlier
@@ -237,8 +237,8 @@ func (h *handover) give(ordinal int32) {
 	h.want[to] = h.want[to].with(ordinal)
 }
 
-// successor returns the version that gets an ordinal: the goal, if the ordinal is adjacent, or a
-// neighbour. It returns 0 if neither can have it yet. If the goal has enough, neighbours take
+// successor returns the version that gets an ordinal: the goal, if it has no ordinals or an adjacent
+// one, or a neighbour. It returns 0 if neither can have it yet. If the goal has enough, neighbours take
 // precedence.
 func (all spans) successor(ordinal int32, goal int64, enough bool) int64 {
 	able := all[goal].replicas == 0 || all[goal].touches(ordinal)

@@ -109,9 +109,9 @@ func (s standing) onTrial() bool {
 	return !slices.ContainsFunc(s.world.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
 }
 
-// absent returns the reason if an ordinal of a zone, except ordinal but, has no serving pod; "" if all
-// have one. In a rollback, a pod that was not Ready for canaryWatchTime is ignored, because it is not
-// expected to recover.
+// absent returns the reason if an ordinal of a zone has no serving pod; "" if all have one. The ordinal
+// but is ignored. In a rollback, a pod that was not Ready for canaryWatchTime is ignored too, because it
+// is not expected to recover.
 func (w *world) absent(z zone, all spans, but int32, back bool) string {
 	if len(all) == 0 {
 		return ""
