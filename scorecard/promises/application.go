@@ -22,8 +22,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// application is what users have of which one program may run at a time. Its
-// programs are witnesses, and what is said of them is what they did.
+// application is a user's application that may have only one running program at a time. Its
+// programs are witnesses: assertions about it use the witness's records.
 type application struct {
 	*Cluster
 	name   string
@@ -31,7 +31,7 @@ type application struct {
 	change []podChange
 }
 
-// application makes an application's folder; its objects come later.
+// application opens the folder of an application. Its objects are created later.
 func (c *Cluster) application(name string, change ...podChange) *application {
 	folder, err := observer.Open(filepath.Join(c.Shared, c.Namespace, name))
 	c.check(err)
@@ -40,8 +40,8 @@ func (c *Cluster) application(name string, change ...podChange) *application {
 	return a
 }
 
-// witnessed fails a promise also where two programs ran at the same time,
-// whatever else it failed with.
+// witnessed wraps a promise to fail also if two programs ran at the same time, in addition to any
+// other failure.
 func witnessed(run func(context.Context, *Cluster)) func(context.Context, *Cluster) {
 	return func(ctx context.Context, c *Cluster) {
 		err := c.Kept(func(own *Cluster) { run(ctx, own) })
@@ -54,7 +54,7 @@ func witnessed(run func(context.Context, *Cluster)) func(context.Context, *Clust
 	}
 }
 
-// faultless tells of programs that ran at the same time.
+// faultless returns an error for each pair of programs that ran at the same time.
 func (a *application) faultless() error {
 	runs, err := a.folder.Runs()
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *application) faultless() error {
 	return err
 }
 
-// story tells runs by the time of the first one.
+// story formats runs as text, with times relative to the start of the first run.
 func story(runs []testimony.Run) string {
 	words := make([]string, 0, len(runs))
 	for _, r := range runs {
@@ -84,7 +84,7 @@ func story(runs []testimony.Run) string {
 	return strings.Join(words, ", ")
 }
 
-// one waits until exactly one program runs that is none of these.
+// one waits until exactly one program runs, and it is not one of the given runs.
 func (a *application) one(ctx context.Context, before ...testimony.Run) testimony.Run {
 	var found testimony.Run
 	a.until(ctx, "one program of "+a.name+" to run", func(context.Context) {
@@ -96,28 +96,28 @@ func (a *application) one(ctx context.Context, before ...testimony.Run) testimon
 	return found
 }
 
-// none waits until a run has ended and no other lives.
+// none waits until no program runs.
 func (a *application) none(ctx context.Context) {
 	a.until(ctx, "no program of "+a.name+" to run", func(context.Context) {
 		a.Expect(pods(a.living())).To(BeEmpty(), "they run")
 	})
 }
 
-// several waits until so many programs run beside each other.
+// several waits until the given number of programs run at the same time.
 func (a *application) several(ctx context.Context, want int) {
 	a.until(ctx, fmt.Sprintf("%d programs of %s to run", want, a.name), func(context.Context) {
 		a.Expect(pods(a.living())).To(HaveLen(want))
 	})
 }
 
-// runs are all programs so far.
+// runs returns all programs so far.
 func (a *application) runs() []testimony.Run {
 	runs, err := a.folder.Runs()
 	a.check(err)
 	return runs
 }
 
-// pods are the names of the pods of runs.
+// pods returns the names of the pods of runs.
 func pods(runs []testimony.Run) []string {
 	names := make([]string, len(runs))
 	for i, r := range runs {
@@ -126,18 +126,18 @@ func pods(runs []testimony.Run) []string {
 	return names
 }
 
-// living are the programs that run now.
+// living returns the programs that are running.
 func (a *application) living() []testimony.Run {
 	return slices.DeleteFunc(a.runs(), func(r testimony.Run) bool { return !r.Alive() })
 }
 
-// stays checks that a run lives, and is the only one.
+// stays checks that a run is alive and is the only one.
 func (a *application) stays(run testimony.Run) {
 	live := a.living()
 	a.Expect(len(live) == 1 && live[0].ID == run.ID).To(BeTrue(), "only the program of %s should run: %s", run.Pod, story(a.runs()))
 }
 
-// handover does something, and waits until another program runs than before.
+// handover calls do, and waits until a different program runs.
 func (a *application) handover(ctx context.Context, what string, do func(old testimony.Run)) (next testimony.Run) {
 	old := a.one(ctx)
 	a.during(what, func() { do(old) })
@@ -148,10 +148,10 @@ func (a *application) handover(ctx context.Context, what string, do func(old tes
 	return next
 }
 
-// The object and its pods.
+// Objects and pods of an application.
 
-// running is an application with its object and a Deployment of so many pods. All of them
-// wait but one.
+// running creates an application with its object and a Deployment of the given number of pods. It
+// waits until all pods except one are at the gate.
 func (c *Cluster) running(ctx context.Context, replicas int32, name string, change ...podChange) (*application, *appsv1.Deployment) {
 	a := c.application(name, change...)
 	a.hold(ctx)
@@ -162,9 +162,9 @@ func (c *Cluster) running(ctx context.Context, replicas int32, name string, chan
 	return a, d
 }
 
-// hold creates the StatefulSingleton of the application, and waits until pods are made by its
-// rules: the API server and the webhooks hear of it by a watch, and a pod that is made in the
-// same moment counts as one from before.
+// hold creates the StatefulSingleton of the application, and waits until it applies to new pods.
+// The API server and the webhooks learn of it through a watch, and a pod that is created before
+// that counts as an earlier pod.
 func (a *application) hold(ctx context.Context, change ...func(*v1.StatefulSingletonSpec)) {
 	s := a.set().Singleton()
 	for _, f := range change {
@@ -194,7 +194,7 @@ func (a *application) says(ctx context.Context, what string, want func(*v1.State
 	return s
 }
 
-// tell is a status in one line.
+// tell formats a status as one line.
 func tell(s *v1.StatefulSingleton) string {
 	words := []string{fmt.Sprintf("phase %q, active pod %q, %d waiting, message %q", s.Status.Phase, s.Status.ActivePod, s.Status.WaitingCount, s.Status.Message)}
 	for _, c := range s.Status.Conditions {
@@ -203,7 +203,7 @@ func tell(s *v1.StatefulSingleton) string {
 	return strings.Join(words, "; ")
 }
 
-// isTrue asks for a condition with that reason.
+// isTrue returns a predicate for a condition that is True with the given reason.
 func isTrue(condition, reason string) func(*v1.StatefulSingleton) bool {
 	return func(s *v1.StatefulSingleton) bool {
 		found := meta.FindStatusCondition(s.Status.Conditions, condition)
@@ -211,14 +211,14 @@ func isTrue(condition, reason string) func(*v1.StatefulSingleton) bool {
 	}
 }
 
-// active waits until the status says that this run's pod is the active one.
+// active waits until the status reports the pod of this run as the active one.
 func (a *application) active(ctx context.Context, run testimony.Run) {
 	a.says(ctx, "that "+run.Pod+" runs", func(s *v1.StatefulSingleton) bool {
 		return s.Status.ActivePod == run.Pod && s.Status.Phase == v1.PhaseRunning && s.Status.ObservedGeneration == s.Generation
 	})
 }
 
-// event waits until there is one of that reason about the object, and gives its note.
+// event waits for an event with the given reason about the object, and returns its note.
 func (a *application) event(ctx context.Context, reason string) (note string) {
 	return a.Cluster.event(ctx, a.singleton(ctx), reason, "").Message
 }
@@ -234,8 +234,8 @@ func (a *application) pods(ctx context.Context) []corev1.Pod {
 	return live
 }
 
-// held waits until so many pods are at their gate, and gives them. A program has
-// run by then, so that none of them is the first one.
+// held waits until the given number of pods are at their gate, and returns them. It also requires
+// that a program has run, so that the first pod is not among these.
 func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 	var found []corev1.Pod
 	a.until(ctx, fmt.Sprintf("%d pods of %s to be at the gate", want, a.name), func(ctx context.Context) {
@@ -250,7 +250,7 @@ func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 	return found
 }
 
-// podOf is the pod of a run.
+// podOf returns the pod of a run.
 func (a *application) podOf(ctx context.Context, run testimony.Run) *corev1.Pod {
 	var pod corev1.Pod
 	a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: run.Pod}, &pod))

@@ -21,14 +21,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/velero"
 )
 
-// Backup are the promises of docs/backup.md.
+// Backup lists the promises of docs/backup.md.
 var Backup = []Promise{
 	long(together("BK-1 objects of all kinds come back from a backup with their data", restoredInSteps)),
 	long(together("BK-2 what was restored all at once is mended by the commands of the page", restoredAtOnce)),
 }
 
-// backedUp is an object of each kind in a namespace of which there is a backup, and that was
-// deleted. What is played is Velero; the volumes are kept in the place of snapshots.
+// backedUp is an object of each kind in a namespace that was backed up and deleted. Velero is
+// simulated. Volumes are retained instead of snapshots.
 type backedUp struct {
 	*Cluster
 	backup velero.Backup
@@ -36,7 +36,8 @@ type backedUp struct {
 	db     *replica
 	books  *extended
 	mail   *application
-	// members are those that coder had, mailed is what ran of mail, and written what db had.
+	// members are the pods of coder, mailed is the run of mail, and written is the content of db.
+	// All are from before the deletion.
 	members map[string]corev1.Pod
 	mailed  testimony.Run
 	written string
@@ -60,20 +61,20 @@ func (c *Cluster) backedUp(ctx context.Context) *backedUp {
 	c.check(err)
 	c.during("deleting the namespace", func() { c.emptyNamespace(ctx) })
 	free(ctx)
-	// Nothing of a status of before may be left in what is read.
+	// Clear the objects so that no field of an old status remains after a read.
 	b.coder = &enge.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.coder.Name}}
 	b.db.set = &clusterlabs.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.db.set.Name}}
 	b.books.set = &fissile.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.books.set.Name}}
 	return b
 }
 
-// restore restores, and gives what was refused.
+// restore restores the backup, and returns the objects that were refused.
 func (b *backedUp) restore(ctx context.Context, name string, o velero.Options) map[string]error {
 	o.Name = name
 	return b.backup.Restore(ctx, b.Client, o)
 }
 
-// adopt says whose the claims of the StatefulCluster are.
+// adopt annotates the claims of the StatefulCluster for adoption.
 func (b *backedUp) adopt(ctx context.Context) {
 	for _, claim := range b.claims(ctx) {
 		if claim.Labels[enge.LabelCluster] == b.coder.Name {
@@ -84,7 +85,7 @@ func (b *backedUp) adopt(ctx context.Context) {
 	}
 }
 
-// comesBack waits until all runs, on the data of before.
+// comesBack waits until all objects run on their previous data.
 func (b *backedUp) comesBack(ctx context.Context, claims map[string]types.UID) {
 	for name := range b.settle(ctx, b.coder) {
 		b.Expect(b.members).To(HaveKey(name))
@@ -103,7 +104,7 @@ func (b *backedUp) comesBack(ctx context.Context, claims map[string]types.UID) {
 	b.Expect(b.claimUIDs(ctx)).To(Equal(claims), "no claim is made, and none goes")
 }
 
-// restoredInSteps takes the steps of docs/backup.md.
+// restoredInSteps follows the steps of docs/backup.md.
 func restoredInSteps(ctx context.Context, c *Cluster) {
 	b := c.backedUp(ctx)
 	inOrder := func(name string, o velero.Options) {
@@ -119,12 +120,13 @@ func restoredInSteps(ctx context.Context, c *Cluster) {
 	c.during("after the restore", func() { b.comesBack(ctx, claims) })
 }
 
-// restoredAtOnce restores all at once, and mends that by what docs/backup.md says.
+// restoredAtOnce restores everything at once, and repairs the result with the commands of
+// docs/backup.md.
 func restoredAtOnce(ctx context.Context, c *Cluster) {
 	b := c.backedUp(ctx)
 	refused := b.restore(ctx, "all", velero.Options{})
-	// It is refused where the webhook has seen yet what was restored a moment before, and is
-	// Degraded else.
+	// The webhook refuses it if it already sees the objects restored a moment before. Otherwise it
+	// becomes Degraded.
 	delete(refused, "ReplicatedStatefulSet db")
 	c.Expect(refused).To(BeEmpty())
 	claims := c.claimUIDs(ctx)
@@ -140,8 +142,8 @@ func restoredAtOnce(ctx context.Context, c *Cluster) {
 	c.during("after it was mended", func() { b.comesBack(ctx, claims) })
 }
 
-// keepVolumes has the volumes of the namespace's claims stay when these go. The function that
-// it returns gives them to claims of the same names.
+// keepVolumes retains the volumes of the namespace's claims when the claims are deleted. The
+// returned function makes the volumes available to claims of the same names.
 func (c *Cluster) keepVolumes(ctx context.Context) (free func(context.Context)) {
 	var volumes []*corev1.PersistentVolume
 	for _, claim := range c.claims(ctx) {
@@ -151,7 +153,8 @@ func (c *Cluster) keepVolumes(ctx context.Context) (free func(context.Context)) 
 		change(ctx, c, volume, func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		})
-		c.Cleanup(func() { // a volume that goes with its claim goes at once where it is not bound
+		// an unbound volume with reclaim policy Delete is deleted at once
+		c.Cleanup(func() {
 			change(context.WithoutCancel(ctx), c, volume, func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = policy })
 		})
 		volumes = append(volumes, volume)
@@ -160,7 +163,7 @@ func (c *Cluster) keepVolumes(ctx context.Context) (free func(context.Context)) 
 		for _, volume := range volumes {
 			change(ctx, c, volume, func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID, v.Spec.ClaimRef.ResourceVersion = "", "" })
 		}
-		// A claim that is made before the volume is seen to be free gets a new one.
+		// A claim that is created before the volume is seen as available gets a new volume.
 		c.until(ctx, "the volumes to be free", func(ctx context.Context) {
 			for _, volume := range volumes {
 				c.read(ctx, volume)
@@ -170,7 +173,7 @@ func (c *Cluster) keepVolumes(ctx context.Context) (free func(context.Context)) 
 	}
 }
 
-// emptyNamespace deletes the namespace, and makes an empty one of its name.
+// emptyNamespace deletes the namespace, and creates an empty one of the same name.
 func (c *Cluster) emptyNamespace(ctx context.Context) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	c.read(ctx, namespace)
@@ -179,7 +182,7 @@ func (c *Cluster) emptyNamespace(ctx context.Context) {
 	c.put(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}})
 }
 
-// claimUIDs are the claims of the namespace.
+// claimUIDs returns the UIDs of the claims of the namespace, by name.
 func (c *Cluster) claimUIDs(ctx context.Context) map[string]types.UID {
 	found := map[string]types.UID{}
 	for name, claim := range c.claims(ctx) {

@@ -24,24 +24,24 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// root is the project's folder, in which the tests run.
+// root is the project's folder. The tests run in it.
 const root = "../.."
 
-// operator is the Deployment of the operator, and its service account.
+// operator is the name of the operator's Deployment and service account.
 var operator = client.ObjectKey{Namespace: "stateful-operator-system", Name: "stateful-operator-controller-manager"}
 
-// work is what the first process has built for all of them.
+// work is the result of the first process's build for all processes.
 var work workshop
 
 type workshop struct {
-	Folder   string          // of temporary files
-	Operator string          // the name of its image
-	Tars     []string        // of all images
-	Images   promises.Images // that promises run
+	Folder   string          // for temporary files
+	Operator string          // name of the operator's image
+	Tars     []string        // archives of all images
+	Images   promises.Images // images that promises run
 }
 
-// build builds all images. The shared cluster boots meanwhile, as all processes but a
-// few use it; others are booted by the process that uses them.
+// build builds all images. It boots the shared cluster at the same time, because almost all
+// processes use it. Other clusters are booted by the process that uses them.
 func build(ctx context.Context) (w workshop, err error) {
 	for _, name := range names() {
 		release, err := cluster.Hold(ctx, name, os.Stdout)
@@ -69,7 +69,8 @@ func build(ctx context.Context) (w workshop, err error) {
 	return w, w.deploy(ctx, promises.SharedSite)
 }
 
-// nameOf is that of a site's local cluster. All that are alone may be on that of one of them.
+// nameOf returns the name of a site's local cluster. With -in-turn, all sites of promises.Alone
+// share one cluster.
 func nameOf(site promises.Site) string {
 	name := cmp.Or(*keep, "promises")
 	if site == promises.SharedSite {
@@ -81,7 +82,7 @@ func nameOf(site promises.Site) string {
 	return name + "-" + string(site)
 }
 
-// names are those of all local clusters of this run.
+// names returns the names of all local clusters of this run.
 func names() []string {
 	all := map[string]bool{}
 	for site := range chosen {
@@ -94,7 +95,7 @@ func up(ctx context.Context, site promises.Site) (*cluster.Cluster, error) {
 	return cluster.Up(ctx, cluster.Options{Name: nameOf(site), Nodes: 4, Version: *version, Log: GinkgoWriter})
 }
 
-// deploy brings all images and the operator into the cluster of a site.
+// deploy loads all images into the cluster of a site and installs the operator.
 func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 	local, err := cluster.Open(nameOf(site))
 	if err != nil {
@@ -111,8 +112,8 @@ func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 	return nil
 }
 
-// powerOff powers the nodes of a site off, which cost as much as a promise does. What its API
-// server was asked is read when all have ended.
+// powerOff powers off the nodes of a site, because running nodes cost as much CPU time as a
+// promise. The audit log of its API server is read when all promises have ended.
 func powerOff(site promises.Site) {
 	c := connected[nameOf(site)]
 	if c == nil || *keep != "" {
@@ -127,7 +128,7 @@ func powerOff(site promises.Site) {
 	}
 }
 
-// takeDown ends all local clusters, and reads what their API servers were asked before.
+// takeDown deletes all local clusters, after it has read the audit logs of their API servers.
 func takeDown(ctx context.Context) {
 	var logs []string
 	var booted []*cluster.Cluster
@@ -144,10 +145,10 @@ func takeDown(ctx context.Context) {
 	}
 }
 
-// connected are the clusters that this process uses, by their name.
+// connected are the clusters that this process uses, by name.
 var connected = map[string]*promises.Cluster{}
 
-// clusterOf is the cluster of a site, with the operator in it.
+// clusterOf returns the cluster of a site, with the operator installed.
 func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 	GinkgoHelper()
 	name := nameOf(site)
@@ -173,8 +174,7 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 	c.Handovers, c.Faults, c.Fault, c.Freezes, c.Seed = *handovers, *faults, *fault, *freezes, *seed
 	if local != nil {
 		c.Nodes = local
-		// Of the folders of this machine the nodes have a few for themselves, and the
-		// cluster's is none of them.
+		// Nodes replace a few folders of this machine by their own, but not the cluster's folder.
 		c.Shared = filepath.Join(local.Dir(), "witness")
 		c.Program = filepath.Join(work.Folder, "stateful-operator")
 	} else {
@@ -188,7 +188,7 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 	return c
 }
 
-// operatorReady waits until every part of the operator is available.
+// operatorReady waits until every Deployment of the operator is available.
 func operatorReady(ctx context.Context, c *promises.Cluster) error {
 	var why string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -214,7 +214,7 @@ func operatorReady(ctx context.Context, c *promises.Cluster) error {
 	return nil
 }
 
-// show prints what a person would look at after a broken promise.
+// show prints diagnostics after a promise has failed.
 func show(ctx context.Context, c *promises.Cluster) {
 	local, ok := c.Nodes.(*cluster.Cluster)
 	if !ok {

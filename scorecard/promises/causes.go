@@ -26,7 +26,8 @@ type situation struct {
 const missing = "there-is-no-such"
 
 // situations returns reasons for which a kubelet, a scheduler or an admission plugin keeps a pod
-// from running. The image of the cluster has a shell. Cluster.narrow prepares the namespace for them.
+// from running. The image of the cluster has a shell. Cluster.narrow prepares the namespace for
+// them.
 func (c *Cluster) situations() []situation {
 	first := func(edit func(*corev1.Container)) func(*corev1.PodSpec) {
 		return func(pod *corev1.PodSpec) { edit(&pod.Containers[0]) }

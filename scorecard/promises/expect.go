@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// How a promise says what it expects, and what becomes of it where that is not so.
+// Expectations of promises, and how their failures are reported.
 
-// failBy has the cluster's expectations end a promise by this function, which panics.
+// failBy makes failed expectations of the cluster call this function, which panics.
 func (c *Cluster) failBy(fail types.GomegaFailHandler) {
 	c.fails = fail
 	c.Gomega = NewGomega(func(message string, skip ...int) {
@@ -29,12 +29,11 @@ func (c *Cluster) failBy(fail types.GomegaFailHandler) {
 	})
 }
 
-// broken is what is thrown where an expectation was not met.
+// broken is the panic value of a failed expectation.
 type broken struct{}
 
-// Kept does something with a copy of the cluster, and says what it failed with. It may be
-// called by several goroutines at a time: what one of them fails with hides nothing of
-// the others. Any other panic is passed on.
+// Kept calls do with a copy of the cluster, and returns its failures as an error. Several
+// goroutines may call it at a time: the failures of all are returned. It passes on any other panic.
 func (c *Cluster) Kept(do func(own *Cluster)) error {
 	own := *c
 	own.cleanups = nil
@@ -44,10 +43,10 @@ func (c *Cluster) Kept(do func(own *Cluster)) error {
 	})
 }
 
-// located matches a failure that was passed on, with its line.
+// located matches a failure that was passed on and already has its line.
 var located = regexp.MustCompile(`\(\w+\.go:\d+\)$`)
 
-// caught does something with the cluster itself, and says what it failed with.
+// caught calls do with the cluster itself, and returns its failures as an error.
 func (c *Cluster) caught(do func()) (err error) {
 	was := *c
 	c.while = ""
@@ -70,10 +69,10 @@ func (c *Cluster) caught(do func()) (err error) {
 	return err
 }
 
-// Cleanup has something done at the end, before what was to be done so far.
+// Cleanup registers a function to call at the end, in LIFO order.
 func (c *Cluster) Cleanup(do func()) { c.cleanups = append(c.cleanups, do) }
 
-// cleanUp does it, all of it whatever fails.
+// cleanUp calls all registered functions, even if some of them fail.
 func (c *Cluster) cleanUp() {
 	if last := len(c.cleanups) - 1; last >= 0 {
 		do := c.cleanups[last]
@@ -83,7 +82,7 @@ func (c *Cluster) cleanUp() {
 	}
 }
 
-// during has these words said before what fails in what is done.
+// during adds these words before the message of any failure in do.
 func (c *Cluster) during(words string, do func()) {
 	was := c.while
 	defer func() { c.while = was }()
@@ -91,32 +90,33 @@ func (c *Cluster) during(words string, do func()) {
 	do()
 }
 
-// plain matches nil, and says of an error what it says itself.
+// plain matches nil. Its failure message is the message of the error itself.
 type plain struct{}
 
 func (plain) Match(actual any) (bool, error)     { return actual == nil, nil }
 func (plain) FailureMessage(actual any) string   { return fmt.Sprint(actual) }
 func (plain) NegatedFailureMessage(_ any) string { return "an error was expected" }
 
-// check expects that something went well.
+// check expects that err is nil.
 func (c *Cluster) check(err error) { c.ExpectWithOffset(1, err).To(plain{}) }
 
-// fail ends the promise, or one look of until.
+// fail ends the promise, or one attempt of until.
 func (c *Cluster) fail(format string, args ...any) {
 	c.ExpectWithOffset(1, fmt.Errorf(format, args...)).To(plain{})
 }
 
-// patience bounds every wait. It is a limit for what never comes, not a goal: on a machine
-// that others slowed to a third, what takes half a minute took more than four.
+// patience is the maximum of every wait. It is a limit for what never happens, not a goal: on a
+// machine that others slowed to a third, an operation of half a minute took more than four minutes.
 const patience = 8 * time.Minute
 
-// until waits until a look at the cluster finds all that it expects. What is expected of
-// the cluster meanwhile, by whatever the look calls, fails that one look alone; what the
-// last look failed with is told. What takes long is looked at less often.
+// until retries look until all its expectations are met. A failed expectation inside of look, or of
+// whatever look calls, fails that attempt only. The failure of the last attempt is reported. A slow
+// look is retried at longer intervals.
 func (c *Cluster) until(ctx context.Context, what string, look func(context.Context)) {
 	always, began := c.Gomega, time.Now()
 	defer func() { c.Gomega = always }()
-	// What hangs is ended, and later than the wait: its error would hide a better one.
+	// The context ends attempts that hang. It ends later than the wait, because its error would
+	// hide a better one.
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), patience+10*time.Second)
 	defer stop()
 	always.EventuallyWithOffset(1, func(g Gomega) {
@@ -128,7 +128,7 @@ func (c *Cluster) until(ctx context.Context, what string, look func(context.Cont
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(250*time.Millisecond).Should(Succeed(), "waited for %s", what)
 }
 
-// sleep lets that long pass, or less if the context ends.
+// sleep waits for a duration, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -136,8 +136,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// throughout looks at the cluster again and again for that long; each look must find all
-// that it expects.
+// throughout calls look repeatedly for a duration. Each call must meet all its expectations.
 func (c *Cluster) throughout(ctx context.Context, length time.Duration, look func()) {
 	for end := time.Now().Add(length); time.Now().Before(end); sleep(ctx, 100*time.Millisecond) {
 		c.check(ctx.Err())
@@ -145,11 +144,11 @@ func (c *Cluster) throughout(ctx context.Context, length time.Duration, look fun
 	}
 }
 
-// atOnce does so many things beside each other, each with a cluster of its own. What one
-// of them fails with does not end the others.
+// atOnce calls do for each index concurrently, each with its own copy of the cluster. A failure of
+// one does not end the others.
 func (c *Cluster) atOnce(many int, do func(own *Cluster, i int)) { c.inTurns(many, many, do) }
 
-// inTurns does so too, with no more of them at a time than the limit.
+// inTurns is atOnce with a limit of concurrent calls.
 func (c *Cluster) inTurns(limit, many int, do func(own *Cluster, i int)) {
 	errs := make([]error, many)
 	var all errgroup.Group
@@ -160,6 +159,6 @@ func (c *Cluster) inTurns(limit, many int, do func(own *Cluster, i int)) {
 			return nil
 		})
 	}
-	_ = all.Wait() // errs has all
+	_ = all.Wait() // errs has all errors
 	c.check(errors.Join(errs...))
 }

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What one fails with hides nothing of the others, and what fails while another failure
-// is cleaned up after is told too.
+// A failure of one goroutine hides no failure of the others. A failure during the cleanup after
+// another failure is reported too.
 func TestKeptTellsAll(t *testing.T) {
 	g := NewWithT(t)
 	var c Cluster
@@ -53,8 +53,7 @@ func TestCleanupsAreDoneFromTheLastOn(t *testing.T) {
 	g.Expect(c.cleanups).To(BeEmpty())
 }
 
-// A look that finds something else is followed by another one, and only the last one's
-// finding is told.
+// An attempt that fails is retried, and only the failure of the last attempt is reported.
 func TestUntil(t *testing.T) {
 	g := NewWithT(t)
 	looks := 0
@@ -78,7 +77,7 @@ func TestUntil(t *testing.T) {
 		})
 	})
 	g.Expect(err).To(MatchError(And(HavePrefix("later: "), ContainSubstring("waited for what never comes"), ContainSubstring("look 6"), Not(ContainSubstring("look 5")))))
-	g.Expect(c.Kept(func(c *Cluster) { // one wait in another fails a look of that
+	g.Expect(c.Kept(func(c *Cluster) { // a wait inside of another wait fails one attempt of the outer one
 		looks = 0
 		c.until(t.Context(), "the outer one", func(context.Context) { c.until(ctx, "the inner one", look(c, 2)) })
 	})).To(Succeed())

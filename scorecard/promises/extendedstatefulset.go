@@ -1,9 +1,9 @@
 package promises
 
-// ExtendedStatefulSet are the promises of this kind. What they say of capacity,
-// claims and labels at any moment, a watch on the pods tells, and no status.
+// ExtendedStatefulSet lists the promises of this kind. A watch on the pods checks their statements
+// about capacity, claims and labels at any moment, not the status.
 var ExtendedStatefulSet = []Promise{
-	long(beside("E20 E21 twelve bad revisions side by side are taken back", badRevisionsCoexist)), // not beside the next one: each has twelve sets
+	long(beside("E20 E21 twelve bad revisions side by side are taken back", badRevisionsCoexist)), // not at the same time as the next one: each has twelve sets
 	beside("E2 E3 E4 E19 two canaries prove a version beside the old one", canariesCoexist),
 	beside("E4 E19 two canaries prove a version ordinal by ordinal", canariesPerOrdinal),
 	beside("E4 the active Service is switched in one write", activeService),

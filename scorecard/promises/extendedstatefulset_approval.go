@@ -11,16 +11,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Upgrades that wait for a user.
+// Upgrades that wait for a user's approval.
 
 func byHand(s *v1alpha1.ExtendedStatefulSetSpec) { s.Approval = v1alpha1.ApprovalManual }
 
-// approving gives the word for a revision.
+// approving approves a revision.
 func approving(revision string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.ApprovedRevision = revision }
 }
 
-// askedAboutCanaries has the job after an upgrade asked about the canaries.
+// askedAboutCanaries makes the post-update job run for the canaries.
 func askedAboutCanaries(script string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PostUpdateJob = updateJob(s, "canary", script)
@@ -28,7 +28,7 @@ func askedAboutCanaries(script string) extendedChange {
 	}
 }
 
-// awaitsApproval waits until good canaries of a version wait.
+// awaitsApproval waits until good canaries of a version wait for approval.
 func (x *extended) awaitsApproval(ctx context.Context, version int64) {
 	x.says(ctx, "that it waits for approval", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
@@ -36,8 +36,9 @@ func (x *extended) awaitsApproval(ctx context.Context, version int64) {
 	})
 }
 
-// approvals holds versions back in both handovers: only canaries are there until the word
-// is given, one that breaks meanwhile is taken back, and going back needs no word.
+// approvals checks manual approval with both handovers. Only canaries exist until the revision is
+// approved. A canary that breaks before the approval is rolled back. Going back to the old version
+// needs no approval.
 func approvals(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)

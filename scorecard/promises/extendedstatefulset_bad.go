@@ -15,22 +15,22 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// badRevision is one of the contract's kinds.
+// badRevision is one of the kinds of bad revisions in the contract.
 type badRevision struct {
 	name string
 	make extendedChange
-	// ends is the phase that it is to end in, Stale if none is said.
+	// ends is the expected final phase, default Stale.
 	ends v1alpha1.Phase
-	// slow is true where it takes a good canary for it to fail.
+	// slow is true if the revision fails only after a good canary.
 	slow bool
 }
 
-// scarce is what the namespace has a quota of none of.
+// scarce is a resource for which the quota of the namespace is 0.
 const scarce = corev1.ResourceName("example.com/scarce")
 
-// No version is good that is not Ready for so many seconds. Times of conditions
-// have whole seconds, and a kubelet on a busy machine tells late of an end: those that are
-// Ready for a moment have three times as long.
+// probation is the number of seconds for which a good version must be Ready. Times of conditions
+// have whole seconds, and a kubelet on a busy machine reports an end late. Bad revisions that are
+// Ready for a moment therefore have three times as long.
 const probation = 5
 
 var badRevisions = []badRevision{
@@ -72,10 +72,10 @@ func inKeeper(edit func(*corev1.Container)) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { edit(keeperOf(s)) }
 }
 
-// labelJob says which job of an upgrade a pod is of.
+// labelJob is the label for the update job that a pod belongs to.
 const labelJob = "example.com/job"
 
-// updateJob runs a script before or after an upgrade, once.
+// updateJob returns a job that runs a script once, before or after an upgrade.
 func updateJob(s *v1alpha1.ExtendedStatefulSetSpec, name, script string) *v1alpha1.UpdateJob {
 	labels := map[string]string{labelJob: name}
 	return &v1alpha1.UpdateJob{JobTemplateSpec: batchv1.JobTemplateSpec{
@@ -93,7 +93,7 @@ func updateJob(s *v1alpha1.ExtendedStatefulSetSpec, name, script string) *v1alph
 	}}
 }
 
-// badRevisionsCoexist has a second pod in two of the sets: it is left alone in any of them.
+// badRevisionsCoexist has a second pod in two of the sets. That pod must not be changed in any set.
 func badRevisionsCoexist(ctx context.Context, c *Cluster) {
 	c.takesBackAll(ctx, coexist, func(_ int, bad badRevision) (replicas int32, budget int, corrected bool) {
 		if bad.name == "never" || bad.name == "postjob" {
@@ -103,15 +103,15 @@ func badRevisionsCoexist(ctx context.Context, c *Cluster) {
 	})
 }
 
-// badRevisionsPerOrdinal corrects half of them: how that is done does not depend on what
-// was bad.
+// badRevisionsPerOrdinal corrects half of the bad revisions: the correction does not depend on the
+// defect.
 func badRevisionsPerOrdinal(ctx context.Context, c *Cluster) {
 	c.takesBackAll(ctx, onClaims, func(i int, _ badRevision) (replicas int32, budget int, corrected bool) { return 2, 1, i%2 == 0 })
 }
 
-// takesBackAll puts as many sets as there are bad revisions through one each, all at the
-// same time. With says how many pods each has, of which so many must always be Ready,
-// and whether it gets a good revision in the end.
+// takesBackAll rolls out each bad revision in its own set, all at the same time. With returns
+// how many pods each set has, how many of them must always be Ready, and whether the set gets a
+// good revision in the end.
 func (c *Cluster) takesBackAll(ctx context.Context, shape extendedChange, with func(i int, bad badRevision) (replicas int32, budget int, corrected bool)) {
 	c.narrow(ctx)
 	pods := c.lookOut(ctx)
@@ -125,8 +125,8 @@ func (c *Cluster) takesBackAll(ctx context.Context, shape extendedChange, with f
 	c.check(apart.kept())
 }
 
-// narrow gives the namespace rules that some revisions break: no host's network,
-// and none of what is scarce.
+// narrow gives the namespace rules that some revisions violate: no host network, and a quota of 0
+// for the scarce resource.
 func (c *Cluster) narrow(ctx context.Context) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "baseline" })
@@ -142,8 +142,8 @@ func (c *Cluster) narrow(ctx context.Context) {
 	})
 }
 
-// takesBack rolls a bad revision out, waits until nothing of it is left, and then
-// rolls a good one out if it is to be corrected.
+// takesBack rolls a bad revision out and waits until it is rolled back completely. It then rolls a
+// good one out if corrected is true.
 func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision, budget int, corrected bool) {
 	x.create(ctx)
 	good := x.set.Spec.DeepCopy()
@@ -170,14 +170,14 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 	x.check(capacity.kept())
 }
 
-// neverMade looks whether a StatefulSet was given up before it was there: an attempt
-// has its time from the books on, and a busy machine can need all of that.
+// neverMade checks that a StatefulSet that was given up had not been created. The time of an
+// attempt begins with the record of the version, and a busy machine can need all of it.
 func (x *extended) neverMade(ctx context.Context, name string) {
 	x.Expect(x.events(ctx, x.set, v1alpha1.EventVersionCreated, name)).To(BeEmpty(), "%s was made, and is not there to carry the mark", name)
 	x.Log("%s was given up before it was made", name)
 }
 
-// marked looks at what tells of a version that was given up.
+// marked checks events and marks of a version that was given up.
 func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
 	children := x.children(ctx)
 	reason := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.EventStale, v1alpha1.PhaseAborted: v1alpha1.EventAborted}[ends]
@@ -189,7 +189,7 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
 	}
 	if !ok {
 		x.neverMade(ctx, x.child(2))
-		return // or else it would carry the mark
+		return // an existing StatefulSet would carry the mark
 	}
 	for _, a := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		x.Expect(failed.Annotations[a] == "").To(BeFalse(), "%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)

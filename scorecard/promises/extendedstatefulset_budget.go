@@ -14,14 +14,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// lastOneStays evicts all pods that serve, while both versions are there: one of them must
-// stay, although the pods of the new version are Ready too.
+// lastOneStays evicts all pods that serve while both versions exist. One of them must stay,
+// although the pods of the new version are Ready too.
 func lastOneStays(ctx context.Context, c *Cluster) {
 	x := c.extended("kept", 2, coexist, patiently, func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: new(intstr.FromInt32(1))}
 	})
 	x.create(ctx)
-	// The job after the upgrade never ends, so that both versions stay.
+	// The post-update job never ends, so that both versions stay.
 	x.edit(ctx, inVersion("2"), canaries(2), func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		job := &v1alpha1.UpdateJob{}
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
@@ -54,7 +54,7 @@ func lastOneStays(ctx context.Context, c *Cluster) {
 	})
 }
 
-// evictNamed asks once for the eviction of the pod of that name.
+// evictNamed requests the eviction of the pod of that name once.
 func (c *Cluster) evictNamed(ctx context.Context, name string) error {
 	var pod corev1.Pod
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &pod); err != nil {
@@ -63,7 +63,8 @@ func (c *Cluster) evictNamed(ctx context.Context, name string) error {
 	return c.evict(ctx, &pod)
 }
 
-// evict asks once for the eviction of a pod, and of no other of its name.
+// evict requests the eviction of a pod once. The UID precondition excludes other pods of the same
+// name.
 func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) error {
 	return c.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

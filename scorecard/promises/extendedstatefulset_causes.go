@@ -16,16 +16,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// What is said of pods that cannot be created, or are not Ready.
+// Messages about pods that cannot be created or are not Ready.
 
-// cause is a bad revision, and what has to be said of it.
+// cause is a bad revision, and the words with which conditions must report it.
 type cause struct {
 	name, words string
 	make        extendedChange
 }
 
-// causes are the bad revisions that say at once why they are bad, and such that the API
-// server refuses for a policy.
+// causes returns the bad revisions whose cause is visible at once, and revisions that the API
+// server refuses because of a policy.
 func causes() []cause {
 	all := []cause{
 		{"large", "maximum memory usage per Container is 64Mi, but limit is 1Gi", inKeeper(func(k *corev1.Container) {
@@ -45,7 +45,7 @@ func causes() []cause {
 		"config": `(CreateContainerConfigError: configmap "there-is-no-such-configmap" not found)`, "command": " (StartError))",
 	}
 	for _, bad := range badRevisions {
-		if bad.name == "never" { // one is to be asked by a command
+		if bad.name == "never" { // its cause is visible only with a command
 			bad.make = inKeeper(func(k *corev1.Container) {
 				k.ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, FailureThreshold: 1, TimeoutSeconds: 5,
 					ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "false"}}}}
@@ -58,9 +58,9 @@ func causes() []cause {
 	return all
 }
 
-// saysWhy rolls eleven bad revisions out, each of a set of its own, and reads what is
-// said while they are tried, and when nothing of them is left. A set that never had a
-// good version says it too.
+// saysWhy rolls out eleven bad revisions, each in its own set. It reads the messages
+// during and after the rollout. A set that never had a good version must report the cause
+// too.
 func saysWhy(ctx context.Context, c *Cluster) {
 	limit := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: c.Namespace}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 		{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}}}
@@ -102,7 +102,7 @@ func extendedReports(ctx context.Context, c *Cluster) {
 	})
 }
 
-// saysWhy is what is said of a bad revision, without the names that are in it.
+// saysWhy returns the reported cause of a bad revision, without the names in it.
 func (x *extended) saysWhy(ctx context.Context, bad cause) string {
 	x.create(ctx)
 	x.edit(ctx, inVersion("bad"), bad.make, watchFor(40*time.Second, time.Minute))

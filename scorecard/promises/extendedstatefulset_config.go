@@ -19,20 +19,20 @@ import (
 
 // Changes of ConfigMaps and Secrets.
 
-// The objects that a configured set references, each in its way, and what each
-// holds under the key SAYS.
+// The objects that a configured set references, each in a different way, and the key that each
+// contains.
 const (
 	sayKey    = "SAYS"
 	byEnv     = "by-env"      // a ConfigMap
 	byEnvFrom = "by-env-from" // a Secret
 	byVolume  = "by-volume"   // a ConfigMap
 	projected = "projected"   // a Secret
-	maybe     = "maybe"       // a ConfigMap that need not be there
+	maybe     = "maybe"       // an optional ConfigMap
 )
 
 func isSecret(name string) bool { return name == byEnvFrom || name == projected }
 
-// sayings is a script that prints what the pod got of each object.
+// sayings is a script that prints the pod's value of each object.
 const sayings = `echo "$BY_ENV $FROM_SAYS $(cat /by-volume/SAYS) $(cat /projected/SAYS) $MAYBE"`
 
 // configured references all kinds of objects in all ways.
@@ -55,7 +55,7 @@ func configured(tracking v1alpha1.ConfigTracking) extendedChange {
 	}
 }
 
-// object is a ConfigMap or Secret of that name that says something.
+// object returns a ConfigMap or Secret of that name with the given value.
 func (c *Cluster) object(name, says string) client.Object {
 	about := metav1.ObjectMeta{Name: name, Namespace: c.Namespace}
 	if isSecret(name) {
@@ -64,14 +64,14 @@ func (c *Cluster) object(name, says string) client.Object {
 	return &corev1.ConfigMap{ObjectMeta: about, Data: map[string]string{sayKey: says}}
 }
 
-// objects makes all that must be there.
+// objects creates all required objects.
 func (c *Cluster) objects(ctx context.Context) {
 	for _, name := range []string{byEnv, byEnvFrom, byVolume, projected} {
 		c.put(ctx, c.object(name, "1"))
 	}
 }
 
-// say has an object say something else.
+// say changes the value of an object.
 func (c *Cluster) say(ctx context.Context, name, says string) {
 	patch := fmt.Sprintf(`{"data":{%q:%q}}`, sayKey, says)
 	if isSecret(name) {
@@ -80,10 +80,11 @@ func (c *Cluster) say(ctx context.Context, name, says string) {
 	c.check(c.Client.Patch(ctx, c.object(name, ""), client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// saying waits until all pods of version 1 say that, and so many were ever made.
+// saying waits until all pods of version 1 print that text, and at least want pods have been
+// created.
 func (x *extended) saying(ctx context.Context, made func() []string, want int, says string) {
 	x.until(ctx, "the pods of "+x.set.Name+" to say "+says, func(ctx context.Context) {
-		x.Expect(len(made())).To(BeNumerically(">=", want), "pods of %s that were made", x.set.Name) // a command in a pod is dear
+		x.Expect(len(made())).To(BeNumerically(">=", want), "pods of %s that were made", x.set.Name) // cheap check first: commands in pods are expensive
 		x.onlyPods(ctx, 1)
 		for name := range x.pods(ctx) {
 			x.Expect(x.shell(ctx, name, sayings)).To(Equal(says), "what %s says", name)
@@ -93,8 +94,8 @@ func (x *extended) saying(ctx context.Context, made func() []string, want int, s
 	x.Expect(len(made())).To(Equal(want), "%d pods of %s were made, and there should have been %d", len(made()), x.set.Name, want)
 }
 
-// configRestarts changes one object after another, which two sets follow and a
-// third does not.
+// configRestarts changes one object after another. Two sets follow the changes, and a third does
+// not.
 func configRestarts(ctx context.Context, c *Cluster) {
 	c.objects(ctx)
 	pods := c.lookOut(ctx)
@@ -130,7 +131,7 @@ func configRestarts(ctx context.Context, c *Cluster) {
 	sets[0].noVersion(ctx)
 }
 
-// relabel changes what is said about objects, and nothing in them.
+// relabel changes labels and annotations of objects, but not their data.
 func (c *Cluster) relabel(ctx context.Context, names ...string) {
 	for _, name := range names {
 		patch := []byte(`{"metadata":{"labels":{"edited":"yes"},"annotations":{"edited":"yes"}}}`)
@@ -138,7 +139,7 @@ func (c *Cluster) relabel(ctx context.Context, names ...string) {
 	}
 }
 
-// noVersion checks that restarts made no version, and that their mark tells
+// noVersion checks that restarts created no version, and that the annotation with the hash reveals
 // nothing.
 func (x *extended) noVersion(ctx context.Context) {
 	children := x.children(ctx)
@@ -154,7 +155,7 @@ func configStorm(ctx context.Context, c *Cluster) {
 	made := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "storm") })
 	x.create(ctx)
 	began := time.Now()
-	c.atOnce(10, func(own *Cluster, i int) { // one after another they take too long on a busy machine
+	c.atOnce(10, func(own *Cluster, i int) { // sequential edits take too long on a busy machine
 		if i == 9 {
 			own.say(ctx, projected, "storm")
 			return
@@ -164,13 +165,13 @@ func configStorm(ctx context.Context, c *Cluster) {
 	})
 	c.Log("10 edits within %s", time.Since(began).Round(time.Millisecond))
 	x.saying(ctx, made, 4, "1 1 1 storm")
-	// Had there been more to come, it would have come before this.
+	// Any further restart would have come before this one.
 	c.say(ctx, byVolume, "calm")
 	x.saying(ctx, made, 6, "1 1 calm storm")
 }
 
-// configMissing makes a required object only after the set, and takes it away and
-// back while the set serves.
+// configMissing creates a required object only after the set. It then deletes and recreates the
+// object while the set serves.
 func configMissing(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	c.objects(ctx)
@@ -185,7 +186,7 @@ func configMissing(ctx context.Context, c *Cluster) {
 	x.says(ctx, "that by-env is missing", missing)
 	c.put(ctx, c.object(byEnv, "1"))
 	x.serves(ctx, 1)
-	// When it came, the first pod may have been there, and have needed a restart.
+	// When the object was created, the first pod may have existed and needed a restart.
 	before := len(made())
 	c.remove(ctx, c.object(byEnv, ""))
 	x.says(ctx, "that by-env is missing", missing)
@@ -195,7 +196,7 @@ func configMissing(ctx context.Context, c *Cluster) {
 	x.saying(ctx, made, before+1, "1 1 1 2")
 }
 
-// configWhileAway edits while there is no operator.
+// configWhileAway edits objects while no operator runs.
 func configWhileAway(ctx context.Context, c *Cluster) {
 	c.objects(ctx)
 	pods := c.lookOut(ctx)
@@ -214,7 +215,7 @@ func configWhileAway(ctx context.Context, c *Cluster) {
 	}
 }
 
-// tracked waits until an object carries the set's owner reference, or not.
+// tracked waits until an object has, or does not have, the set's owner reference.
 func (x *extended) tracked(ctx context.Context, name string, want bool) {
 	x.until(ctx, fmt.Sprintf("%s to be owned by %s: %t", name, x.set.Name, want), func(ctx context.Context) {
 		object := x.object(name, "")
@@ -231,7 +232,7 @@ func (x *extended) tracked(ctx context.Context, name string, want bool) {
 	})
 }
 
-// spared checks that the user's objects are those that were, and not of the set.
+// spared checks that the user's objects are the same as before, and not owned by the set.
 func (x *extended) spared(ctx context.Context, before map[string]client.Object) {
 	for name, was := range before {
 		now := x.object(name, "")

@@ -13,10 +13,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Pods and nodes that die, and versions that never ran.
+// Failures of pods and nodes, and versions that never ran.
 
-// oneEnd holds that the ordinals of a version are those at one end, without a gap,
-// and that at most one of them is not Ready: no other was moved out of order.
+// oneEnd returns a check for updates by ordinal. The moved ordinals are at one end without a gap,
+// and at most one of them is not Ready: no other was moved out of order.
 func oneEnd(set, version string, replicas int) func(map[types.UID]*corev1.Pod) error {
 	return func(pods map[types.UID]*corev1.Pod) error {
 		moved, unready := make([]bool, replicas), 0
@@ -54,7 +54,7 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) {
 	x.edit(ctx, inVersion("2"))
 	x.triesNext(ctx)
 	live := x.pods(ctx)
-	// The one at the other end is of the old version, and moves last.
+	// The pod at the other end is of the old version, and moves last.
 	victim := live[x.child(1)+"-0"]
 	if _, there := live[x.child(1)+"-0"]; !there {
 		victim = live[x.child(1)+"-2"]
@@ -77,8 +77,8 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) {
 	c.check(inOrder.kept())
 }
 
-// brokenStart corrects a version that never ran, and one that was taken back, and
-// scales at the same time.
+// brokenStart corrects a version that never ran, and one that was rolled back, and scales at the
+// same time.
 func brokenStart(ctx context.Context, c *Cluster) {
 	// The bad revisions are updates that are corrected with two replicas.
 	starts, updates := []int32{1, 2, 3}, []int32{1, 3}
@@ -128,8 +128,8 @@ func (x *extended) tried(ctx context.Context) {
 	})
 }
 
-// nodeDiesInUpgrade powers the node of the first moved ordinal off. Its old pod can
-// only come back when it is known that the new one has ended.
+// nodeDiesInUpgrade powers off the node of the first moved ordinal. The old pod must not be
+// recreated before the new one is known to have ended.
 func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	x := c.extended("node", 2, onClaims, watchFor(15*time.Second, 5*time.Minute), apartOnNodes)

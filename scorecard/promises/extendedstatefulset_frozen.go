@@ -18,10 +18,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// An operator that is stopped in the middle of an upgrade, and goes on later.
+// An operator that is stopped in the middle of an upgrade, and continues later.
 
-// frozenCanary stops all operators when the canary has a pod, for longer than the
-// canary may take, and lets it become Ready after they were woken.
+// frozenCanary stops all operators once the canary has pods, for longer than the canary may take.
+// The canary becomes Ready after the operators were resumed.
 func frozenCanary(ctx context.Context, c *Cluster) {
 	const watchTime = 40 * time.Second
 	pods := c.lookOut(ctx)
@@ -36,7 +36,7 @@ func frozenCanary(ctx context.Context, c *Cluster) {
 	began := x.set.Status.Update.CanaryAt.Time
 	c.whileFrozen(ctx, func() { sleep(ctx, time.Until(began.Add(watchTime+5*time.Second))) })
 	c.leader(ctx)
-	// One that looks at the spec as it is now has decided about the canary.
+	// An operator that has observed this edit has decided about the canary.
 	x.edit(ctx, watchFor(watchTime, patience+time.Second))
 	x.says(ctx, "something", func(v1alpha1.ExtendedStatefulSetStatus) bool { return true })
 	for i := range 2 {
@@ -56,14 +56,14 @@ func (x *extended) letGo(ctx context.Context, pod string) {
 	})
 }
 
-// whileFrozen does something while the programs of all operators are stopped (SIGSTOP).
-// They run on this machine, in containers of its nodes.
+// whileFrozen calls do while the programs of all operators are stopped (SIGSTOP). They run on this
+// machine, in containers of its nodes.
 func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 	var stopped []int
 	defer func() {
 		var err error
 		for _, pid := range stopped {
-			// One that a kubelet ended meanwhile is gone.
+			// A kubelet may have ended the process meanwhile.
 			if e := syscall.Kill(pid, syscall.SIGCONT); e != nil && !errors.Is(e, syscall.ESRCH) {
 				err = errors.Join(err, fmt.Errorf("waking process %d: %w", pid, e))
 			}
@@ -88,7 +88,7 @@ func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 	do()
 }
 
-// processesOf are those of a container: its id is in the names of their cgroups.
+// processesOf returns the processes of a container. The names of their cgroups contain its ID.
 func processesOf(container string) (pids []int, err error) {
 	if container == "" {
 		return nil, nil
@@ -100,7 +100,7 @@ func processesOf(container string) (pids []int, err error) {
 	for _, path := range all {
 		text, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(text), container) {
-			continue // it may just have ended
+			continue // the process may just have ended
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {

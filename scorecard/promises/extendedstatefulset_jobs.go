@@ -19,13 +19,13 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Jobs before and after upgrades, and operators that die in them.
+// Jobs before and after upgrades, and operators that die during them.
 
 func withJobs(s *v1alpha1.ExtendedStatefulSetSpec) {
 	s.UpdateStrategy.PreUpdateJob, s.UpdateStrategy.PostUpdateJob = updateJob(s, "pre", "sleep 3"), updateJob(s, "post", "sleep 3")
 }
 
-// isJob asks for the pods of one of the jobs.
+// isJob returns a predicate for the pods of one of the jobs.
 func isJob(name string) func(*corev1.Pod) bool {
 	return func(p *corev1.Pod) bool { return p.Labels[labelJob] == name && p.Labels[batchv1.JobNameLabel] != "" }
 }
@@ -34,8 +34,8 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// jobsInTurn holds that the job before an upgrade ends before the next version has
-// a pod, and that during the one after it both versions have all theirs.
+// jobsInTurn returns a check that the pre-update job ends before the next version has a pod, and
+// that both versions have all their pods during the post-update job.
 func jobsInTurn(set, old, next string, replicas int) func(map[types.UID]*corev1.Pod) error {
 	began := false
 	return func(pods map[types.UID]*corev1.Pod) error {
@@ -69,7 +69,7 @@ func jobsRun(ctx context.Context, c *Cluster) {
 		c.check(turn.kept())
 		c.check(capacity.kept())
 		c.Expect(len(pre()) != version-1 || len(post()) != version-1).To(BeFalse(), "after %d upgrades there were pods %v and %v of jobs", version-1, pre(), post())
-		// The next rule asks for pods of the next jobs.
+		// The next rule counts the pods of the next jobs.
 		x.jobsOwned(ctx)
 		c.removeJobPods(ctx)
 	}
@@ -84,7 +84,7 @@ func (c *Cluster) removeJobPods(ctx context.Context) {
 	})
 }
 
-// jobsOwned checks that the jobs go with the object.
+// jobsOwned checks that the jobs are deleted with the object.
 func (x *extended) jobsOwned(ctx context.Context) {
 	var jobs batchv1.JobList
 	x.list(ctx, &jobs, client.InNamespace(x.Namespace))
@@ -95,8 +95,8 @@ func (x *extended) jobsOwned(ctx context.Context) {
 	}
 }
 
-// jobsFail has a job before the upgrade that fails, and is then corrected; then
-// one after it that fails and may.
+// jobsFail has a pre-update job that fails and is then corrected. It then has a post-update job
+// that fails and is allowed to.
 func jobsFail(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	x := c.extended("fails", 1, coexist, patiently)
@@ -122,8 +122,8 @@ func jobsFail(ctx context.Context, c *Cluster) {
 	c.check(capacity.kept())
 }
 
-// operatorDiesInUpgrades kills the operator again and again while four sets go
-// through good and bad versions.
+// operatorDiesInUpgrades kills the operator repeatedly while four sets roll out good and bad
+// versions.
 func operatorDiesInUpgrades(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)
@@ -132,7 +132,7 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) {
 	for name, shape := range ways {
 		x := c.extended(name, 2, shape, patiently, withJobs, minReady(probation))
 		if strings.HasPrefix(name, "beside-") {
-			scaled(1)(&x.set.Spec) // it goes only when the next one is Ready
+			scaled(1)(&x.set.Spec) // a pod is deleted only when the next one is Ready
 		}
 		for _, job := range []*v1alpha1.UpdateJob{x.set.Spec.UpdateStrategy.PreUpdateJob, x.set.Spec.UpdateStrategy.PostUpdateJob} {
 			job.Spec.Template.Labels[labelJob] += "-" + name
@@ -152,7 +152,7 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) {
 			return
 		}
 		for ; int(ended.Load()) < len(sets) && deaths < 5; deaths++ {
-			own.leader(ctx) // one that never acted leaves nothing half done
+			own.leader(ctx) // an operator that never acted leaves nothing half done
 			sleep(ctx, time.Duration(chance.IntN(4000))*time.Millisecond)
 			own.killOperators(ctx)
 		}
@@ -169,7 +169,8 @@ func (x *extended) throughDeaths(ctx context.Context, pods *lookout, bad bool) {
 		x.Expect(len(pre()) != 1 || len(post()) != wantPost).To(BeFalse(), "the jobs before and after had pods %v and %v", pre(), post())
 	}
 	if bad {
-		// The deadline must leave room for the deaths: they take the webhook away too.
+		// The deadline must leave time for restarts of the operator: the webhook is unavailable
+		// during them.
 		x.edit(ctx, inVersion("2"), running("sleep 1; exit 1"), watchFor(20*time.Second, time.Minute))
 		x.takenBack(ctx, v1alpha1.PhaseStale, 1)
 		once(0)
@@ -184,7 +185,7 @@ func (x *extended) throughDeaths(ctx context.Context, pods *lookout, bad bool) {
 	}
 }
 
-// keptData checks that the pods are on the volumes that version 1 wrote.
+// keptData checks that the pods use the volumes that version 1 wrote to.
 func (x *extended) keptData(ctx context.Context) {
 	pods := x.pods(ctx)
 	for name := range pods {

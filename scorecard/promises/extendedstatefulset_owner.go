@@ -13,10 +13,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// The end of an object whose name is on what the user owns.
+// Deletion of an object that is an owner of the user's objects.
 
-// userObjects makes what a set references; the first of them has a further
-// owner.
+// userObjects creates the objects that a set references. The first of them has another owner too.
 func (c *Cluster) userObjects(ctx context.Context) map[string]client.Object {
 	c.objects(ctx)
 	boss := c.object("boss", "")
@@ -34,15 +33,15 @@ func (c *Cluster) userObjects(ctx context.Context) map[string]client.Object {
 	return made
 }
 
-// ownedByBoss checks that the other owner is still named.
+// ownedByBoss checks that the other owner reference still exists.
 func (c *Cluster) ownedByBoss(ctx context.Context) {
 	object := c.object(byEnv, "")
 	c.read(ctx, object)
 	c.Expect(slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Name == "boss" })).To(BeTrue(), "another owner was to be left alone: %+v", object.GetOwnerReferences())
 }
 
-// deletionSpares deletes sets in the three ways that there are. The objects are
-// the same for all, as users share them.
+// deletionSpares deletes sets with each of the three propagation policies. All sets use the same
+// objects, as users share them.
 func deletionSpares(ctx context.Context, c *Cluster) {
 	objects := c.userObjects(ctx)
 	for round, way := range []metav1.DeletionPropagation{
@@ -68,7 +67,7 @@ func deletionSpares(ctx context.Context, c *Cluster) {
 	c.untracks(ctx, objects)
 }
 
-// untracks drops a reference, then the tracking, and then following changes at all.
+// untracks drops a reference, then the tracking, and then updateOnEnvChange.
 func (c *Cluster) untracks(ctx context.Context, objects map[string]client.Object) {
 	x := c.extended("untracks", 1, patiently, configured(v1alpha1.TrackByOwnerReference))
 	x.create(ctx)

@@ -18,7 +18,7 @@ func sized(replicas int32) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.Replicas = &replicas }
 }
 
-// scaledDownWithoutQuota scales a set down while a quota refuses one of the pods that stay: the
+// scaledDownWithoutQuota scales a set down while a quota refuses one of the remaining pods. The
 // StatefulSet controller alone never deletes the surplus pod (kubernetes#140858).
 func scaledDownWithoutQuota(ctx context.Context, c *Cluster) {
 	x := c.extended("scarce-pods", 3)
@@ -38,8 +38,8 @@ func scaledDownWithoutQuota(ctx context.Context, c *Cluster) {
 	x.serves(ctx, 1)
 }
 
-// recreatedImmutable deletes and creates an immutable ConfigMap again that two pods on one node
-// use: the kubelet keeps its old contents while either of them is there.
+// recreatedImmutable recreates an immutable ConfigMap that two pods on one node use. The kubelet
+// keeps its old contents while either of them exists.
 func recreatedImmutable(ctx context.Context, c *Cluster) {
 	fixed := func(says string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fixed", Namespace: c.Namespace}, Immutable: ptr.To(true), Data: map[string]string{sayKey: says}}

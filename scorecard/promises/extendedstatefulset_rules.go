@@ -19,9 +19,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// How many pods there may be, and which of them are active.
+// Rules for the number of pods, and which of them are active.
 
-// replicaRules allows 1, 3 and 5 replicas, and asks for others in all ways.
+// replicaRules allows 1, 3 and 5 replicas, and requests other numbers in all ways.
 func replicaRules(ctx context.Context, c *Cluster) {
 	x := c.extended("rules", 2, coexist, patiently, func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.Scaling = &v1alpha1.Scaling{Min: new(int32(1)), Max: new(int32(5)), OddOnly: true}
@@ -44,7 +44,7 @@ func replicaRules(ctx context.Context, c *Cluster) {
 	x.childPutBack(ctx)
 }
 
-// refused checks that a write was, with these words.
+// refused checks that a write was refused with these words.
 func refused(err error, words string) error {
 	if err == nil || apierrors.IsConflict(err) || !strings.Contains(err.Error(), words) {
 		return fmt.Errorf("it should be refused with the words %q: %w", words, err)
@@ -52,7 +52,7 @@ func refused(err error, words string) error {
 	return nil
 }
 
-// scale is what kubectl scale does.
+// scale sets the replicas through the scale subresource, as kubectl scale does.
 func (x *extended) scale(ctx context.Context, replicas int32) error {
 	var scale autoscalingv1.Scale
 	x.check(x.Client.SubResource("scale").Get(ctx, x.set, &scale))
@@ -61,8 +61,8 @@ func (x *extended) scale(ctx context.Context, replicas int32) error {
 	return x.Client.SubResource("scale").Update(ctx, x.set, client.WithSubResourceBody(&scale))
 }
 
-// autoscaled lets a HorizontalPodAutoscaler ask for 5 and then for 4. It needs no
-// metrics for its own bounds.
+// autoscaled lets a HorizontalPodAutoscaler request 5 and then 4 replicas. It needs no metrics to
+// enforce its own min and max.
 func (x *extended) autoscaled(ctx context.Context) {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: x.set.Name, Namespace: x.Namespace},
@@ -92,7 +92,7 @@ func (x *extended) autoscaled(ctx context.Context) {
 	x.remove(ctx, hpa)
 }
 
-// childPutBack edits a StatefulSet that is the operator's.
+// childPutBack edits a StatefulSet of the operator, and waits until the operator reverts it.
 func (x *extended) childPutBack(ctx context.Context) {
 	x.read(ctx, x.set)
 	want := *x.set.Spec.Template.Spec.Replicas
@@ -105,7 +105,7 @@ func (x *extended) childPutBack(ctx context.Context) {
 	x.serves(ctx, 1)
 }
 
-// probedActive has a command choose the active pods, each so many seconds.
+// probedActive chooses the active pods with a command that runs at that interval, in seconds.
 func probedActive(single bool, every int32, script string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"keeper": {
@@ -115,7 +115,7 @@ func probedActive(single bool, every int32, script string) extendedChange {
 
 func isActive(p *corev1.Pod) bool { return p.Labels[v1alpha1.LabelPodActive] == v1alpha1.PodActive }
 
-// active waits until exactly these pods are.
+// active waits until the names of the active pods are as wanted.
 func (x *extended) active(ctx context.Context, what string, want func(names []string) bool) (found []string) {
 	x.until(ctx, what, func(ctx context.Context) {
 		pods := x.pods(ctx)
@@ -148,13 +148,13 @@ func activePods(ctx context.Context, c *Cluster) {
 	}
 }
 
-// uidOf is the UID of the pod that has a name now; "" if there is none.
+// uidOf returns the UID of the current pod with that name, or "" if there is none.
 func (x *extended) uidOf(ctx context.Context, name string) types.UID {
 	return x.pods(ctx)[name].UID
 }
 
-// singleActive takes the label off one pod after another: by its own word, and by
-// its end.
+// singleActive removes the label from one pod after another: by a failing probe, and by the end of
+// the pod.
 func singleActive(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	single := pods.hold(func(pods map[types.UID]*corev1.Pod) error {

@@ -22,19 +22,18 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// extended is an ExtendedStatefulSet under trial.
+// extended is an ExtendedStatefulSet under test.
 type extended struct {
 	*Cluster
 	set *v1alpha1.ExtendedStatefulSet
 }
 
-// extendedChange changes one before it is made.
+// extendedChange changes a spec before the set is created.
 type extendedChange func(*v1alpha1.ExtendedStatefulSetSpec)
 
-// keeper is a program that writes its version into its volume, if it has one,
-// when it begins and when it ends. It refuses the volume of another ordinal, and
-// notes when it finds another program there. If it is probed, it serves a folder
-// of which a probe asks for one file.
+// keeper is a script that writes its version to its volume, if it has one, when it begins and when
+// it ends. It refuses the volume of another ordinal, and records if it finds another program there.
+// If it is probed, it serves a folder from which the probe gets one file.
 const keeper = `
 say() { if [ -d /data ]; then echo "$*" >> /data/diary; fi; }
 leave() { if [ -d /data ]; then rmdir /data/lock; fi; say end $VERSION; exit 0; }
@@ -47,11 +46,10 @@ fi
 if [ -n "$PROBED" ]; then mkdir -p /tmp/www; eval "$PROBED"; httpd -p 8080 -h /tmp/www; fi
 say begin $VERSION` + idle
 
-// versionVariable is what the trials change to make another version.
+// versionVariable is the variable that tests change to create another version.
 const versionVariable = "VERSION"
 
-// extended builds an ExtendedStatefulSet whose only container is the keeper, in
-// version 1.
+// extended builds an ExtendedStatefulSet in version 1. The keeper is its only container.
 func (c *Cluster) extended(name string, replicas int32, changes ...extendedChange) *extended {
 	labels := map[string]string{"app": name}
 	spec := v1alpha1.ExtendedStatefulSetSpec{
@@ -87,7 +85,7 @@ func (c *Cluster) extended(name string, replicas int32, changes ...extendedChang
 	return &extended{Cluster: c, set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: spec}}
 }
 
-// onClaims gives the keeper a volume, so that it hands over ordinal by ordinal.
+// onClaims gives the keeper a volume, so that it is updated ordinal by ordinal.
 func onClaims(s *v1alpha1.ExtendedStatefulSetSpec) {
 	s.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Name: "data"},
@@ -115,7 +113,7 @@ func watchFor(canary, update time.Duration) extendedChange {
 	}
 }
 
-// patiently has deadlines that no good version misses on a busy machine.
+// patiently sets deadlines that no good version misses on a busy machine.
 var patiently = watchFor(patience/2, patience)
 
 func canaries(n int32) extendedChange {
@@ -126,18 +124,17 @@ func minReady(seconds int32) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.MinReadySeconds = seconds }
 }
 
-// inVersion makes another version, which is as good as the first.
+// inVersion creates another version that works like the first.
 func inVersion(value string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Env[0].Value = value }
 }
 
-// running has the keeper's container run another script.
+// running makes the keeper's container run another script.
 func running(script string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Command = []string{"/bin/sh", "-c", script} }
 }
 
-// What the keeper does about its readiness when it begins, and what may be done about
-// it later.
+// Scripts that set the keeper's readiness, at its start or later.
 const (
 	beReady  = "touch /tmp/www/ready"
 	beSick   = "rm /tmp/www/ready"
@@ -145,8 +142,8 @@ const (
 	flapping = "(while true; do " + beReady + "; sleep 2; " + beSick + "; sleep 2; done) &"
 )
 
-// probed asks the keeper's container every second whether it is Ready: over the network,
-// as a command each second would take CPU time from what is tried.
+// probed adds a readiness probe with a period of one second to the keeper's container. The probe
+// uses HTTP, because a command each second would take CPU time from the test.
 func probed(first string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		k := keeperOf(s)
@@ -165,9 +162,9 @@ func keeperOf(s *v1alpha1.ExtendedStatefulSetSpec) *corev1.Container {
 	return &s.Template.Spec.Template.Spec.Containers[0]
 }
 
-// What is there.
+// The current state.
 
-// children are the StatefulSets, by their names.
+// children returns the StatefulSets by name.
 func (x *extended) children(ctx context.Context) map[string]appsv1.StatefulSet {
 	var list appsv1.StatefulSetList
 	x.list(ctx, &list, client.InNamespace(x.Namespace))
@@ -180,7 +177,7 @@ func (x *extended) children(ctx context.Context) map[string]appsv1.StatefulSet {
 	return found
 }
 
-// pods are all of them, also those that end, by their names.
+// pods returns all pods by name, also those that are terminating.
 func (x *extended) pods(ctx context.Context) map[string]corev1.Pod {
 	var list corev1.PodList
 	x.list(ctx, &list, client.InNamespace(x.Namespace), client.MatchingLabels{v1alpha1.LabelSet: x.set.Name})
@@ -193,14 +190,14 @@ func (x *extended) pods(ctx context.Context) map[string]corev1.Pod {
 	return found
 }
 
-// child is the name of the StatefulSet of a version.
+// child returns the name of the StatefulSet of a version.
 func (x *extended) child(version int64) string { return fmt.Sprintf("%s-v%d", x.set.Name, version) }
 
 func (x *extended) size() int {
 	return int(*x.set.Spec.Template.Spec.Replicas) * max(1, len(x.set.Spec.Zones))
 }
 
-// tellExtended is a status in one line.
+// tellExtended formats a status as one line.
 func tellExtended(set *v1alpha1.ExtendedStatefulSet) string {
 	s := set.Status
 	words := []string{fmt.Sprintf("generation %d of %d, phase %q, versions %v, current %d, update %d, high water %d, %d attempts, %d replicas, %d Ready",
@@ -214,7 +211,7 @@ func tellExtended(set *v1alpha1.ExtendedStatefulSet) string {
 	return strings.Join(words, "; ")
 }
 
-// What is waited for.
+// Waits.
 
 // create creates the set and waits until version 1 serves.
 func (x *extended) create(ctx context.Context) {
@@ -222,7 +219,7 @@ func (x *extended) create(ctx context.Context) {
 	x.serves(ctx, 1)
 }
 
-// edit changes the live object, again if somebody else wrote meanwhile.
+// edit changes the live object, and retries on conflicts.
 func (x *extended) edit(ctx context.Context, changes ...extendedChange) {
 	change(ctx, x.Cluster, x.set, func(s *v1alpha1.ExtendedStatefulSet) {
 		for _, f := range changes {
@@ -231,7 +228,7 @@ func (x *extended) edit(ctx context.Context, changes ...extendedChange) {
 	})
 }
 
-// says waits until the status of the present spec is as wanted.
+// says waits until the status of the present generation is as wanted.
 func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) {
 	x.until(ctx, x.set.Name+" to say "+what, func(ctx context.Context) {
 		x.read(ctx, x.set)
@@ -239,8 +236,8 @@ func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.Ext
 	})
 }
 
-// serves waits until that version alone is there with all its pods, and the
-// operator says that no operation is in progress.
+// serves waits until only that version exists, with all its pods, and the status reports that no
+// operation is in progress.
 func (x *extended) serves(ctx context.Context, version int64) {
 	x.until(ctx, fmt.Sprintf("version %d of %s to serve alone", version, x.set.Name), func(ctx context.Context) {
 		x.read(ctx, x.set)
@@ -256,7 +253,7 @@ func (x *extended) serves(ctx context.Context, version int64) {
 	})
 }
 
-// alone looks at StatefulSets and pods: all are of one version and Ready.
+// alone checks StatefulSets and pods: all are of one version and Ready.
 func (x *extended) alone(ctx context.Context, version int64) {
 	children := x.children(ctx)
 	number := strconv.FormatInt(version, 10)
@@ -268,7 +265,7 @@ func (x *extended) alone(ctx context.Context, version int64) {
 	x.onlyPods(ctx, version)
 }
 
-// onlyPods checks that all pods are there, of that version, and Ready.
+// onlyPods checks that all pods exist, are of that version, and are Ready.
 func (x *extended) onlyPods(ctx context.Context, version int64) {
 	pods := x.pods(ctx)
 	number := strconv.FormatInt(version, 10)
@@ -278,8 +275,8 @@ func (x *extended) onlyPods(ctx context.Context, version int64) {
 	x.Expect(len(pods)).To(Equal(x.size()), "%d pods are there, and %d are wanted: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
 }
 
-// takenBack waits until the new version is given up in that phase, and the old
-// one serves with all its pods and no others.
+// takenBack waits until the new version is rolled back with that phase, and the old version serves
+// with all its pods and no others.
 func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving int64) {
 	condition := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.ConditionStale, v1alpha1.PhaseAborted: v1alpha1.ConditionAborted}[phase]
 	x.until(ctx, fmt.Sprintf("%s to be taken back to version %d", x.set.Name, serving), func(ctx context.Context) {

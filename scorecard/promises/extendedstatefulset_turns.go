@@ -9,16 +9,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// Upgrades that something comes between.
+// Upgrades that are interrupted by other changes.
 
-// handovers are the two ways, and how many of 2 pods are always Ready.
+// handovers are the two kinds of handover, and how many of 2 pods are always Ready.
 var handovers = map[string]struct {
 	shape  extendedChange
 	budget int
 }{"beside": {coexist, 2}, "ordinals": {onClaims, 1}}
 
-// inUpgrade gives a set of each handover whose version 2 has a pod that is not
-// Ready, and waits, to what happens next.
+// inUpgrade creates a set for each handover. It waits until version 2 of the set has a pod that is
+// not Ready, and then calls next.
 func (c *Cluster) inUpgrade(ctx context.Context, next func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec)) {
 	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)
@@ -60,8 +60,7 @@ func supersedes(ctx context.Context, c *Cluster) {
 	})
 }
 
-// goesBack goes back to version 1 while version 2 is tried. Its number is not
-// used again.
+// goesBack returns to version 1 while version 2 is rolled out. The number 2 is not used again.
 func goesBack(ctx context.Context, c *Cluster) {
 	c.inUpgrade(ctx, func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) {
 		pods := x.pods(ctx)

@@ -20,7 +20,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// How versions take over from each other.
+// How versions replace each other.
 
 func canariesCoexist(ctx context.Context, c *Cluster) {
 	c.provesCanaries(ctx, 3, coexist)
@@ -30,13 +30,13 @@ func canariesPerOrdinal(ctx context.Context, c *Cluster) {
 	c.provesCanaries(ctx, 2, perOrdinal)
 }
 
-// provesCanaries upgrades a set of 3 with 2 canaries; of the 3 so many must always
-// be Ready.
+// provesCanaries upgrades a set of 3 with 2 canaries. At least budget pods of the 3 must always be
+// Ready.
 func (c *Cluster) provesCanaries(ctx context.Context, budget int, shape extendedChange) {
 	pods := c.lookOut(ctx)
 	x := c.extended("canary", 3, shape, patiently, canaries(2), minReady(3))
 	x.create(ctx)
-	// What is said of the object is not in its template.
+	// Labels and annotations of the object are not part of its template.
 	change(ctx, c, x.set, func(s *v1alpha1.ExtendedStatefulSet) {
 		s.Labels, s.Annotations = map[string]string{"edited": "yes"}, map[string]string{"edited": "yes"}
 	})
@@ -49,8 +49,8 @@ func (c *Cluster) provesCanaries(ctx context.Context, budget int, shape extended
 	x.event(ctx, x.set, v1alpha1.EventUpgraded, "")
 }
 
-// canariesFirst holds that no more pods of a version than its canaries are made
-// before as many have been Ready for that long. The kubelet's clock has seconds.
+// canariesFirst returns a check that no more pods of a version than its canaries are created before
+// that many have been Ready for the given time. The kubelet's clock has a resolution of seconds.
 func canariesFirst(set, version string, canaries int, proof time.Duration) func(map[types.UID]*corev1.Pod) error {
 	proven := false
 	return func(pods map[types.UID]*corev1.Pod) error {
@@ -73,11 +73,11 @@ func canariesFirst(set, version string, canaries int, proof time.Duration) func(
 	}
 }
 
-// traffic remembers whom the active Service selected, and to whom it led.
+// traffic records the selectors of the active Service, and the versions of its endpoints.
 type traffic struct {
 	mu        sync.Mutex
 	selectors []string
-	versions  []map[string]int // of the Ready endpoints, at each change
+	versions  []map[string]int // versions of the Ready endpoints, at each change
 	err       error
 }
 
@@ -116,8 +116,8 @@ func (t *traffic) sawEndpoints(service, set string) func(watch.Event) {
 	}
 }
 
-// activeService upgrades from a version to another one and looks at what leads to
-// the one that serves.
+// activeService upgrades from one version to another, and checks the Service of the version that
+// serves.
 func activeService(ctx context.Context, c *Cluster) {
 	x := c.extended("active", 2, coexist, patiently)
 	x.set.Spec.Template.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 80}}
@@ -146,8 +146,8 @@ func activeService(ctx context.Context, c *Cluster) {
 	c.check(seen.oneSwitch())
 }
 
-// oneSwitch checks that the Service was written once, and that it led to pods of
-// one version all the time.
+// oneSwitch checks that the selector of the Service was changed once, and that its endpoints were
+// always of one version only.
 func (t *traffic) oneSwitch() error {
 	if want := []string{"1", "2"}; !slices.Equal(t.selectors, want) {
 		return errors.Join(t.err, fmt.Errorf("the Service selected versions %v, and should go through %v", t.selectors, want))
@@ -160,8 +160,7 @@ func (t *traffic) oneSwitch() error {
 	return t.err
 }
 
-// failingVersions has a first version that never works, and a second, and
-// upgrades all the same.
+// failingVersions has a first and a second version that never work, and upgrades nevertheless.
 func failingVersions(ctx context.Context, c *Cluster) {
 	x := c.extended("failing", 1, coexist, patiently, probed(notReady), func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateStrategy.UpdateNotReady = true })
 	versions := func(want map[string]bool) func(v1alpha1.ExtendedStatefulSetStatus) bool {
@@ -175,7 +174,7 @@ func failingVersions(ctx context.Context, c *Cluster) {
 	c.Expect(len(children)).To(Equal(2), "%d StatefulSets are there, and neither version runs", len(children))
 	x.edit(ctx, inVersion("3"), probed(beReady))
 	x.serves(ctx, 3)
-	// The higher one stays beside the lower one that runs.
+	// The failing higher version is kept together with the lower version that runs.
 	x.edit(ctx, inVersion("4"), probed(notReady), watchFor(5*time.Second, 20*time.Second))
 	x.takenBack(ctx, v1alpha1.PhaseStale, 3)
 	x.says(ctx, "that version 3 runs and version 4 fails", versions(map[string]bool{"3": true, "4": false}))
@@ -195,7 +194,7 @@ func retries(ctx context.Context, c *Cluster) {
 	x.marked(ctx, v1alpha1.PhaseStale)
 	x.event(ctx, x.set, v1alpha1.EventAttemptFailed, "")
 	c.check(capacity.kept())
-	// The old version's template is not a new version.
+	// Going back to the old version's template creates no new version.
 	back := func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }
 	x.edit(ctx, back)
 	x.serves(ctx, 1)
@@ -203,7 +202,7 @@ func retries(ctx context.Context, c *Cluster) {
 	x.serves(ctx, 3)
 }
 
-// waitsUntilReady has pods that say that they are sick when told.
+// waitsUntilReady has pods that become not Ready on command.
 func waitsUntilReady(ctx context.Context, c *Cluster) {
 	x := c.extended("sick", 2, coexist, patiently, probed(beReady))
 	x.create(ctx)

@@ -20,10 +20,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// What becomes of the data.
+// Data in volumes.
 
-// claimsFollow takes a set through five versions, with scalings and a version
-// that is taken back between them.
+// claimsFollow takes a set through five versions, with scaling and a version that is rolled back
+// between them.
 func claimsFollow(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)
@@ -49,7 +49,7 @@ func claimsFollow(ctx context.Context, c *Cluster) {
 	x.claimed(ctx, 3, first)
 }
 
-// turnTo scales, and then rolls a version out; a bad one is taken back.
+// turnTo scales, and then rolls a version out. A bad version is rolled back.
 func (x *extended) turnTo(ctx context.Context, pods *lookout, version string, size int32, bad bool) {
 	serving := x.set.Status.CurrentVersion
 	x.edit(ctx, scaled(size))
@@ -59,7 +59,7 @@ func (x *extended) turnTo(ctx context.Context, pods *lookout, version string, si
 		good := keeperOf(&x.set.Spec).Command
 		x.edit(ctx, inVersion(version), running("sleep 1; exit 1"), minReady(probation), watchFor(8*time.Second, 30*time.Second))
 		x.takenBack(ctx, v1alpha1.PhaseStale, serving)
-		// With the next step: what was taken back is still wanted.
+		// The version is corrected in the next edit, because the spec still has the bad one.
 		x.check(capacity.kept())
 		x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Command = good }, minReady(0), inVersion("3a"), patiently)
 		x.serves(ctx, serving+2)
@@ -71,8 +71,8 @@ func (x *extended) turnTo(ctx context.Context, pods *lookout, version string, si
 	x.hostnames(ctx)
 }
 
-// claimed checks that the ordinals have their claims, which were there before if
-// they are known, and that no other claim is.
+// claimed checks that each ordinal has its claim, that known claims were not recreated, and that
+// there are no other claims.
 func (x *extended) claimed(ctx context.Context, ordinals int, before map[string]types.UID) map[string]types.UID {
 	all := x.claims(ctx)
 	now, want := map[string]types.UID{}, map[string]bool{}
@@ -98,8 +98,8 @@ func (x *extended) claimed(ctx context.Context, ordinals int, before map[string]
 	return now
 }
 
-// diaries reads what the programs wrote: each ordinal tells of all versions that
-// it was part of, and none was ever two.
+// diaries reads the files that the programs wrote: each ordinal has an entry of every version that
+// it was part of, and no volume ever had two programs.
 func (x *extended) diaries(ctx context.Context) {
 	pods := x.pods(ctx)
 	wanted := map[string][]string{"0": {"1", "2", "3a", "4", "5"}, "1": {"1", "2", "3a", "4", "5"}, "2": {"1", "2", "5"}}
@@ -112,8 +112,8 @@ func (x *extended) diaries(ctx context.Context) {
 	}
 }
 
-// hostnames checks that each pod is called by its ordinal, in every version, and
-// is found by that name.
+// hostnames checks that the host name of each pod has its ordinal in every version, and that DNS
+// resolves it.
 func (x *extended) hostnames(ctx context.Context) {
 	pods := x.pods(ctx)
 	for name, p := range pods {
@@ -127,7 +127,7 @@ func (x *extended) hostnames(ctx context.Context) {
 	}
 }
 
-// empty waits until neither pods nor StatefulSets are left.
+// empty waits until no pods and StatefulSets are left.
 func (x *extended) empty(ctx context.Context) {
 	x.until(ctx, "nothing of "+x.set.Name+" to be left", func(ctx context.Context) {
 		pods := x.pods(ctx)
@@ -136,8 +136,7 @@ func (x *extended) empty(ctx context.Context) {
 	})
 }
 
-// volumeMoves has volumes that every node can mount, and versions that each run
-// on another node.
+// volumeMoves has volumes that every node can mount, and versions that each run on another node.
 func volumeMoves(ctx context.Context, c *Cluster) {
 	const replicas = 2
 	c.sharedVolumes(ctx, replicas)
@@ -166,8 +165,8 @@ func volumeMoves(ctx context.Context, c *Cluster) {
 	c.check(capacity.kept())
 }
 
-// sharedVolumes makes volumes of a class that is called as the namespace, in the
-// folder that all nodes have. They are removed at the end.
+// sharedVolumes creates volumes in the folder that all nodes share. Their storage class is named
+// after the namespace. They are removed at the end.
 func (c *Cluster) sharedVolumes(ctx context.Context, count int) {
 	for i := range count {
 		path := filepath.Join(c.Shared, c.Namespace, fmt.Sprint(i))
@@ -187,7 +186,7 @@ func (c *Cluster) sharedVolumes(ctx context.Context, count int) {
 	}
 }
 
-// schedulable are the names of the nodes that take pods.
+// schedulable returns the names of the nodes that accept pods.
 func (c *Cluster) schedulable(ctx context.Context) []string {
 	var list corev1.NodeList
 	c.list(ctx, &list)
@@ -201,8 +200,8 @@ func (c *Cluster) schedulable(ctx context.Context) []string {
 	return names
 }
 
-// claimTemplatesGrow grows the claims of a set, which makes no version, and tries
-// what cannot be carried out.
+// claimTemplatesGrow increases the size of the claims of a set, which creates no version, and tries
+// requests that cannot be fulfilled.
 func claimTemplatesGrow(ctx context.Context, c *Cluster) {
 	x := c.extended("grows", 1, onClaims, patiently)
 	x.create(ctx)

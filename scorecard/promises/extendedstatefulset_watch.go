@@ -24,8 +24,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// lookout sees every change of the pods of a namespace, in the order in which
-// they were made, and what they break of its rules.
+// lookout observes all changes of the pods of a namespace in their order, and records violations of
+// rules.
 type lookout struct {
 	mu    sync.Mutex
 	pods  map[types.UID]*corev1.Pod
@@ -33,7 +33,7 @@ type lookout struct {
 	err   error
 }
 
-// podRule is what must hold after each change of a pod.
+// podRule is a check that must pass after each change of a pod.
 type podRule struct {
 	lookout *lookout
 	check   func(map[types.UID]*corev1.Pod) error
@@ -41,8 +41,8 @@ type podRule struct {
 	seen    int
 }
 
-// lookOut watches the pods of the namespace until the end, where rules that were broken
-// are told of that nobody has asked for.
+// lookOut watches the pods of the namespace until the end. Violations that no call of kept has
+// returned are reported then.
 func (c *Cluster) lookOut(ctx context.Context) *lookout {
 	ctx, stop := context.WithCancel(ctx)
 	l := &lookout{pods: map[types.UID]*corev1.Pod{}}
@@ -89,7 +89,7 @@ func (r *podRule) look(after string) {
 	}
 }
 
-// hold begins to hold a rule.
+// hold adds a rule that is checked from now on.
 func (l *lookout) hold(check func(map[types.UID]*corev1.Pod) error) *podRule {
 	r := &podRule{lookout: l, check: check}
 	l.mu.Lock()
@@ -99,7 +99,7 @@ func (l *lookout) hold(check func(map[types.UID]*corev1.Pod) error) *podRule {
 	return r
 }
 
-// kept ends the rule, and says what broke it.
+// kept ends the rule, and returns its violation.
 func (r *podRule) kept() error {
 	l := r.lookout
 	l.mu.Lock()
@@ -111,8 +111,8 @@ func (r *podRule) kept() error {
 	return errors.Join(l.err, r.broken)
 }
 
-// follow hands over every object of a namespace and then every change of them,
-// in their order, until the context ends. An error comes as an event of that type.
+// follow passes every object of a namespace to see, and then every change of them in order, until
+// the context ends. An error is passed as an event of type Error.
 func follow(ctx context.Context, from rest.Interface, resource, namespace string, see func(watch.Event)) error {
 	source := cache.NewListWatchFromClient(from, resource, namespace, fields.Everything())
 	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
@@ -155,7 +155,7 @@ func ofSet(p *corev1.Pod, set string) bool {
 	return p.Labels[v1alpha1.LabelSet] == set && p.Labels[batchv1.JobNameLabel] == ""
 }
 
-// least holds that so many pods of the set are Ready.
+// least returns a check that at least that many pods of the set are Ready.
 func least(set string, want int) func(map[types.UID]*corev1.Pod) error {
 	return func(pods map[types.UID]*corev1.Pod) error {
 		have := 0
@@ -171,7 +171,7 @@ func least(set string, want int) func(map[types.UID]*corev1.Pod) error {
 	}
 }
 
-// roll says how the pods of a set are.
+// roll describes the pods of a set.
 func roll(pods map[types.UID]*corev1.Pod, set string) string {
 	var words []string
 	for _, p := range pods {
@@ -191,7 +191,7 @@ func roll(pods map[types.UID]*corev1.Pod, set string) string {
 	return strings.Join(words, ", ")
 }
 
-// claimsApart holds that no claim has two pods that have not ended.
+// claimsApart checks that no claim has two pods that have not ended.
 func claimsApart(pods map[types.UID]*corev1.Pod) error {
 	holder := map[string]string{}
 	for _, p := range pods {
@@ -212,7 +212,7 @@ func claimsApart(pods map[types.UID]*corev1.Pod) error {
 	return nil
 }
 
-// count counts the pods for which that is true.
+// count returns the number of pods for which is returns true.
 func count(pods map[types.UID]*corev1.Pod, is func(*corev1.Pod) bool) int {
 	n := 0
 	for _, p := range pods {
@@ -223,7 +223,7 @@ func count(pods map[types.UID]*corev1.Pod, is func(*corev1.Pod) bool) int {
 	return n
 }
 
-// made remembers the pods of a set from now on, and breaks no rule.
+// made records the wanted pods from now on. It never fails.
 func (l *lookout) made(wanted func(*corev1.Pod) bool) (names func() []string) {
 	found := map[types.UID]string{}
 	l.hold(func(pods map[types.UID]*corev1.Pod) error {

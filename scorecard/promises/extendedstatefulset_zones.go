@@ -16,8 +16,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// zoned labels nodes as zones a, b and so on, by a label of the namespace's own. The
-// labels are taken off at the end.
+// zoned labels nodes as zones a, b and so on. The label key is unique to the namespace. The labels
+// are removed at the end.
 func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string) {
 	label = "zone.example.com/" + c.Namespace
 	all := c.schedulable(ctx)
@@ -41,7 +41,7 @@ func inZones(label string, zones ...string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.ZoneNodeLabel, s.Zones = label, zones }
 }
 
-// zonesUpgrade has two zones and a user who requires something of nodes already.
+// zonesUpgrade has two zones and a user's own node affinity.
 func zonesUpgrade(ctx context.Context, c *Cluster) {
 	nodes, label := c.zoned(ctx, 3)
 	pods := c.lookOut(ctx)
@@ -61,7 +61,7 @@ func zonesUpgrade(ctx context.Context, c *Cluster) {
 	x.serves(ctx, 2)
 	x.inTheirZones(ctx, nodes, "a", "b")
 	c.check(inTurn.kept())
-	// What fails in the last zone is taken back in the first one too.
+	// A failure in the last zone is rolled back in the first zone too.
 	bad := running(`[ "$KUBE_AZ" = b ] && exit 1; ` + keeper)
 	x.edit(ctx, inVersion("3"), bad, watchFor(15*time.Second, time.Minute))
 	x.takenBack(ctx, v1alpha1.PhaseStale, 2)
@@ -69,7 +69,7 @@ func zonesUpgrade(ctx context.Context, c *Cluster) {
 	c.check(capacity.kept())
 }
 
-// requires is what users say of nodes: two terms, of which one must hold.
+// requires adds a user's node affinity: two terms, at least one must match.
 func requires(nodes []string) extendedChange {
 	term := func(names ...string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names}}}
@@ -80,8 +80,8 @@ func requires(nodes []string) extendedChange {
 	}
 }
 
-// zonesInTurn holds that a version has no pod in zone 1 before all of it in zone 0
-// are Ready.
+// zonesInTurn returns a check that a version has no pod in zone 1 before all its pods in zone 0 are
+// Ready.
 func zonesInTurn(set, version string, replicas int) func(map[types.UID]*corev1.Pod) error {
 	first := false
 	return func(pods map[types.UID]*corev1.Pod) error {
@@ -96,14 +96,15 @@ func zonesInTurn(set, version string, replicas int) func(map[types.UID]*corev1.P
 	}
 }
 
-// inTheirZones looks at where the pods are and what they know of it; zones are in
-// the order of the spec, and nodes[i] is all of the i-th zone by name.
+// inTheirZones checks the zones and the environment of the pods. zones are in the order of the
+// spec, and nodes[i] is the only node of the i-th zone by name.
 func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...string) {
 	pods := x.pods(ctx)
 	children := x.children(ctx)
 	order, err := json.Marshal(zones)
 	x.check(err)
-	// Pods are not restarted for it, and tell of when they began.
+	// Pods are not restarted for a new order of zones. Their environment has the order at their
+	// start.
 	for name, child := range children {
 		have := child.Annotations[v1alpha1.AnnotationZones]
 		x.Expect(have != string(order)).To(BeFalse(), "%s should know the order of the zones %s: %s", name, order, have)
@@ -120,7 +121,7 @@ func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...st
 	}
 }
 
-// knowsZone looks at the environment of all containers.
+// knowsZone checks the environment of all containers.
 func knowsZone(p *corev1.Pod, zone string, index int, replicas int32, counts *bool) error {
 	want := map[string]string{v1alpha1.EnvKubeAZ: zone, v1alpha1.EnvBoshAZ: zone, v1alpha1.EnvOperatorAZ: zone, v1alpha1.EnvAZIndex: strconv.Itoa(index + 1)}
 	if counts == nil || *counts {
@@ -137,7 +138,7 @@ func knowsZone(p *corev1.Pod, zone string, index int, replicas int32, counts *bo
 	return nil
 }
 
-// zonesChange keeps data in zones that come and go.
+// zonesChange keeps data in zones that are removed and added again.
 func zonesChange(ctx context.Context, c *Cluster) {
 	nodes, label := c.zoned(ctx, 3)
 	x := c.extended("zoned", 1, onClaims, patiently, inZones(label, "a", "b"))
@@ -157,8 +158,7 @@ func zonesChange(ctx context.Context, c *Cluster) {
 	x.keptDataIn(ctx, first)
 }
 
-// keepsIndexes checks that each StatefulSet is called by the index that its zone
-// has for good.
+// keepsIndexes checks that the name of each StatefulSet has the permanent index of its zone.
 func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 	children := x.children(ctx)
 	for name, child := range children {
@@ -168,8 +168,8 @@ func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 	}
 }
 
-// keptDataIn checks that the first claims are there still, that the zones' pods
-// wrote them in version 1, and that each zone has one.
+// keptDataIn checks that the first claims still exist, that the pods of the zones wrote to them in
+// version 1, and that each zone has one claim.
 func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) {
 	now := x.claims(ctx)
 	for name, claim := range first {

@@ -19,17 +19,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/freeze"
 )
 
-// Freeze are promises of the operator, whatever the kind: a leader that is frozen
-// for longer than its lease, and wakes, changes nothing of what its successor has
-// done. See freeze_trial.go for how one is frozen, and freeze_scenarios.go for what
-// goes on meanwhile.
+// Freeze lists promises of the operator for all kinds. A leader that is frozen for longer than its
+// lease and then resumes must not change anything that its successor has done. See freeze_trial.go
+// for how a leader is frozen, and freeze_scenarios.go for the scenarios.
 var Freeze = []Promise{
 	core(Promise{Name: "V3 SC-33 a leader that was frozen leaves the lease to its successor", Site: OperatorSite, Faults: true, Run: parked(leavesTheLease)}),
 	{Name: "V2 SC-33 SC-36 a leader that was frozen at any write makes nothing twice", Site: OperatorSite, Faults: true, Run: parked(makesNothingTwice)},
 }
 
-// parked keeps a promise while the operator of the cluster serves webhooks and does
-// not act, so that those that the promise starts do.
+// parked wraps a promise. The operator of the cluster only serves webhooks meanwhile, so that the
+// operators that the promise starts can act.
 func parked(run func(context.Context, *Cluster)) func(context.Context, *Cluster) {
 	return func(ctx context.Context, c *Cluster) {
 		before := c.operatorRestarts(ctx)
@@ -40,7 +39,7 @@ func parked(run func(context.Context, *Cluster)) func(context.Context, *Cluster)
 			c.check(giveBack(ctx))
 			c.leader(ctx)
 		}()
-		// One that has lost its lease ends, and its container is started again.
+		// An operator that has lost its lease exits, and its container is restarted.
 		c.until(ctx, "the operator to serve webhooks only", func(ctx context.Context) {
 			now := c.operatorRestarts(ctx)
 			leader, _, _ := strings.Cut(holder, "_")
@@ -51,8 +50,8 @@ func parked(run func(context.Context, *Cluster)) func(context.Context, *Cluster)
 	}
 }
 
-// operatorRestarts says how often the operator's containers were started again, by the
-// names of their pods. All of them must be Ready.
+// operatorRestarts returns the restart counts of the operator's containers, by pod name. All pods
+// must be Ready.
 func (c *Cluster) operatorRestarts(ctx context.Context) map[string]int32 {
 	var pods corev1.PodList
 	c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace))
@@ -68,8 +67,8 @@ func (c *Cluster) operatorRestarts(ctx context.Context) map[string]int32 {
 // operatorLease is the name of the operator's lease, in its own namespace.
 const operatorLease = "stateful-operator"
 
-// leavesTheLease freezes leaders when they renew their lease, in each mode, and one when
-// it does nothing.
+// leavesTheLease freezes leaders while they renew their lease, in each mode, and one leader while
+// it is idle.
 func leavesTheLease(ctx context.Context, c *Cluster) {
 	c.inTurns(len(freeze.Modes), len(freeze.Modes)+1, func(own *Cluster, i int) {
 		f, what := freezing{scenario: nothing, asleep: true}, "frozen between two renewals"
@@ -82,8 +81,8 @@ func leavesTheLease(ctx context.Context, c *Cluster) {
 	})
 }
 
-// makesNothingTwice goes through the scenarios of each kind, those of different kinds
-// beside each other: first undisturbed, and then with freezes.
+// makesNothingTwice runs the scenarios of each kind, first without and then with freezes. Different
+// kinds run concurrently.
 func makesNothingTwice(ctx context.Context, c *Cluster) {
 	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !strings.Contains(s.name, c.Fault) })
 	c.Expect(chosen).NotTo(BeEmpty(), "no scenario has %q in its name", c.Fault)
@@ -102,7 +101,7 @@ func makesNothingTwice(ctx context.Context, c *Cluster) {
 	})
 }
 
-// undisturbed is what comes of a scenario without a freeze.
+// undisturbed returns the outcome of a scenario without a freeze.
 func (c *Cluster) undisturbed(ctx context.Context, s scenario) outcome {
 	calm, err := c.freeze(ctx, freezing{scenario: s})
 	c.during(s.name+", undisturbed", func() { c.check(err) })
@@ -110,14 +109,14 @@ func (c *Cluster) undisturbed(ctx context.Context, s scenario) outcome {
 	return calm
 }
 
-// freezeSome goes through one scenario of a kind, with so many freezes.
+// freezeSome runs one random scenario of a kind, with c.Freezes freezes.
 func (c *Cluster) freezeSome(ctx context.Context, of []scenario, chance *rand.Rand) {
 	s := of[chance.IntN(len(of))]
 	calm := c.undisturbed(ctx, s)
 	c.Expect(calm.writes).NotTo(BeZero(), "%s: the operator wrote nothing", s.name)
 	for range c.Freezes {
 		mode := freeze.Modes[chance.IntN(len(freeze.Modes))]
-		// Not every run takes as many writes.
+		// The number of writes differs between runs.
 		for at := 1 + chance.IntN(calm.writes); at > 0; {
 			got := c.freezeAt(ctx, s, calm, at, mode)
 			if got.frozen != "" {
@@ -129,11 +128,11 @@ func (c *Cluster) freezeSome(ctx context.Context, of []scenario, chance *rand.Ra
 	c.freezeAsleep(ctx, s, calm)
 }
 
-// besideEachOther is how many freezes of a kind are tried at one time where all are.
+// besideEachOther is the max of concurrent freezes of a kind if all writes are tested.
 const besideEachOther = 4
 
-// freezeAll goes through all scenarios of a kind, with a freeze at each write in each
-// mode. What it finds does not end it.
+// freezeAll runs all scenarios of a kind, with a freeze at each write in each mode. It continues
+// after failures.
 func (c *Cluster) freezeAll(ctx context.Context, of []scenario) {
 	var found error
 	for _, s := range of {
@@ -141,7 +140,7 @@ func (c *Cluster) freezeAll(ctx context.Context, of []scenario) {
 			calm := c.undisturbed(ctx, s)
 			limit := besideEachOther
 			if s.kind == singletons {
-				limit = 1 // an operator of one trial would act in those of others
+				limit = 1 // the operator of one trial would act in the namespaces of others
 			}
 			modes := len(freeze.Modes)
 			c.inTurns(limit, calm.writes*modes+1, func(own *Cluster, i int) {
@@ -164,13 +163,13 @@ func (c *Cluster) freezeAt(ctx context.Context, s scenario, calm outcome, at int
 	return got
 }
 
-// freezeAsleep freezes the leader before a scenario begins, and wakes it as it does.
+// freezeAsleep freezes the leader before a scenario begins, and resumes it at the beginning.
 func (c *Cluster) freezeAsleep(ctx context.Context, s scenario, calm outcome) {
 	got, err := c.freeze(ctx, freezing{scenario: s, asleep: true})
 	c.compare(s.name+", frozen before it and woken as it begins", calm, got, err)
 }
 
-// compare says in what a scenario with a freeze ended otherwise than without.
+// compare reports differences between the outcomes with and without a freeze.
 func (c *Cluster) compare(what string, calm, got outcome, err error) {
 	if !maps.Equal(calm.made, got.made) {
 		err = errors.Join(err, fmt.Errorf("the operators made %v, and undisturbed %v", got.made, calm.made))
@@ -182,15 +181,15 @@ func (c *Cluster) compare(what string, calm, got outcome, err error) {
 	c.during(fmt.Sprintf("%s (%s)", what, got.frozen), func() { c.check(err) })
 }
 
-// outcome is what came of a scenario.
+// outcome is the result of a scenario.
 type outcome struct {
-	// writes is how many the first leader made from its begin on, as far as a
-	// freeze may be at them.
+	// writes is the number of the first leader's writes since the beginning of the scenario that
+	// can be frozen.
 	writes int
-	// made is how many objects the operators created, by their resource, and left
-	// how many objects there are in the end.
+	// made counts the objects that the operators created, by resource. left counts the objects that
+	// exist in the end.
 	made, left map[string]int
-	// frozen is the write that the leader was frozen at, and its answer.
+	// frozen is the write at which the leader was frozen, and its response.
 	frozen string
 }
 
@@ -198,7 +197,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%d writes; made %v; there are %v", o.writes, o.made, o.left)
 }
 
-// inventory counts what a namespace has.
+// inventory counts the objects of a namespace, by resource.
 func (c *Cluster) inventory(ctx context.Context) map[string]int {
 	found := map[string]int{}
 	for name, list := range map[string]client.ObjectList{

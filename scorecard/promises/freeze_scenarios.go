@@ -10,27 +10,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// scenario is something that users do, in which a leader is frozen.
+// scenario is a user's action during which a leader is frozen.
 type scenario struct {
 	name, kind string
-	// begin makes what there is before it. run does it, and waits until what the
-	// user wants is there; judge looks at the end, when the frozen one has woken.
+	// begin creates the initial objects. It returns run, which performs the action and waits for
+	// its result, and judge, which checks the final state after the frozen leader has resumed.
 	begin beginning
 }
 
-// step is what is done, and waited for.
+// step is an action, including the wait for its result.
 type step = func(context.Context)
 
-// beginning is how a scenario begins.
+// beginning prepares a scenario and returns its steps.
 type beginning = func(context.Context, *Cluster) (run, judge step)
 
-// nothing is the scenario in which nothing is to be done.
+// nothing is the scenario without any action.
 var nothing = scenario{name: "nothing", kind: "StatefulCluster", begin: func(context.Context, *Cluster) (run, judge step) {
 	noop := func(context.Context) {}
 	return noop, noop
 }}
 
-// singletons is the kind of which the operator guards all pods that it watches.
+// singletons is a kind for which the operator guards all pods that it watches.
 const singletons = "StatefulSingleton"
 
 var scenarios = []scenario{
@@ -73,8 +73,8 @@ var scenarios = []scenario{
 	})},
 }
 
-// clusterScenario is about a StatefulCluster that has so many members; without any it
-// is created with 3.
+// clusterScenario tests a StatefulCluster with that many members. With 0 replicas, the action is to
+// create it with 3.
 func clusterScenario(replicas int32, act func(context.Context, *Cluster, *engev1alpha1.StatefulCluster)) beginning {
 	return func(ctx context.Context, c *Cluster) (run, judge step) {
 		set := c.newSet(max(replicas, 3))
@@ -93,7 +93,7 @@ func clusterScenario(replicas int32, act func(context.Context, *Cluster, *engev1
 	}
 }
 
-// loseMember deletes a pod by force, so that nobody knows whether it has ended.
+// loseMember force-deletes a pod, so that it is unknown whether the pod has ended.
 func loseMember(ctx context.Context, c *Cluster, set *engev1alpha1.StatefulCluster) {
 	victim := one(c.members(ctx, set))
 	c.remove(ctx, victim, client.GracePeriodSeconds(0))
@@ -101,13 +101,13 @@ func loseMember(ctx context.Context, c *Cluster, set *engev1alpha1.StatefulClust
 	c.retained(ctx, victim, engev1alpha1.RetainedLost)
 }
 
-// createLedger is about a ReplicatedStatefulSet that is created.
+// createLedger tests the creation of a ReplicatedStatefulSet.
 func createLedger(_ context.Context, c *Cluster) (run, judge step) {
 	var r *replica
 	return func(ctx context.Context) { r = c.ledger(ctx, "frozen", 3) }, func(ctx context.Context) { r.judge(ctx) }
 }
 
-// ledgerScenario is about one that is there, and written to.
+// ledgerScenario tests an existing ReplicatedStatefulSet that is written to.
 func ledgerScenario(replicas int32, act func(context.Context, *replica)) beginning {
 	return func(ctx context.Context, c *Cluster) (run, judge step) {
 		r := c.ledger(ctx, "frozen", replicas)
@@ -119,8 +119,8 @@ func ledgerScenario(replicas int32, act func(context.Context, *replica)) beginni
 	}
 }
 
-// extendedScenario is about an ExtendedStatefulSet that is upgraded; without replicas
-// it is created with 2.
+// extendedScenario tests the upgrade of an ExtendedStatefulSet. With 0 replicas, the action is to
+// create it with 2.
 func extendedScenario(replicas int32, shape ...extendedChange) beginning {
 	return func(ctx context.Context, c *Cluster) (run, judge step) {
 		x := c.extended("frozen", max(replicas, 2), append(shape, patiently)...)
@@ -135,14 +135,14 @@ func extendedScenario(replicas int32, shape ...extendedChange) beginning {
 	}
 }
 
-// zonesScenario is about one in two zones, which are upgraded one after another.
+// zonesScenario tests a set in two zones, which are upgraded one after another.
 func zonesScenario(ctx context.Context, c *Cluster) (run, judge step) {
 	_, label := c.zoned(ctx, 2)
 	return extendedScenario(1, coexist, inZones(label, zoneName(0), zoneName(1)))(ctx, c)
 }
 
-// singletonScenario is about a StatefulSingleton, and a Deployment if its first pod is
-// there before.
+// singletonScenario tests a StatefulSingleton. If started is true, a Deployment with a running pod
+// exists before.
 func singletonScenario(started bool, act func(context.Context, *application)) beginning {
 	return func(ctx context.Context, c *Cluster) (run, judge step) {
 		a := c.application("frozen")
@@ -158,7 +158,7 @@ func singletonScenario(started bool, act func(context.Context, *application)) be
 	}
 }
 
-// startFirst makes the pods of an application, and waits until one runs.
+// startFirst creates the pods of an application, and waits until one runs.
 func startFirst(ctx context.Context, a *application) {
 	a.deploy(ctx, 1, surge())
 	run := a.one(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/freeze"
 )
 
-// freezing is a scenario and how its leader is frozen: at a write of it, at a renewal of
-// the lease, or before the scenario begins; not at all if nothing is said.
+// freezing is a scenario and the moment at which its leader is frozen: at a write, at a renewal of
+// the lease, or before the scenario begins. By default the leader is not frozen.
 type freezing struct {
 	scenario scenario
 	trap     *freeze.Trap
@@ -25,19 +25,19 @@ type freezing struct {
 	asleep   bool
 }
 
-// freezeTrial is one run of a scenario with two operators of its own, of which the first
-// leads in the beginning.
+// freezeTrial is one run of a scenario with its own two operators. The first one leads in the
+// beginning.
 type freezeTrial struct {
 	*Cluster
 	freezing
 	first, second *freeze.Operator
-	leader        string // the first one's name in the lease
+	leader        string // identity of the first operator in the lease
 	election      *freeze.Election
 	run           step
 	woken         time.Time
 }
 
-// freeze goes through a scenario in a namespace of its own.
+// freeze runs a scenario in its own namespace.
 func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err error) {
 	err = c.Kept(func(c *Cluster) {
 		t := &freezeTrial{Cluster: c.another(ctx), freezing: f}
@@ -67,17 +67,17 @@ func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err erro
 			a.folder.Close()
 			wrong = errors.Join(wrong, a.faultless())
 		}
-		c.check(errors.Join(wrong, t.wroteNothing(), t.oneSuccessor())) // t's may be in use still
+		c.check(errors.Join(wrong, t.wroteNothing(), t.oneSuccessor())) // the trial's own cluster may still be in use
 	})
 	return got, err
 }
 
-// start starts both, the second when the first one leads.
+// start starts both operators. The second starts when the first leads.
 func (t *freezeTrial) start(ctx context.Context, lease string) (err error) {
 	options := freeze.Options{Program: t.Program, Config: t.Config, Lease: lease, Namespace: t.Operator.Namespace, Kind: t.scenario.kind}
 	if t.scenario.kind != singletons {
 		options.Watch = t.Namespace
-	} // else the operator would keep pods of other namespaces without their guard
+	} // otherwise the operator would block pods of other namespaces that have no guard
 	logs := filepath.Join("build", "freeze", lease)
 	options.Log = logs + "-first.log"
 	if t.first, err = freeze.Start(options); err != nil {
@@ -100,11 +100,11 @@ func (t *freezeTrial) removeLease(ctx context.Context, name string) {
 	_ = t.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: t.Operator.Namespace}})
 }
 
-// begin brings a scenario to where its act is, and sets the trap.
+// begin prepares the scenario and sets the trap.
 func (t *freezeTrial) begin(ctx context.Context) (judge step) {
 	t.run, judge = t.scenario.begin(ctx, t.Cluster)
 	if t.trap == nil {
-		t.trap = &freeze.Trap{} // it counts
+		t.trap = &freeze.Trap{} // this trap only counts writes
 	}
 	t.trap.Matches = t.counts
 	if t.renewal {
@@ -115,22 +115,22 @@ func (t *freezeTrial) begin(ctx context.Context) (judge step) {
 	return judge
 }
 
-// counts reports whether a write is one that a freeze may be at: one of this trial,
-// and no question.
+// counts reports whether the leader can be frozen at a write: the write belongs to this trial, and
+// is not a query.
 func (t *freezeTrial) counts(w freeze.Write) bool {
 	return w.Namespace == t.Namespace && !w.Lease() && !asks(w)
 }
 
-// asks reports whether a command changes nothing: status and sequence of the ledger, and
-// what tells which pods are active.
+// asks reports whether a command is a query that changes nothing: the ledger's status and sequence,
+// and the probe of active pods.
 func asks(w freeze.Write) bool {
 	return w.Method == freeze.Exec && slices.ContainsFunc(w.Command, func(word string) bool {
 		return word == "status" || word == "sequence" || strings.HasPrefix(word, "test ")
 	})
 }
 
-// goThrough does the act of the scenario, with or without a freeze, until the end of it
-// is reached and the leader that was frozen has ended.
+// goThrough runs the action of the scenario, with or without a freeze, until it has ended and the
+// frozen leader has exited.
 func (t *freezeTrial) goThrough(ctx context.Context) error {
 	if t.asleep {
 		if err := errors.Join(t.first.Freeze(), t.succeeds(ctx), t.wake()); err != nil {
@@ -139,7 +139,7 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 		return errors.Join(t.caught(func() { t.run(ctx) }), t.ends(ctx))
 	}
 	ran := make(chan error, 1)
-	go func() { ran <- t.caught(func() { t.run(ctx) }) }() // which alone uses the cluster meanwhile
+	go func() { ran <- t.caught(func() { t.run(ctx) }) }() // no other goroutine uses the cluster meanwhile
 	if t.trap.At == 0 {
 		return <-ran
 	}
@@ -150,7 +150,7 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 			return err
 		}
 		if !t.renewal && t.first.Proxy.Disarm() {
-			return nil // it took fewer writes than undisturbed, and nothing was tried
+			return nil // this run has fewer writes than the undisturbed one, so the leader was not frozen
 		}
 		if err := t.springs(ctx); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 	return errors.Join(t.trap.LetGo(ctx), t.wake(), t.ends(ctx))
 }
 
-// springs waits until the leader comes to the write that it is to be frozen at.
+// springs waits until the leader reaches the write at which it is frozen.
 func (t *freezeTrial) springs(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -178,7 +178,7 @@ func (t *freezeTrial) springs(ctx context.Context) error {
 	}
 }
 
-// succeeds waits until the second leads.
+// succeeds waits until the second operator leads.
 func (t *freezeTrial) succeeds(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -190,16 +190,16 @@ func (t *freezeTrial) wake() error {
 	return t.first.Wake()
 }
 
-// ends waits until the one that woke has seen that it does not lead.
+// ends waits until the resumed operator has noticed that it no longer leads.
 func (t *freezeTrial) ends(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	return t.first.AwaitEnd(ctx)
 }
 
-// wroteNothing fails where the one that woke changed something then. What it was about
-// to send when it was frozen is sent, and must find that it is done or no longer true;
-// a question may be asked.
+// wroteNothing fails if the resumed leader changed something. The request that was in flight when
+// it was frozen is sent, but must find that it is already done or no longer valid. Queries are
+// allowed.
 func (t *freezeTrial) wroteNothing() error {
 	if t.woken.IsZero() {
 		return nil
@@ -213,8 +213,8 @@ func (t *freezeTrial) wroteNothing() error {
 	return nil
 }
 
-// oneSuccessor fails where the lease had other holders than the first and, once that
-// was frozen, the second.
+// oneSuccessor fails if the lease had holders other than the first operator and, after a freeze,
+// the second.
 func (t *freezeTrial) oneSuccessor() error {
 	holders, err := t.election.Holders()
 	want := 1
@@ -227,7 +227,7 @@ func (t *freezeTrial) oneSuccessor() error {
 	return err
 }
 
-// made counts what both operators created in the namespace.
+// made counts the objects that both operators created in the namespace.
 func (t *freezeTrial) made() map[string]int {
 	found := map[string]int{}
 	for _, o := range []*freeze.Operator{t.first, t.second} {
@@ -240,7 +240,7 @@ func (t *freezeTrial) made() map[string]int {
 	return found
 }
 
-// stable waits until nothing comes and goes any more, and says what is left.
+// stable waits until the objects no longer change, and stores the number that is left.
 func (t *freezeTrial) stable(ctx context.Context, got *outcome) {
 	t.until(ctx, "all that goes to be gone", func(ctx context.Context) {
 		before := t.inventory(ctx)

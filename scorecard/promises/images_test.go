@@ -15,9 +15,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
-// writeImages writes the images of the operator and of what the promises run: one with a
-// shell that differs from the cluster's own, two with a witness, one with a ledger, a
-// server that people run and its client, and the original's sample application.
+// writeImages writes the images of the operator and of the promises: an image with a shell that
+// differs from the cluster's own, two with a witness, one with a ledger, Redis and its client, and
+// the original's sample application.
 func (w *workshop) writeImages(ctx context.Context) (err error) {
 	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
 	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
@@ -55,7 +55,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	return err
 }
 
-// tar is where one more image is written.
+// tar returns the path of a new image archive.
 func (w *workshop) tar() string {
 	w.Tars = append(w.Tars, filepath.Join(w.Folder, fmt.Sprint("image-", len(w.Tars), ".tar")))
 	return w.Tars[len(w.Tars)-1]

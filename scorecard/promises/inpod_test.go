@@ -20,11 +20,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/scribe"
 )
 
-// otherImage is a public one with a shell, where PROMISES_OTHER_IMAGE names none.
+// otherImage is a public image with a shell. It is the default for PROMISES_OTHER_IMAGE.
 const otherImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 
-// inPod is the cluster of the pod that this runs in, whose image has all that
-// promises run.
+// inPod connects to the cluster of the pod that this runs in. The image of this pod has everything
+// that promises run.
 func inPod(ctx context.Context) (*promises.Cluster, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -58,7 +58,7 @@ func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
 		return nil, err
 	}
 	var pod corev1.Pod
-	// It runs before its kubelet tells of that.
+	// The pod runs before its kubelet has reported the status.
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := c.Client.Get(ctx, client.ObjectKey{Namespace: os.Getenv("SCORECARD_NAMESPACE"), Name: name}, &pod)
 		return pod.Status.PodIP != "", err
@@ -66,8 +66,8 @@ func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
 	return &pod, err
 }
 
-// operators says of which Deployments of the operator not all pods are
-// available, or that there are none.
+// operators reports the Deployments of the operator whose pods are not all available, or that there
+// are none.
 func operators(ctx context.Context, c *promises.Cluster) []string {
 	var all appsv1.DeploymentList
 	if err := c.Client.List(ctx, &all); err != nil {
@@ -91,7 +91,7 @@ func operators(ctx context.Context, c *promises.Cluster) []string {
 	return said
 }
 
-// scene is what a person would look at after a broken promise.
+// scene returns diagnostics for a failed promise.
 func scene(ctx context.Context, c *promises.Cluster) string {
 	var out strings.Builder
 	var pods corev1.PodList

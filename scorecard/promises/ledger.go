@@ -28,16 +28,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
-// replica is an application that a ReplicatedStatefulSet drives. Its members are
-// ledgers, and what is said of them is what they and their client wrote down.
+// replica is an application that a ReplicatedStatefulSet manages. Its members are ledgers.
+// Assertions use the records of the members and their client.
 type replica struct {
 	*Cluster
 	set    *v1alpha1.ReplicatedStatefulSet
-	folder string // of journals, knobs and histories
+	folder string // for journals, knobs and histories
 }
 
-// ledger makes a set of ledgers and a client that writes to its primary all the
-// time, and waits until both work.
+// ledger creates a set of ledgers and a client that continuously writes to the primary, and waits
+// until both work.
 func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) *replica {
 	r := c.newLedger(name, replicas, change...)
 	c.put(ctx, r.set)
@@ -46,7 +46,7 @@ func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, chang
 	return r
 }
 
-// newLedger is such a set that has not been created yet, and its folder.
+// newLedger returns a set of ledgers that has not been created, with its folder.
 func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) *replica {
 	r := &replica{Cluster: c, folder: filepath.Join(c.Shared, c.Namespace, name)}
 	c.check(ledgerset.MakeFolder(r.folder))
@@ -60,8 +60,8 @@ func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha
 	return r
 }
 
-// overNetwork has the members write to the scribe. They may share a node: nobody
-// knows how many there are.
+// overNetwork makes the members write to the scribe. They may share a node, because the number of
+// nodes is unknown.
 func (r *replica) overNetwork(spec *v1alpha1.ReplicatedStatefulSetSpec) {
 	spec.Pod.AntiAffinity, spec.Pod.Volumes = false, nil
 	member := &spec.Pod.Containers[0]
@@ -74,8 +74,8 @@ func (r *replica) journals() string { return ledgerset.Journals(r.folder) }
 
 // The client.
 
-// clientPod is kept off the nodes of members, where that can be: what befalls
-// these shall not befall the client.
+// clientPod returns the client's pod. It prefers nodes without members, so that faults of these
+// nodes do not affect the client.
 func (r *replica) clientPod() *corev1.Pod {
 	apart := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelApp: r.set.Name}}}}
@@ -90,7 +90,8 @@ func (r *replica) clientPod() *corev1.Pod {
 			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{apart}}},
 			Containers: []corev1.Container{{
 				Name: "client", Image: r.Ledger,
-				// The name alone is found by one question: the pod's own namespace is searched first.
+				// The short name needs only one DNS query: the pod's own namespace is searched
+				// first.
 				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary:%d", r.set.Name, ledgerset.Port),
 					"-history", history, "-every", cmp.Or(r.between, 250*time.Millisecond).String()},
 				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
@@ -107,14 +108,14 @@ func (r *replica) clientPod() *corev1.Pod {
 
 func (r *replica) history(folder string) string { return filepath.Join(folder, "client.history") }
 
-// writes starts the client, and waits until it was answered.
+// writes starts the client, and waits until its first append is acknowledged.
 func (r *replica) writes(ctx context.Context) {
 	r.put(ctx, r.clientPod())
 	r.acknowledged(ctx, 1)
 }
 
-// acknowledged waits until the client has so many appends acknowledged, and
-// says how many it has.
+// acknowledged waits until at least that many appends of the client are acknowledged, and returns
+// their number.
 func (r *replica) acknowledged(ctx context.Context, least int) (have int) {
 	r.until(ctx, fmt.Sprintf("%d appends to be acknowledged", least), func(context.Context) {
 		ops, err := record.ReadHistory(r.history(r.folder))
@@ -127,15 +128,15 @@ func (r *replica) acknowledged(ctx context.Context, least int) (have int) {
 	return have
 }
 
-// goesOnWriting waits until the client is answered again.
+// goesOnWriting waits until three more appends are acknowledged.
 func (r *replica) goesOnWriting(ctx context.Context) {
 	r.acknowledged(ctx, r.acknowledged(ctx, 0)+3)
 }
 
 // The set.
 
-// whole waits until all members run in their roles, and the operator says that
-// nothing is left to do.
+// whole waits until all members run in their roles, and the status reports that no operation is in
+// progress.
 func (r *replica) whole(ctx context.Context) {
 	r.until(ctx, r.set.Name+" to be whole", func(ctx context.Context) {
 		r.read(ctx, r.set)
@@ -146,7 +147,7 @@ func (r *replica) whole(ctx context.Context) {
 	})
 }
 
-// tellSet is a status in one line.
+// tellSet formats a status as one line.
 func tellSet(set *v1alpha1.ReplicatedStatefulSet) string {
 	s := set.Status
 	words := []string{fmt.Sprintf("phase %q (%s), %d ready, members %+v, sequences %+v, grants %+v, commands %+v, failures %+v",
@@ -157,7 +158,7 @@ func tellSet(set *v1alpha1.ReplicatedStatefulSet) string {
 	return strings.Join(words, "; ")
 }
 
-// primary is the pod that the status says is it.
+// primary returns the pod of the primary in the status.
 func (r *replica) primary(ctx context.Context) *corev1.Pod {
 	r.whole(ctx)
 	return r.pod(ctx, r.set.Status.Members.Primary[0])
@@ -173,19 +174,19 @@ func (r *replica) edit(ctx context.Context, f func(*v1alpha1.ReplicatedStatefulS
 	change(ctx, r.Cluster, r.set, f)
 }
 
-// ask is an annotation by which a person says something once.
+// ask sets an annotation with which a user requests a single action.
 func (r *replica) ask(ctx context.Context, annotation, pod string) {
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, pod) })
 }
 
-// exec runs a command in the program's container, and gives what it printed.
+// exec runs a command in the container, and returns its output.
 func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) string {
 	out, err := c.tryExec(ctx, pod, container, argv...)
 	c.ExpectWithOffset(1, err).To(plain{})
 	return out
 }
 
-// tryExec does so where it may fail.
+// tryExec is exec for commands that may fail.
 func (c *Cluster) tryExec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) (string, error) {
 	request := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: argv, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
@@ -201,50 +202,50 @@ func (c *Cluster) tryExec(ctx context.Context, pod types.NamespacedName, contain
 	return out.String(), err
 }
 
-// log is what a member has.
+// log returns a member's log.
 func (r *replica) log(ctx context.Context, pod *corev1.Pod) string {
 	return r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "log")
 }
 
-// killServer kills a member's program, and not its container.
+// killServer kills a member's program, but not its container.
 func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) {
 	r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
 }
 
-// turn makes a command of all members, or of one (pod/command), fail in a way;
-// see test/faults/ledger for the words. No words end that.
+// turn makes a command of all members, or of one (pod/command), fail in a certain way. See
+// test/faults/ledger for the words. Empty words end the failure.
 func (r *replica) turn(knob, words string) {
 	path := filepath.Join(ledgerset.Knobs(r.folder), knob)
 	if words == "" {
-		r.check(os.RemoveAll(path)) // one for one use is gone
+		r.check(os.RemoveAll(path)) // a knob for one use may already be removed
 		return
 	}
 	r.check(os.MkdirAll(filepath.Dir(path), 0o777))
 	r.check(os.WriteFile(path, []byte(words), 0o666))
 }
 
-// on is the same application for another goroutine.
+// on returns the same application for another goroutine.
 func (r *replica) on(own *Cluster) *replica {
 	other := *r
 	other.Cluster = own
 	return &other
 }
 
-// judge ends the client and fails if something was lost, or done twice.
+// judge ends the client, and fails if an append was lost or executed twice.
 func (r *replica) judge(ctx context.Context) ledgercheck.Report {
 	report, err := r.judgement(ctx)
 	r.check(err)
 	return report
 }
 
-// judgement says so instead.
+// judgement is judge, but returns the failure.
 func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 	r.goesOnWriting(ctx)
 	r.stopClient(ctx)
 	var journals ledgercheck.Journals
 	var text string
-	// A status may name a primary that is gone, until the operator has looked. Where it is
-	// the wrong one, the journals say more.
+	// A status may name a missing primary until the operator has observed it. If it names a wrong
+	// one, the journals have more information.
 	wrong := r.Kept(func(own *Cluster) {
 		r := r.on(own)
 		r.until(ctx, "the last primary to show its log", func(ctx context.Context) {
@@ -275,7 +276,7 @@ func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 	return report, errors.Join(wrong, err)
 }
 
-// stopClient ends the client and waits until it has written its last word.
+// stopClient ends the client and waits until it has written its last entry.
 func (r *replica) stopClient(ctx context.Context) {
 	pod := r.pod(ctx, r.clientPod().Name)
 	r.remove(ctx, pod)

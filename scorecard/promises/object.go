@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What is done with an object of any kind.
+// Operations for objects of any kind.
 
 func (c *Cluster) put(ctx context.Context, object client.Object) {
 	c.ExpectWithOffset(1, c.Client.Create(ctx, object)).To(plain{})
@@ -31,7 +31,7 @@ func (c *Cluster) remove(ctx context.Context, object client.Object, options ...c
 	c.ExpectWithOffset(1, c.Client.Delete(ctx, object, options...)).To(plain{})
 }
 
-// change writes an object anew, again if somebody else wrote meanwhile.
+// change edits and updates an object, and retries on conflicts.
 func change[T client.Object](ctx context.Context, c *Cluster, object T, edit func(T)) {
 	c.until(ctx, "the change to be taken", func(ctx context.Context) {
 		c.read(ctx, object)
@@ -40,7 +40,7 @@ func change[T client.Object](ctx context.Context, c *Cluster, object T, edit fun
 	})
 }
 
-// gone waits until there is no such object.
+// gone waits until the object does not exist.
 func (c *Cluster) gone(ctx context.Context, object client.Object) {
 	c.until(ctx, object.GetName()+" to be gone", func(ctx context.Context) {
 		uid := object.GetUID()
@@ -52,7 +52,7 @@ func (c *Cluster) gone(ctx context.Context, object client.Object) {
 	})
 }
 
-// events are those about an object, for a reason and with these words in their notes.
+// events returns the events about an object with that reason and these words in their notes.
 func (c *Cluster) events(ctx context.Context, about client.Object, reason, words string) []corev1.Event {
 	var all corev1.EventList
 	c.list(ctx, &all, client.InNamespace(about.GetNamespace()))
@@ -61,7 +61,7 @@ func (c *Cluster) events(ctx context.Context, about client.Object, reason, words
 	})
 }
 
-// event waits until there is one, and gives the last.
+// event waits for such an event, and returns the last one.
 func (c *Cluster) event(ctx context.Context, about client.Object, reason, words string) (last corev1.Event) {
 	c.until(ctx, "an event "+reason+" of "+about.GetName()+": "+words, func(ctx context.Context) {
 		found := c.events(ctx, about, reason, words)

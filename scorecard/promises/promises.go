@@ -1,6 +1,5 @@
-// Package promises holds what each kind promises its users, each promise as a
-// function that tries it on a real cluster. `go test ./scorecard/...` runs
-// them, and so do the custom scorecard tests.
+// Package promises contains what each kind promises its users. Each promise is a function that
+// tests it on a real cluster. `go test ./scorecard/...` and the custom scorecard tests run them.
 package promises
 
 import (
@@ -20,153 +19,153 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// Promise is one thing that users rely on.
+// Promise is one behavior that users rely on.
 type Promise struct {
-	// Name begins with the number of the acceptance that it shows.
+	// Name begins with the number of the acceptance that it covers.
 	Name string
-	// Faults is true when the nodes must be ours: to be cut off or powered down,
-	// or to be looked into from outside, as a witness's observer does.
+	// Faults is true if the promise needs control of the nodes: to disconnect or power off nodes,
+	// or to read their files from outside, as the observer of a witness does.
 	Faults bool
-	// Scribed is true when a scribe will do in place of what is looked into.
+	// Scribed is true if a scribe can replace the access to the nodes' files.
 	Scribed bool
-	// Site is the cluster that it is tried on: SharedSite with many others at a time, or one
-	// after another on a cluster whose nodes, API server or operator it may disturb.
+	// Site is the cluster of the promise: SharedSite runs many promises at the same time, other
+	// sites run them one after another on a cluster whose nodes, API server or operator they may
+	// disturb.
 	Site Site
-	// Long is true of one of those that takes minutes: a test of the scorecard that
-	// is long is none of the core.
+	// Long is true if the promise takes minutes. A long scorecard test is not part of the core by
+	// default.
 	Long bool
-	// Core is true of one of those that each change is tried with, beside the scorecard's
-	// tests. All are tried each night.
+	// Core is true if the promise is tested with each change, in addition to the scorecard's tests.
+	// All promises are tested each night.
 	Core bool
-	// Run tries it. What it expects of the cluster is what is promised.
+	// Run tests the promise. Its expectations of the cluster are the promise.
 	Run func(context.Context, *Cluster)
 }
 
-// Site is the name of a cluster for promises that get on with each other. Sites are
-// tried beside each other, each on a cluster of its own.
+// Site is the name of a cluster for promises that can share it. Sites run concurrently, each on its
+// own cluster.
 type Site string
 
 const (
-	// SharedSite is for promises that disturb neither nodes nor the operator. They are
-	// tried many at a time, and on any cluster.
+	// SharedSite is for promises that disturb neither nodes nor the operator. Many of them run at
+	// the same time, on any cluster.
 	SharedSite Site = "shared"
-	// NodeSite is for those that cut off, power down, taint or fill nodes, or stop the
-	// API server.
+	// NodeSite is for promises that disconnect, power off, taint or fill nodes, or stop the API
+	// server.
 	NodeSite Site = "nodes"
-	// OperatorSite is for those that kill, stop, freeze or reconfigure the operator.
+	// OperatorSite is for promises that kill, stop, freeze or reconfigure the operator.
 	OperatorSite Site = "operator"
 )
 
-// Alone are the sites whose promises are tried one after another.
+// Alone lists the sites whose promises run one after another.
 var Alone = []Site{NodeSite, OperatorSite}
 
-// beside is a promise that can be tried beside others, on any cluster.
+// beside returns a promise that can run at the same time as others, on any cluster.
 func beside(name string, run func(context.Context, *Cluster)) Promise {
 	return Promise{Name: name, Site: SharedSite, Run: run}
 }
 
-// long is the same promise, of which it is known that it takes minutes.
+// long marks a promise that takes minutes.
 func long(p Promise) Promise {
 	p.Long = true
 	return p
 }
 
-// core is the same promise, tried with each change.
+// core marks a promise that is tested with each change.
 func core(p Promise) Promise {
 	p.Core = true
 	return p
 }
 
-// Cluster is where promises are tried. One goroutine uses it: others have a copy, see
-// Kept.
+// Cluster is the cluster in which promises are tested. Only one goroutine uses it: others use a
+// copy, see Kept.
 type Cluster struct {
-	// Gomega is what fails a promise; failBy sets it.
+	// Gomega fails the promise. failBy sets it.
 	Gomega
 	Client client.Client
 	Images
-	// Namespace is where the promise puts its objects; New sets it.
+	// Namespace is the promise's namespace. New sets it.
 	Namespace string
-	// Operator is the Deployment of the operator.
+	// Operator is the name of the operator's Deployment.
 	Operator client.ObjectKey
-	// Kube and Config are for what Client cannot do, such as reading logs and
-	// running commands.
+	// Kube and Config are for requests that Client does not support, such as logs and exec.
 	Kube   kubernetes.Interface
 	Config *rest.Config
-	// Nodes makes faults; nil where that is not possible.
+	// Nodes injects faults. It is nil if that is not possible.
 	Nodes Nodes
-	// Shared is a folder of this machine that is on each node under the same
-	// path; empty where Nodes is nil.
+	// Shared is a folder of this machine that each node has under the same path. It is empty if
+	// Nodes is nil.
 	Shared string
-	// Scribe is where pods reach one (test/faults/scribe) that keeps Shared as a
-	// folder of this machine alone: host:port. Empty where the nodes have it.
+	// Scribe is the address (host:port) of a scribe (test/faults/scribe) that pods can reach. It
+	// writes to Shared, which is then local to this machine. It is empty if the nodes share the
+	// folder.
 	Scribe string
-	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
-	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
+	// Handovers is the number of handovers in the soak of StatefulSingleton. Faults is the number
+	// of runs in the soak of ReplicatedStatefulSet. Seed is the seed of their random choices.
 	Handovers, Faults int
 	Seed              uint64
-	// Fault is in the names of the faults of those runs, and in those of the scenarios
-	// in which a leader is frozen: so often a kind, and at each write if 0.
+	// Fault selects faults of these runs and scenarios with a frozen leader: their names contain
+	// it. Freezes is the number of freezes for each kind; 0 means at each write.
 	Fault   string
 	Freezes int
-	// Program is where this machine has the operator's program; empty where Nodes is nil.
+	// Program is the path of the operator's program on this machine. It is empty if Nodes is nil.
 	Program string
-	// Log takes progress, a line each.
+	// Log writes one line of progress.
 	Log func(format string, args ...any)
 
-	// between is how long a ledger's client waits between two writes; a while if not said.
+	// between is the interval between two writes of a ledger's client. 0 means the default.
 	between time.Duration
-	// witnesses are of all applications of this promise, whose programs must not overlap.
+	// witnesses are all applications of this promise. Their programs must not overlap.
 	witnesses *[]*application
-	// fails is what failBy was told; while is said before what fails; cleanups are done
+	// fails is the function passed to failBy. while is the prefix of failure messages. cleanups run
 	// at the end.
 	fails    types.GomegaFailHandler
 	while    string
 	cleanups []func()
 }
 
-// Images are what promises run.
+// Images are the images that promises run.
 type Images struct {
-	// Image has a shell at /bin/sh, and an httpd as Busybox has; OtherImage has a shell
-	// too, and differs.
+	// Image has a shell at /bin/sh, and an httpd like Busybox. OtherImage is a different image with
+	// a shell.
 	Image, OtherImage string
-	// Witness and WitnessShell are images of test/faults/witness; the second
-	// has a shell too.
+	// Witness and WitnessShell are images of test/faults/witness. Only WitnessShell has a shell.
 	Witness, WitnessShell string
 	// Ledger is the image of test/faults/ledger.
 	Ledger string
-	// Redis is an image of the server, with what the sample's commands use;
-	// RedisClient is one of test/run/redis/client; RedisSample the sample's file.
+	// Redis is an image of the server, with the tools of the sample's commands. RedisClient is an
+	// image of test/run/redis/client. RedisSample is the path of the sample.
 	Redis, RedisClient, RedisSample string
-	// Dummy is an image of the original's sample application, DummySample the original's
+	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string
 }
 
 // Nodes are the machines of a cluster that can be disturbed.
 type Nodes interface {
-	// Cut takes a node off the network; its programs run on. Heal ends it.
+	// Cut disconnects a node from the network. Its programs continue to run. Heal reconnects it.
 	Cut(node string) error
 	Heal(node string) error
-	// StopKubelet ends a node's kubelet; its programs run on. StartKubelet ends
-	// it.
+	// StopKubelet stops a node's kubelet. Its programs continue to run. StartKubelet starts it
+	// again.
 	StopKubelet(node string) error
 	StartKubelet(node string) error
-	// BlockKubelet keeps the API server from reaching a node's kubelet, which still reports
-	// that it is Ready. UnblockKubelet ends it.
+	// BlockKubelet makes a node's kubelet unreachable for the API server, while the kubelet still
+	// reports that it is Ready. UnblockKubelet ends it.
 	BlockKubelet(node string) error
 	UnblockKubelet(node string) error
-	// StopNode powers a node off, StartNode on.
+	// StopNode powers a node off. StartNode powers it on.
 	StopNode(node string) error
 	StartNode(node string) error
-	// StaticPods is the folder whose manifests a node's kubelet runs by itself.
+	// StaticPods returns the folder of the manifests of a node's static pods.
 	StaticPods(node string) (string, error)
-	// StopAPIServer ends the only API server; nodes run on. StartAPIServer ends
-	// it, when it answers.
+	// StopAPIServer stops the only API server. Nodes continue to run. StartAPIServer starts it, and
+	// waits until it responds.
 	StopAPIServer() error
 	StartAPIServer() error
 }
 
-// Connect is the cluster that a configuration leads to.
+// Connect returns the cluster of a configuration.
 func Connect(config *rest.Config) (*Cluster, error) {
 	config.QPS = -1
 	scheme, err := controllers.Scheme()
@@ -181,8 +180,8 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return c, err
 }
 
-// New is the same cluster with a namespace of its own for one promise, and a
-// function that removes it.
+// New creates a namespace for one promise. It returns a copy of the cluster that uses it, and a
+// function that deletes it.
 func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	own := *c
 	own.witnesses, own.cleanups = new([]*application), nil
@@ -197,7 +196,7 @@ func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	return &own, func() { _ = c.Client.Delete(context.WithoutCancel(ctx), ns) }, nil
 }
 
-// another is the same cluster with a namespace more, which goes at the end.
+// another returns a copy of the cluster with one more namespace, which is deleted at the end.
 func (c *Cluster) another(ctx context.Context) *Cluster {
 	own, remove, err := c.New(ctx)
 	c.check(err)

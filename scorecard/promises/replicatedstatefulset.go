@@ -16,11 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// ReplicatedStatefulSet are the promises of this kind. Those with ledgers fail
-// also where an acknowledged entry is lost, or where two were primary at one
-// instant, by the ledgers' own words.
+// ReplicatedStatefulSet lists the promises of this kind. Promises with ledgers also fail if an
+// acknowledged entry is lost, or if the ledgers' journals show two primaries at the same time.
 var ReplicatedStatefulSet = []Promise{
-	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it ends the operator for a while
+	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it stops the operator for a while
 	beside("W7 what keeps a member from running is reported with the command that helps", replicatedReports),
 	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
@@ -54,7 +53,7 @@ func ledgers(name string, keep func(context.Context, *Cluster)) Promise {
 	return Promise{Name: name, Faults: true, Site: SharedSite, Run: keep}
 }
 
-// walkThrough is what the original's own guide shows, with its commands.
+// walkThrough follows the original's guide, with its commands.
 func walkThrough(ctx context.Context, c *Cluster) {
 	r := &replica{Cluster: c, set: c.dummy("example")}
 	c.put(ctx, r.set)
@@ -71,14 +70,14 @@ func walkThrough(ctx context.Context, c *Cluster) {
 	r.withoutOperator(ctx, before)
 }
 
-// withoutOperator deletes a member while there is no operator.
+// withoutOperator deletes a member while no operator runs.
 func (r *replica) withoutOperator(ctx context.Context, before map[string]life) {
 	r.whileNoOperator(ctx, func() { r.anotherPod(ctx, r.deletePod(ctx, "rss-example-0")) })
 	r.startedAgain(ctx, "rss-example-0")
 	r.untouched(ctx, before, "rss-example-1", "rss-example-2")
 }
 
-// dummy is the original's sample, whose scripts are in the commands here.
+// dummy returns the original's sample. Its scripts are inlined in the commands.
 func (c *Cluster) dummy(name string) *v1alpha1.ReplicatedStatefulSet {
 	run := func(script string) v1alpha1.Command {
 		return v1alpha1.Command{Command: []string{"/bin/sh", "-c", script, name}, Timeout: "60s"}
@@ -99,13 +98,13 @@ func (c *Cluster) dummy(name string) *v1alpha1.ReplicatedStatefulSet {
 	}
 }
 
-// life is what tells that a member was left alone.
+// life identifies a pod and its container, to check that a member was not changed.
 type life struct {
 	uid       types.UID
 	container string
 }
 
-// pods are all of the set, also those that go.
+// pods returns all pods of the set, also those that are terminating.
 func (r *replica) pods(ctx context.Context) []corev1.Pod {
 	var pods corev1.PodList
 	r.list(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name})
@@ -136,7 +135,7 @@ func (r *replica) untouched(ctx context.Context, before map[string]life, names .
 	r.check(err)
 }
 
-// resize sets the replicas, and waits until the members fit.
+// resize sets the replicas, and waits until the members match.
 func (r *replica) resize(ctx context.Context, size int32) {
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = &size })
 	if size > 0 {
@@ -148,14 +147,14 @@ func (r *replica) resize(ctx context.Context, size int32) {
 	})
 }
 
-// deletePod deletes a member as --now does.
+// deletePod deletes a member with a grace period of one second, like kubectl delete --now.
 func (r *replica) deletePod(ctx context.Context, name string) *corev1.Pod {
 	pod := r.pod(ctx, name)
 	r.remove(ctx, pod, client.GracePeriodSeconds(1))
 	return pod
 }
 
-// anotherPod waits until another pod has the name.
+// anotherPod waits until a different pod with this name runs.
 func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) {
 	r.until(ctx, old.Name+" to be back", func(ctx context.Context) {
 		pod := r.pod(ctx, old.Name)
@@ -163,7 +162,7 @@ func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) {
 	})
 }
 
-// startedAgain waits until the program of a member runs and all is well.
+// startedAgain waits until the program of a member runs and the set is whole.
 func (r *replica) startedAgain(ctx context.Context, name string) {
 	r.until(ctx, "the program of "+name+" to be started", func(ctx context.Context) {
 		pod := r.pod(ctx, name)
@@ -172,7 +171,7 @@ func (r *replica) startedAgain(ctx context.Context, name string) {
 	r.whole(ctx)
 }
 
-// replacedMember deletes a member and waits until it is back.
+// replacedMember deletes a member and waits until it is recreated and started.
 func (r *replica) replacedMember(ctx context.Context, name string) {
 	r.anotherPod(ctx, r.deletePod(ctx, name))
 	r.startedAgain(ctx, name)
@@ -202,7 +201,7 @@ func failover(ctx context.Context, c *Cluster) {
 	c.Expect(len(report.Reigns) < 4).To(BeFalse(), "four should have been primary: %s", report)
 }
 
-// newPrimary waits until a ledger says that it became primary since then.
+// newPrimary waits until a ledger reports that it became primary after that time.
 func (r *replica) newPrimary(ctx context.Context, since int64) {
 	r.until(ctx, "a new primary", func(context.Context) {
 		all := r.reigns()
@@ -210,12 +209,12 @@ func (r *replica) newPrimary(ctx context.Context, since int64) {
 	})
 }
 
-// lightsOut deletes all pods at once, when the newest copy is not that of member
-// 0: followers that lag are behind.
+// lightsOut deletes all pods at once while member 0 does not have the newest copy, because
+// replication to it lags.
 func lightsOut(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "lights", 3)
 	r.switchTo(ctx, "rss-lights-2")
-	// A majority suffices for an acknowledgement: member 0 gets nothing more.
+	// A majority suffices for an acknowledgement. Member 0 gets no more entries.
 	r.turn("rss-lights-0/replicate", "hang")
 	r.goesOnWriting(ctx)
 	for range 2 {
@@ -236,9 +235,9 @@ func (r *replica) removeAll(ctx context.Context) {
 	r.check(r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name}))
 }
 
-// switchTo asks for a primary, and waits until it is that one. As long as clients
-// write, the heir may lack the last entries when the old one is demoted, and be
-// refused (event OverrideRefused): then it is asked for again, as a person would.
+// switchTo requests a switchover, and waits until it is done. While clients write, the new primary
+// may lack the last entries when the old one is demoted. The switchover is then refused (event
+// OverrideRefused) and requested again, as a user would do.
 func (r *replica) switchTo(ctx context.Context, name string) {
 	r.until(ctx, name+" to be primary", func(ctx context.Context) {
 		r.read(ctx, r.set)
@@ -252,7 +251,7 @@ func (r *replica) switchTo(ctx context.Context, name string) {
 	})
 }
 
-// removed deletes the object, and waits until it and its pods are gone.
+// removed deletes the object, and waits until it and its pods are deleted.
 func (r *replica) removed(ctx context.Context) {
 	r.check(client.IgnoreNotFound(r.Client.Delete(ctx, r.set)))
 	r.gone(ctx, r.set)

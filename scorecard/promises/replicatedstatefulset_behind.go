@@ -16,9 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
-// behind has the first member not be the primary, and get the entries late, or none:
-// what is acknowledged meanwhile the others have. Then something happens to these.
-// After a while all is as it was.
+// behind returns a fault. The first member is a secondary, and replication to it is late or
+// stopped: only the others have the acknowledged entries. Then happens is called, which disturbs
+// the others. Replication is restored after a while.
 func behind(happens func(ctx context.Context, t *trial, first string)) func(context.Context, *trial) {
 	return func(ctx context.Context, t *trial) {
 		first, second := fmt.Sprintf("rss-%s-0", t.set.Name), fmt.Sprintf("rss-%s-1", t.set.Name)
@@ -27,7 +27,7 @@ func behind(happens func(ctx context.Context, t *trial, first string)) func(cont
 			t.switchTo(ctx, second)
 			t.recovers(ctx)
 			if t.set.Status.Members.Primary[0] == first {
-				return // a fault of another run was in the way
+				return // a fault of another run interfered
 			}
 		}
 		late, how := first+"/replicate", "hang"
@@ -53,21 +53,21 @@ func staysAlone(ctx context.Context, t *trial, _ string) {
 	t.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(1)) })
 }
 
-// runsOnAlone kills the programs of the others at once.
+// runsOnAlone kills the programs of the other members at once.
 func runsOnAlone(ctx context.Context, t *trial, first string) {
 	others := t.others(ctx, first)
 	var all sync.WaitGroup
 	for i := range others {
-		// One that does not run cannot be killed.
+		// A program that does not run cannot be killed.
 		all.Go(func() { _ = t.Kept(func(own *Cluster) { _ = t.on(own).kill(ctx, &others[i]) }) })
 	}
 	all.Wait()
 }
 
-// held keeps a pod, so that none takes its place.
+// held is a finalizer that keeps a pod, so that it is not recreated.
 const held = "test.stateful-operator/held"
 
-// comesFirst deletes all pods, and lets those of the others not be made anew.
+// comesFirst deletes all pods, and prevents the recreation of the others.
 func comesFirst(ctx context.Context, t *trial, first string) {
 	for _, pod := range t.others(ctx, first) {
 		t.hold(ctx, &pod, controllerutil.AddFinalizer)
@@ -75,14 +75,14 @@ func comesFirst(ctx context.Context, t *trial, first string) {
 	t.removeAll(ctx)
 }
 
-// release lets all pods go that are held.
+// release removes the finalizer from all held pods.
 func (t *trial) release(ctx context.Context) {
 	for _, pod := range t.pods(ctx) {
 		t.hold(ctx, &pod, controllerutil.RemoveFinalizer)
 	}
 }
 
-// hold changes a finalizer. What an API server that begins refuses is tried again.
+// hold adds or removes the finalizer. It retries if the API server is not yet ready.
 func (t *trial) hold(ctx context.Context, pod *corev1.Pod, change func(client.Object, string) bool) {
 	t.until(ctx, "the finalizer of "+pod.Name+" to be changed", func(ctx context.Context) {
 		now, err := t.find(ctx, pod.Name)
@@ -93,18 +93,18 @@ func (t *trial) hold(ctx context.Context, pod *corev1.Pod, change func(client.Ob
 	})
 }
 
-// others are the pods but for that one.
+// others returns all pods except that one.
 func (t *trial) others(ctx context.Context, name string) []corev1.Pod {
 	return slices.DeleteFunc(t.pods(ctx), func(p corev1.Pod) bool { return p.Name == name })
 }
 
-// lateStart has whoever is told to become primary next do so, if it lives, after the
-// operator has given up to wait for the command's end. Meanwhile a person wants another
-// one. Nothing else happens before that: another change would hide two primaries.
+// lateStart makes the next promote command take effect late, if the member still lives: after the
+// operator has stopped waiting for it. Meanwhile a user requests another primary. Nothing else
+// changes before that, because another change would hide two primaries.
 func lateStart(ctx context.Context, t *trial) {
 	t.read(ctx, t.set)
 	epoch := t.set.Status.Epoch
-	// Whether its process is killed when its time is up is the container runtime's matter.
+	// It depends on the container runtime whether the process is killed at its timeout.
 	how := []string{"lag %s", "late %s\nthen hang"}[t.chance.IntN(2)]
 	after := ledgerset.Timeout + 15*time.Second
 	late := "once\n" + fmt.Sprintf(how, after)
@@ -131,9 +131,9 @@ func lateStart(ctx context.Context, t *trial) {
 	}
 }
 
-// earlyEnd has whoever is told to become primary say at once that all is well, and do so
-// long after. Meanwhile a person wants one after another: who takes the word of the first
-// has two in the end.
+// earlyEnd makes the next promote or seed command report success at once, but take effect much
+// later. Meanwhile a user requests one primary after another. An operator that trusts the first
+// report ends up with two.
 func earlyEnd(ctx context.Context, t *trial) {
 	late := []string{"late 20s", "late 40s"}[t.chance.IntN(2)]
 	t.turn("promote", late)

@@ -29,8 +29,8 @@ func replicatedReports(ctx context.Context, c *Cluster) {
 	})
 }
 
-// inPolicy edits a policy as if it were a pod's spec. What has no field in a policy is written
-// into its template.
+// inPolicy edits a policy as if it were a pod's spec. Fields that a policy does not have are set in
+// its template.
 func (c *Cluster) inPolicy(policy *v1alpha1.PodPolicy, edit func(*corev1.PodSpec)) {
 	pod := edited(corev1.PodSpec{Containers: policy.Containers, InitContainers: policy.InitContainers, Volumes: policy.Volumes}, edit)
 	policy.Containers, policy.InitContainers, policy.Volumes = pod.Containers, pod.InitContainers, pod.Volumes

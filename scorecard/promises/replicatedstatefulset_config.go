@@ -9,8 +9,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// changedSecret follows a Secret while a client writes: it is switched on, changed, deleted,
-// and made again.
+// changedSecret changes a Secret while a client writes: it is referenced, changed, deleted, and
+// recreated.
 func changedSecret(ctx context.Context, c *Cluster) {
 	secret := func(text string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret-credentials", Namespace: c.Namespace}, StringData: map[string]string{"password": text}}
@@ -22,7 +22,7 @@ func changedSecret(ctx context.Context, c *Cluster) {
 		s.Spec.Pod.Containers[0].Env = append(s.Spec.Pod.Containers[0].Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "secret-credentials"}, Key: "password"}}})
 	})
-	r.renewed(ctx, before) // since the spec is another one
+	r.renewed(ctx, before) // because the spec changed
 	before = r.lives(ctx)
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.UpdateOnEnvChange = true })
 	r.event(ctx, r.set, v1alpha1.EventConfigFollowed, "followed from now on")

@@ -16,12 +16,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
 )
 
-// drainPrimary drains the node of a primary whose copies follow a second behind it, with and
-// without a handover. What it acknowledged in that second is lost without.
+// drainPrimary drains the node of a primary with asynchronous replication that lags one second,
+// with and without a handover. Without a handover, the entries acknowledged in that second are
+// lost.
 func drainPrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
 	lost := 0
-	for try := 1; lost == 0 && try <= 3; try++ { // one may meet the moment in which the others have all
+	for try := 1; lost == 0 && try <= 3; try++ { // the drain may happen at a moment when the others have all entries
 		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow, (*replica).drainedOf)
 	}
 	if lost == 0 {
@@ -30,34 +31,33 @@ func drainPrimary(ctx context.Context, c *Cluster) {
 	c.losesNothing(ctx, "handed", (*replica).drainedOf)
 }
 
-// evictPrimary has a primary evicted whose copies follow a second behind it, as a descheduler
-// does: no node is cordoned.
+// evictPrimary evicts a primary whose replication lags one second. Like with a descheduler, no node
+// is cordoned.
 func evictPrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
 	c.losesNothing(ctx, "evicted", (*replica).evictedUntilGone)
 }
 
-// deletePrimary deletes the pod of a primary whose copies follow a second behind it, and whose
-// preStop hook sleeps: without that hook what it acknowledged in that second is lost.
+// deletePrimary deletes the pod of a primary whose replication lags one second. Its preStop hook
+// sleeps: without the hook, the entries acknowledged in that second are lost.
 func deletePrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
 	c.losesNothing(ctx, "held", (*replica).deleted, sleepsFirst)
 }
 
-// sleepsFirst holds SIGTERM back for a while when a pod is deleted.
+// sleepsFirst delays SIGTERM when a pod is deleted.
 func sleepsFirst(s *v1alpha1.ReplicatedStatefulSetSpec) {
 	s.Pod.TerminationGracePeriodSeconds = new(int64(30))
 	s.Pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 15}}}
 }
 
-// deleted deletes a pod, which refuses nothing.
+// deleted deletes a pod. Nothing refuses that, so it returns 0.
 func (r *replica) deleted(ctx context.Context, pod *corev1.Pod) (refused int) {
 	r.remove(ctx, pod)
 	return 0
 }
 
-// drainedOf drains the node of a primary, which stays cordoned until another member has its
-// role.
+// drainedOf drains the node of a primary, and keeps it cordoned until another member is primary.
 func (r *replica) drainedOf(ctx context.Context, first *corev1.Pod) (refused int) {
 	return r.drained(ctx, first.Spec.NodeName, func() { r.handedOver(ctx, first) })
 }
@@ -71,18 +71,19 @@ func (r *replica) handedOver(ctx context.Context, first *corev1.Pod) {
 	})
 }
 
-// leaving has a primary leave, and tells how often its eviction was refused.
+// leaving removes a primary, and returns how often its eviction was refused.
 type leaving func(*replica, context.Context, *corev1.Pod) int
 
-// losesNothing checks that no acknowledged entry is lost when a primary leaves in that way,
-// where it hands its role over.
+// losesNothing checks that no acknowledged entry is lost when a primary is removed in that way with
+// eviction policy Handover.
 func (c *Cluster) losesNothing(ctx context.Context, name string, leaves leaving, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) {
 	if lost := c.lostByDrain(ctx, name, v1alpha1.EvictionHandover, leaves, change...); lost > 0 {
 		c.fail("%d acknowledged entries are lost", lost)
 	}
 }
 
-// lostByDrain is how many acknowledged entries are lost when the primary leaves in that way.
+// lostByDrain returns how many acknowledged entries are lost when the primary is removed in that
+// way.
 func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves leaving, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (lost int) {
 	change = append(change, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
 	r := c.ledger(ctx, name, 3, change...)
@@ -96,14 +97,14 @@ func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.
 	report, err := r.judgement(ctx)
 	lost = lostOf(report)
 	r.Log("evictionPolicy %s: %d of %d acknowledged entries lost, evictions refused %d times, pauses %v", policy, lost, report.Acked, refused, pausesOf(report))
-	if lost == 0 { // else readers saw what is lost, and that is a fault more for each
+	if lost == 0 { // otherwise each lost entry that a reader saw is one more fault
 		r.check(err)
 	}
 	r.removed(ctx)
 	return lost
 }
 
-// asynchronous has the ledger acknowledge what no other member has yet.
+// asynchronous makes the ledger acknowledge entries that no other member has yet.
 func asynchronous(s *v1alpha1.ReplicatedStatefulSetSpec) {
 	env := &s.Pod.Containers[0].Env
 	*env = append(*env, corev1.EnvVar{Name: "LEDGER_ACKS", Value: "0"})
@@ -122,7 +123,7 @@ func pausesOf(report ledgercheck.Report) []time.Duration {
 	return partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Pause })
 }
 
-// partsOf are the lengths of a part of all pauses, in order.
+// partsOf returns one part of each pause, sorted.
 func partsOf(report ledgercheck.Report, part func(ledgercheck.Failover) time.Duration) (parts []time.Duration) {
 	for _, f := range report.Failovers {
 		if f.Pause > 0 {
@@ -133,9 +134,9 @@ func partsOf(report ledgercheck.Report, part func(ledgercheck.Failover) time.Dur
 	return parts
 }
 
-// drained drains a node of the members of the set, as kubectl drain does: it cordons it, asks
-// for the eviction of each again and again, and waits until they are gone. Then it does
-// something, and uncordons it. It tells how often an eviction was refused.
+// drained drains a node of the members of the set, like kubectl drain: it cordons the node, evicts
+// each member with retries, and waits until they are deleted. It then calls then, and uncordons the
+// node. It returns how often an eviction was refused.
 func (r *replica) drained(ctx context.Context, node string, then func()) (refused int) {
 	defer r.closed(context.WithoutCancel(ctx), node, false)
 	r.closed(ctx, node, true)
@@ -149,9 +150,8 @@ func (r *replica) drained(ctx context.Context, node string, then func()) (refuse
 	return refused
 }
 
-// evictedUntilGone asks for the eviction of a pod again and again, and waits until it is gone.
-// It tells how often that was refused: what is refused with Retry-After the client asks again
-// by itself, and that is not counted.
+// evictedUntilGone evicts a pod with retries, and waits until it is deleted. It returns how often
+// that was refused, except for responses with Retry-After: the client retries those internally.
 func (r *replica) evictedUntilGone(ctx context.Context, pod *corev1.Pod) (refused int) {
 	r.until(ctx, pod.Name+" to be evicted", func(ctx context.Context) {
 		err := r.evict(ctx, pod)
@@ -160,7 +160,7 @@ func (r *replica) evictedUntilGone(ctx context.Context, pod *corev1.Pod) (refuse
 			r.read(ctx, r.set)
 			r.fail("%v; %s", err, tellSet(r.set))
 		}
-		gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err) // or another is in its place
+		gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err) // or another pod has this name
 		if !gone {
 			r.check(err)
 		}
@@ -173,7 +173,7 @@ func (r *replica) evictedUntilGone(ctx context.Context, pod *corev1.Pod) (refuse
 	return refused
 }
 
-// drainAll drains all nodes in turn while a client writes, and nobody does anything else.
+// drainAll drains all nodes one after another while a client writes. Nothing else happens.
 func drainAll(ctx context.Context, c *Cluster) {
 	c.between = 10 * time.Millisecond
 	rounds := 2
@@ -201,7 +201,7 @@ func drainAll(ctx context.Context, c *Cluster) {
 	r.Expect(drains).To(BeNumerically(">", 0), "no node of a primary was drained")
 }
 
-// quantiles are the middle and the end of what is in order.
+// quantiles formats p50, p99 and the max of sorted pauses.
 func quantiles(pauses []time.Duration) string {
 	if len(pauses) == 0 {
 		return "never"

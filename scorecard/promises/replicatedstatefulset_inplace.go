@@ -13,9 +13,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// sizedMembers gives the members of a set other resources while a client writes: no container
-// is restarted, and no role handed over. Then it asks for more than any Node has, which is
-// tried with one secondary, and corrects that.
+// sizedMembers changes the resources of the members while a client writes. No container is
+// restarted, and no role handed over. Then it requests more than any Node has, which is rolled out with
+// one secondary, and corrects that.
 func sizedMembers(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "sized", 3, func(s *v1alpha1.ReplicatedStatefulSetSpec) {
 		s.UpdateStrategy = &v1alpha1.UpdateStrategy{InPlace: v1alpha1.InPlaceResources}
@@ -28,7 +28,7 @@ func sizedMembers(ctx context.Context, c *Cluster) {
 	r.goesOnWriting(ctx)
 
 	r.asksFor(ctx, "500", "24Mi")
-	// An API server from 1.36 on refuses it itself, before a kubelet says Infeasible.
+	// Since 1.36, the API server refuses the resize itself, before a kubelet reports Infeasible.
 	r.event(ctx, r.set, v1alpha1.EventNotInPlace, "cannot be changed in place")
 	r.until(ctx, "one member alone to be recreated", func(ctx context.Context) {
 		same := 0
@@ -48,7 +48,7 @@ func sizedMembers(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// asksFor changes what the members ask for.
+// asksFor changes the resource requests of the members.
 func (r *replica) asksFor(ctx context.Context, cpu, memory string) {
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{
@@ -57,8 +57,8 @@ func (r *replica) asksFor(ctx context.Context, cpu, memory string) {
 	})
 }
 
-// sized waits until all members have that, by their kubelets' word, and their StatefulSet
-// counts them as updated.
+// sized waits until the kubelets report these resources for all members, and the StatefulSet counts
+// them as updated.
 func (r *replica) sized(ctx context.Context, cpu, memory string) {
 	r.until(ctx, "all members to have "+cpu+" and "+memory, func(ctx context.Context) {
 		for _, pod := range r.pods(ctx) {

@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
 )
 
-// What people do to a set on purpose.
+// Intentional changes of a set.
 
 func (r *replica) reigns() []ledgercheck.Reign {
 	all, err := ledgercheck.ReadReigns(r.journals())
@@ -27,8 +27,8 @@ func (r *replica) reigns() []ledgercheck.Reign {
 	return all
 }
 
-// handOvers switches over, rolls a new template out, and scales down while the
-// primary is the member that goes.
+// handOvers switches over, rolls a new template out, and scales down while the primary is the
+// member that is removed.
 func handOvers(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "handover", 4)
 	r.switchTo(ctx, "rss-handover-3")
@@ -38,7 +38,7 @@ func handOvers(ctx context.Context, c *Cluster) {
 		s.Spec.Pod.Containers[0].Env = append(s.Spec.Pod.Containers[0].Env, corev1.EnvVar{Name: "REVISION", Value: "2"})
 	})
 	r.renewed(ctx, before)
-	// The one that goes is primary again.
+	// The member that will be removed is primary again.
 	r.switchTo(ctx, "rss-handover-3")
 	before = r.lives(ctx)
 	r.resize(ctx, 3)
@@ -46,7 +46,7 @@ func handOvers(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// renewed waits until every member is another one than before.
+// renewed waits until every member was recreated.
 func (r *replica) renewed(ctx context.Context, before map[string]life) {
 	r.until(ctx, "all members to be made anew", func(ctx context.Context) {
 		now := r.lives(ctx)
@@ -60,8 +60,8 @@ func (r *replica) renewed(ctx context.Context, before map[string]life) {
 	r.whole(ctx)
 }
 
-// toZeroAndBack stops the set, tries to come back with too few members, comes
-// back with all, and is deleted and made again on the same data.
+// toZeroAndBack stops the set, tries to start it with too few members, and starts it with all. The
+// set is then deleted and recreated on the same data.
 func toZeroAndBack(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "zero", 3)
 	r.switchTo(ctx, "rss-zero-2")
@@ -82,8 +82,7 @@ func toZeroAndBack(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// stoppedInOrder asks the journals whether the primary was the last to be told to
-// stop.
+// stoppedInOrder checks in the journals that the primary got the last stop command.
 func (r *replica) stoppedInOrder(primary string) {
 	journals, err := ledgercheck.ReadJournals(r.journals())
 	r.check(err)
@@ -96,7 +95,7 @@ func (r *replica) stoppedInOrder(primary string) {
 	r.Expect(last.Pod != primary).To(BeFalse(), "%q was the last to be told to stop, and %s was primary", last.Pod, primary)
 }
 
-// says waits until a condition is true for that reason.
+// says waits until a condition is True with that reason.
 func (r *replica) says(ctx context.Context, condition, reason string) {
 	r.until(ctx, condition+" to be true: "+reason, func(ctx context.Context) {
 		r.read(ctx, r.set)
@@ -105,10 +104,10 @@ func (r *replica) says(ctx context.Context, condition, reason string) {
 	})
 }
 
-// pendingForEver has a member that finds no node, and a primary that dies.
+// pendingForEver has a member that cannot be scheduled, and a primary that dies.
 func pendingForEver(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "pending", 3)
-	// There are four nodes, and each takes one member only.
+	// There are four nodes, and each accepts only one member.
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(5)) })
 	r.onePending(ctx)
 	old := r.pod(ctx, r.set.Status.Members.Primary[0])
@@ -119,8 +118,8 @@ func pendingForEver(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// onePending waits until one of the two last members alone does not run, and there
-// is a primary. Which of them finds the last node is the scheduler's to say.
+// onePending waits until only one of the two last members does not run, and there is a primary. The
+// scheduler decides which of them gets the last node.
 func (r *replica) onePending(ctx context.Context) {
 	r.until(ctx, "one member alone to be unready", func(ctx context.Context) {
 		r.read(ctx, r.set)
@@ -130,7 +129,7 @@ func (r *replica) onePending(ctx context.Context) {
 	})
 }
 
-// pausedSet kills the primary's program while nothing may be done.
+// pausedSet kills the primary's program while the set is paused.
 func pausedSet(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "paused", 3)
 	old := r.primary(ctx)
@@ -148,8 +147,7 @@ func pausedSet(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// lastCommand waits until what was sent before a pause has arrived, and says how many
-// commands that were.
+// lastCommand waits until all commands sent before a pause have arrived, and returns their number.
 func (r *replica) lastCommand(ctx context.Context) int {
 	last := -1
 	r.until(ctx, "the last command to have arrived", func(ctx context.Context) {
@@ -162,8 +160,7 @@ func (r *replica) lastCommand(ctx context.Context) int {
 	return last
 }
 
-// keepsPodsOfOrphans deletes the StatefulSet alone: one that takes its place shall have
-// as many pods, and these.
+// keepsPodsOfOrphans deletes only the StatefulSet. Its replacement must adopt exactly these pods.
 func (r *replica) keepsPodsOfOrphans(ctx context.Context) {
 	before := r.lives(ctx)
 	var old, now appsv1.StatefulSet
@@ -177,7 +174,7 @@ func (r *replica) keepsPodsOfOrphans(ctx context.Context) {
 	r.untouched(ctx, before, slices.Collect(maps.Keys(before))...)
 }
 
-// commands counts those that the members were told.
+// commands counts the commands that the members received.
 func (r *replica) commands() (n int) {
 	journals, err := ledgercheck.ReadJournals(r.journals())
 	r.check(err)
@@ -189,8 +186,8 @@ func (r *replica) commands() (n int) {
 	return n
 }
 
-// lostPrimary cuts the primary's node off: nobody takes its place before it is
-// back, or a person says that the machine is off.
+// lostPrimary disconnects the primary's node. There is no new primary before the node is back, or a
+// user confirms that the machine is off.
 func lostPrimary(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "lost", 3)
 	old := r.primary(ctx)
@@ -204,8 +201,8 @@ func lostPrimary(ctx context.Context, c *Cluster) {
 	r.poweredOff(ctx)
 }
 
-// poweredOff switches the primary's machine off, and says so: then another one
-// takes its place.
+// poweredOff powers off the primary's machine, and confirms that with the out-of-service taint.
+// Then another member becomes primary.
 func (r *replica) poweredOff(ctx context.Context) {
 	old := r.primary(ctx)
 	off := old.Spec.NodeName
@@ -220,7 +217,7 @@ func (r *replica) poweredOff(ctx context.Context) {
 	r.judge(ctx)
 }
 
-// succeeded waits until another member than that is primary.
+// succeeded waits until a member other than old is primary.
 func (r *replica) succeeded(ctx context.Context, old string) {
 	r.until(ctx, "another primary than "+old, func(ctx context.Context) {
 		r.read(ctx, r.set)
@@ -229,7 +226,7 @@ func (r *replica) succeeded(ctx context.Context, old string) {
 	})
 }
 
-// findsItself has two containers, of which the second one runs the commands.
+// findsItself has two containers. The second one runs the commands.
 func findsItself(ctx context.Context, c *Cluster) {
 	const secret = "passwords"
 	r := &replica{Cluster: c, set: c.dummy("names")}

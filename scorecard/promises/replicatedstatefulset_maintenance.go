@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// parkedPrimary parks the primary while a client writes, as somebody does who is about to
-// work on it. That one stops its program; meanwhile the next primary fails.
+// parkedPrimary parks the primary while a client writes, for example for manual maintenance. The
+// maintainer stops its program; meanwhile the next primary fails.
 func parkedPrimary(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "parked", 3)
 	first, before, at := r.primary(ctx).Name, r.lives(ctx), testimony.Now()
@@ -42,7 +42,7 @@ func parkedPrimary(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// toldSince are the commands that a member was told since then, by its journal.
+// toldSince returns the commands that a member received after that time, by its journal.
 func (r *replica) toldSince(pod string, since int64) (commands []string) {
 	journals, err := ledgercheck.ReadJournals(r.journals())
 	r.check(err)

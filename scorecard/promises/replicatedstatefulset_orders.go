@@ -11,9 +11,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// applyOrders applies a manifest with an order at every look, as GitOps tools do at every
-// interval. As long as clients write, the member may lack the last entries when the old primary
-// is demoted, and be refused: then another id is written, as a person would.
+// applyOrders applies a manifest with an order repeatedly, as GitOps tools do at every interval.
+// While clients write, the member may lack the last entries when the old primary is demoted. The
+// order is then refused, and retried with a new ID, as a user would do.
 func applyOrders(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "orders", 3, often("2s"))
 	heir, id := r.set.Status.Members.Secondary[0], ""
@@ -23,7 +23,7 @@ func applyOrders(ctx context.Context, c *Cluster) {
 			break
 		}
 	}
-	r.whole(ctx) // members are listed by a later write than what became of an order
+	r.whole(ctx) // status.members is written after the result of an order
 	epoch := r.set.Status.Epoch
 	c.Expect(r.set.Status.Members.Primary).To(HaveExactElements(heir))
 	r.check(r.Client.Delete(ctx, r.primary(ctx))) // another member takes over, and the order stays in the manifest
@@ -37,8 +37,8 @@ func applyOrders(ctx context.Context, c *Cluster) {
 	r.whole(ctx)
 	epoch = r.set.Status.Epoch
 	other := r.set.Status.Members.Secondary[0]
-	// An order that is refused at once, since another is primary, shows that the operator has
-	// looked at the rest.
+	// This order is refused at once, because another member is primary. Its result shows that the
+	// operator has processed the rest of the spec too.
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: other, ID: "look"}
 	})
@@ -50,8 +50,7 @@ func applyOrders(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// orderEnds applies an order until the operator has carried it out or refused it, and says
-// which.
+// orderEnds applies an order until the operator has executed or refused it, and returns the result.
 func (r *replica) orderEnds(ctx context.Context, member, id string) (result v1alpha1.OrderResult) {
 	r.until(ctx, "order "+id+" to end", func(ctx context.Context) {
 		r.applyOrder(ctx, member, id)
@@ -66,7 +65,7 @@ func (r *replica) orderEnds(ctx context.Context, member, id string) (result v1al
 	return result
 }
 
-// applyOrder applies a manifest of a switchover, as a tool does that owns the field.
+// applyOrder applies a manifest with a switchover, like a tool that owns the field.
 func (r *replica) applyOrder(ctx context.Context, member, id string) {
 	manifest := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"switchoverTo": map[string]any{"member": member, "id": id}}}}

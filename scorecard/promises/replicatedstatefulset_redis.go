@@ -15,11 +15,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-const redisName = "redis" // in the sample
+const redisName = "redis" // name in the sample
 
-// redis does to a server that people run what people do on purpose, while a
-// client writes through the Service of the primary; at its end the client reads
-// all that was acknowledged.
+// redis makes typical changes to a real server while a client writes through the Service of the
+// primary. At the end the client reads all acknowledged entries.
 func redis(ctx context.Context, c *Cluster) {
 	r := &replica{Cluster: c}
 	r.applyRedis(ctx)
@@ -56,8 +55,7 @@ func redis(ctx context.Context, c *Cluster) {
 	r.redisJudges(ctx)
 }
 
-// applyRedis applies the sample, with the image that was made of the
-// distribution's packages.
+// applyRedis applies the sample, with the image that was built from the distribution's packages.
 func (r *replica) applyRedis(ctx context.Context) {
 	scripts, _ := r.redisSample()
 	r.put(ctx, scripts)
@@ -68,7 +66,7 @@ func (r *replica) createRedis(ctx context.Context) {
 	_, r.set = r.redisSample()
 	server := &r.set.Spec.Pod.Containers[0]
 	server.Image = r.Redis
-	server.ReadinessProbe.PeriodSeconds = 5 // its command takes CPU time from what is tried
+	server.ReadinessProbe.PeriodSeconds = 5 // its command takes CPU time from the test
 	r.put(ctx, r.set)
 }
 
@@ -83,7 +81,7 @@ func (r *replica) redisSample() (scripts *corev1.ConfigMap, set *v1alpha1.Replic
 	return scripts, set
 }
 
-// redisReconfigured changes the ConfigMap: all members are made anew.
+// redisReconfigured changes the ConfigMap: all members are recreated.
 func (r *replica) redisReconfigured(ctx context.Context) {
 	before := r.lives(ctx)
 	scripts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: redisName}}
@@ -118,8 +116,7 @@ func (r *replica) redisGrows(ctx context.Context) {
 	})
 }
 
-// redisJudges ends the client, which then reads what was acknowledged, and fails
-// if some of it is lost.
+// redisJudges ends the client, which then reads the acknowledged entries, and fails if one is lost.
 func (r *replica) redisJudges(ctx context.Context) {
 	key := client.ObjectKeyFromObject(r.redisClient())
 	r.exec(ctx, key, "client", "/client", "end")

@@ -22,19 +22,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
 )
 
-// trial is one run: a set of ledgers, and faults chosen by chance.
+// trial is one run: a set of ledgers, and random faults.
 type trial struct {
 	*replica
 	chance *rand.Rand
 	trials *trials
 }
 
-// trials go on at the same time, three at most beside other tests, and five alone:
-// more would measure this machine.
+// trials are concurrent runs: at most three together with other tests, and five alone. With more,
+// the test would measure this machine.
 type trials struct {
 	*Cluster
-	// fault is held while something is disturbed that others need too; api by all
-	// that ask the API server once, and by those alone who take it away.
+	// fault is held while a shared resource is disturbed. api is read-locked by everything that
+	// needs one request to the API server, and write-locked by faults that stop the API server.
 	fault sync.Mutex
 	api   sync.RWMutex
 
@@ -45,8 +45,8 @@ type trials struct {
 // fault is a kind of fault.
 type fault struct {
 	name string
-	// shared is true if it disturbs what other trials need too; silent if nobody
-	// can ask the API server then.
+	// shared is true if it disturbs a resource that other trials need too. silent is true if the
+	// API server is unreachable during the fault.
 	shared, silent bool
 	do             func(context.Context, *trial)
 }
@@ -78,8 +78,8 @@ var faults = []fault{
 	{name: "the member that is behind comes back first", do: behind(comesFirst)},
 }
 
-// drainFault cordons the primary's node and asks for its eviction for a while, whatever comes
-// of it: an earlier fault may be in the way.
+// drainFault cordons the primary's node and tries to evict the primary for 10 seconds. It ignores
+// failures, because an earlier fault may interfere.
 func drainFault(ctx context.Context, t *trial) {
 	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) error {
 		var n corev1.Node
@@ -104,8 +104,7 @@ func operatorDiesInFailover(ctx context.Context, t *trial) {
 	t.killOperators(ctx)
 }
 
-// soakReplicated is `make soak-replicated`, and with few runs a part of every
-// test.
+// soakReplicated is `make soak-replicated`. With few runs it is a part of every test.
 func soakReplicated(ctx context.Context, c *Cluster) {
 	s := &trials{Cluster: c}
 	c.between = 50 * time.Millisecond // the denser the writes, the more of them meet a fault
@@ -126,14 +125,14 @@ func soakReplicated(ctx context.Context, c *Cluster) {
 	c.inTurns(atOnce, c.Faults, func(own *Cluster, i int) {
 		err := own.Kept(func(own *Cluster) { runs[i].run(ctx, own, fmt.Sprint("run-", i), deck[3*i:3*i+3]) })
 		if err != nil {
-			c.Log("%v", err) // at once: a soak takes hours, and may be ended
+			c.Log("%v", err) // log it at once: a soak takes hours, and may be aborted
 		}
 		own.check(err)
 	})
 }
 
-// draw are so many of those faults: each is drawn once before any is again, and however
-// few they are, the operator is killed once (RS-43).
+// draw returns n faults. Each is drawn once before any is drawn again. Even for a small n, the
+// operator is killed at least once (RS-43).
 func draw(chance *rand.Rand, wanted []fault, n int) (deck []fault) {
 	for len(deck) < n {
 		for _, i := range chance.Perm(len(wanted)) {
@@ -149,7 +148,7 @@ func draw(chance *rand.Rand, wanted []fault, n int) (deck []fault) {
 
 func killsOperator(f fault) bool { return strings.Contains(f.name, "the operator is killed") }
 
-// long reports whether this is `make soak-replicated`, which has the machine for itself.
+// long reports whether this is `make soak-replicated`, which does not share the machine.
 func (c *Cluster) long() bool { return c.Faults > 20 }
 
 func (t *trial) run(ctx context.Context, own *Cluster, name string, acts []fault) {
@@ -171,16 +170,16 @@ func (t *trial) run(ctx context.Context, own *Cluster, name string, acts []fault
 	})
 }
 
-// asking does what needs the API server.
+// asking calls do, which needs the API server.
 func (s *trials) asking(do func()) {
 	s.api.RLock()
 	defer s.api.RUnlock()
 	do()
 }
 
-// lively looks often, so that a knob that changes a command meets one. Members
-// share a node where they must: one that gets a new volume on the node that has the
-// volume of another would keep that one Pending for ever.
+// lively sets a short interval, so that a knob that changes a command meets one. Members can share
+// a node if necessary: otherwise a member with a new volume on a node could keep another member,
+// whose volume is on that node, Pending forever.
 func lively(name string) func(*v1alpha1.ReplicatedStatefulSetSpec) {
 	return func(s *v1alpha1.ReplicatedStatefulSetSpec) {
 		s.ReconcileInterval, s.Pod.AntiAffinity = "10s", false
@@ -191,8 +190,8 @@ func lively(name string) func(*v1alpha1.ReplicatedStatefulSetSpec) {
 	}
 }
 
-// suffer makes one fault. Some are not waited for, so that the next one meets
-// what it left on the way.
+// suffer injects one fault. It does not always wait for the recovery, so that the next fault
+// happens in the middle of it.
 func (t *trial) suffer(ctx context.Context, f fault) {
 	if f.shared {
 		t.trials.fault.Lock()
@@ -217,8 +216,8 @@ func (t *trial) act(ctx context.Context, f fault) {
 	f.do(ctx, t)
 }
 
-// recovers waits until all is whole and the client writes. Where the newest copy
-// is gone for good, a person says which one to take.
+// recovers waits until the set is whole and the client writes. If the newest copy is lost, it
+// selects a copy like a user.
 func (t *trial) recovers(ctx context.Context) {
 	t.until(ctx, "the set to recover", func(ctx context.Context) {
 		t.read(ctx, t.set)
@@ -235,7 +234,7 @@ func (t *trial) recovers(ctx context.Context) {
 	t.goesOnWriting(ctx)
 }
 
-// newestCopy asks all members; "" while one does not answer.
+// newestCopy returns the member with the highest sequence, or "" if any member is unreachable.
 func (t *trial) newestCopy(ctx context.Context) (newest string) {
 	best := ""
 	for i := range 3 {
@@ -255,7 +254,7 @@ func (t *trial) pause(ctx context.Context, most time.Duration) {
 	sleep(ctx, time.Duration(t.chance.Int64N(int64(most))))
 }
 
-// find is a pod if there is one: an earlier fault may have it.
+// find returns a pod, or an error if an earlier fault has removed it.
 func (r *replica) find(ctx context.Context, name string) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	return &pod, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &pod)
@@ -275,7 +274,7 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 	m := t.set.Status.Members.Primary
 	if len(m) == 0 {
 		t.onMember(ctx, func(ctx context.Context, pod *corev1.Pod) error {
-			_ = do(ctx, pod) // what is not there cannot be killed
+			_ = do(ctx, pod) // a missing program cannot be killed
 			return nil
 		})
 		return
@@ -287,7 +286,7 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 	t.check(client.IgnoreNotFound(err))
 }
 
-// kill kills the program of a member. Its node may be disturbed for another trial.
+// kill kills the program of a member. It retries while the node is disturbed by another trial.
 func (r *replica) kill(ctx context.Context, pod *corev1.Pod) error {
 	var told exec.CodeExitError
 	r.until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) {
@@ -313,14 +312,13 @@ func (t *trial) removePod(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(t.Client.Delete(ctx, pod, options...))
 }
 
-// Ways in which commands go wrong, and the commands that may.
+// Ways in which commands fail, and the commands that can fail.
 var (
 	misdeeds = []string{"hang", "exit 1", "exit 9", "garbage", "flood", "late 4s", "kill", "crash", "then hang", "then exit 1", "lag 3s"}
 	commands = []string{"sequence", "status", "stop", "promote", "secondary", "demote", "seed"}
 )
 
-// badCommand has commands go wrong once, and kills the primary so that they are
-// needed.
+// badCommand makes commands fail once, and kills the primary so that they are needed.
 func badCommand(ctx context.Context, t *trial) {
 	for range 2 {
 		command, misdeed := commands[t.chance.IntN(len(commands))], misdeeds[t.chance.IntN(len(misdeeds))]
@@ -334,8 +332,8 @@ func badCommand(ctx context.Context, t *trial) {
 	t.onPrimary(ctx, t.removePod)
 }
 
-// nodeIsCut has the primary go on alone, unheard, at times for so long that its
-// node is said to be unreachable: 25 s in a local cluster.
+// nodeIsCut disconnects the primary's node. In some runs that is long enough for the node to be
+// reported unreachable: 25 s in a local cluster.
 func nodeIsCut(ctx context.Context, t *trial) {
 	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err := t.Nodes.Cut(pod.Spec.NodeName); err != nil {
@@ -364,7 +362,7 @@ func kubeletStops(ctx context.Context, t *trial) {
 
 func noAPIServer(ctx context.Context, t *trial) {
 	if t.chance.IntN(2) == 0 {
-		t.onPrimary(ctx, t.kill) // a command may be on its way
+		t.onPrimary(ctx, t.kill) // a command may be in flight
 	}
 	t.check(t.Nodes.StopAPIServer())
 	length := 10 * time.Second
@@ -375,15 +373,15 @@ func noAPIServer(ctx context.Context, t *trial) {
 	t.check(t.Nodes.StartAPIServer())
 }
 
-// diskLost takes the volume of one member away, and all pods with it.
+// diskLost deletes the volume of one member, and all pods with it.
 func diskLost(ctx context.Context, t *trial) {
-	t.recovers(ctx) // two disks lost at once are more than a majority can bear
+	t.recovers(ctx) // a majority cannot survive two lost disks
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("data-rss-%s-%d", t.set.Name, t.chance.IntN(3))}}
 	t.check(client.IgnoreNotFound(t.Client.Delete(ctx, claim)))
 	t.removeAll(ctx)
 }
 
-// report prints what all trials came to.
+// report prints the totals of all trials.
 func (s *trials) report() {
 	var appends, failovers, broken int
 	var pauses []time.Duration

@@ -16,18 +16,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// often looks often: a status that has to be asked decides what happens.
+// often sets a short interval, for tests in which the result of the status command matters.
 func often(interval v1alpha1.Duration) func(*v1alpha1.ReplicatedStatefulSetSpec) {
 	return func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.ReconcileInterval = interval }
 }
 
-// idleCommands has demote end with 0 and do nothing, and then stop.
+// idleCommands makes demote and then stop exit with 0 without any effect.
 func idleCommands(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "idle", 3, often("2s"))
 	old := r.primary(ctx)
 	heir := r.set.Status.Members.Secondary[0]
 	r.turn(old.Name+"/demote", "exit 0")
-	// Entries that come in meanwhile may have the order refused before that: it is given again.
+	// New entries may cause an earlier refusal of the order: it is then retried.
 	c.until(ctx, "the order to be refused for demote", func(ctx context.Context) {
 		told := len(r.events(ctx, r.set, v1alpha1.EventOverrideRefused, "demote of "+old.Name+" failed: it ended with 0")) > 0
 		if r.read(ctx, r.set); !told && len(r.set.Annotations) == 0 {
@@ -49,7 +49,7 @@ func idleCommands(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// mutePrimary has the primary's status hang, as that of a frozen server does.
+// mutePrimary makes the primary's status command hang, like that of a frozen server.
 func mutePrimary(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "mute", 3, often("5s"))
 	old := r.primary(ctx)
@@ -71,7 +71,7 @@ func (r *replica) isUnavailable(ctx context.Context) {
 	})
 }
 
-// fromManifest is the original's manifest with an image that there is.
+// fromManifest returns the original's manifest with an image that exists.
 func (c *Cluster) fromManifest() *replica {
 	text, err := os.ReadFile(c.DummySample)
 	c.check(err)
@@ -81,9 +81,9 @@ func (c *Cluster) fromManifest() *replica {
 	return &replica{Cluster: c, set: set}
 }
 
-// originalManifest applies the original's manifest as it is, and then with 7 members of
-// which 3 are primary; there are four nodes, so these may share one. A primary is lost
-// while 5 of them go, and another while they come back.
+// originalManifest applies the original's manifest unchanged, and then with 7 members, 3 of them
+// primary. There are four nodes, so members may share a node. A primary is lost while 5 members are
+// removed, and another while they are added again.
 func originalManifest(ctx context.Context, c *Cluster) {
 	r := c.fromManifest()
 	c.put(ctx, r.set)
@@ -103,7 +103,7 @@ func originalManifest(ctx context.Context, c *Cluster) {
 	}
 }
 
-// staffed waits until that many members run, so many of them as primary: the original's
+// staffed waits until that many members run, and that many of them are primary. The original's
 // sample has no command for secondaries.
 func (r *replica) staffed(ctx context.Context, members, primaries int) {
 	r.until(ctx, fmt.Sprintf("%d members, %d of them primary", members, primaries), func(ctx context.Context) {
@@ -115,8 +115,8 @@ func (r *replica) staffed(ctx context.Context, members, primaries int) {
 	})
 }
 
-// newestCannotBeSeeded deletes all pods when member 0 is behind, and lets the seed of the
-// others fail: member 0 could be seeded, and is not.
+// newestCannotBeSeeded deletes all pods while member 0 is behind, and makes the seed of the others
+// fail: member 0 could be seeded, but must not be.
 func newestCannotBeSeeded(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "unseeded", 3)
 	r.switchTo(ctx, "rss-unseeded-2")
@@ -142,8 +142,8 @@ func newestCannotBeSeeded(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// majorityLost cuts the nodes of both secondaries off: the primary is left alone, and they
-// join again.
+// majorityLost disconnects the nodes of both secondaries: only the primary is left, and they join
+// again.
 func majorityLost(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "majority", 3)
 	old := r.primary(ctx)
@@ -167,8 +167,8 @@ func majorityLost(ctx context.Context, c *Cluster) {
 	c.Expect(len(report.Reigns)).To(Equal(1), "nobody should have taken over: %s", report)
 }
 
-// operatorDiesInStates kills all processes of the operator in the states of which the
-// original's could not recover.
+// operatorDiesInStates kills all processes of the operator in states from which the original's
+// operator could not recover.
 func operatorDiesInStates(ctx context.Context, c *Cluster) {
 	r := c.newLedger("states", 3)
 	r.turn("seed", "lag 5s")

@@ -18,9 +18,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// unansweredSecondary kills the primary while no command reaches a secondary, whose Node is
-// Ready. The failover waits and a condition has the command that ends the wait. With
-// spec.failover.recreateUnresponsiveAfter the operator runs it.
+// unansweredSecondary kills the primary while no command reaches a secondary, whose Node is Ready.
+// The failover waits, and a condition has the command that ends the wait. With
+// spec.failover.recreateUnresponsiveAfter the operator recreates the pod itself.
 func unansweredSecondary(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "unanswered", 3)
 	old := r.primary(ctx)
@@ -46,8 +46,8 @@ func unansweredSecondary(ctx context.Context, c *Cluster) {
 	r.judge(ctx)
 }
 
-// blockKubelet keeps the API server from the kubelet of a node until the function that it
-// returns is called.
+// blockKubelet makes the kubelet of a node unreachable for the API server until the returned
+// function is called.
 func (c *Cluster) blockKubelet(name string) (unblock func()) {
 	c.check(c.Nodes.BlockKubelet(name))
 	unblock = sync.OnceFunc(func() { c.check(c.Nodes.UnblockKubelet(name)) })
@@ -64,8 +64,8 @@ func (r *replica) conditionSays(ctx context.Context, condition, words string) {
 	})
 }
 
-// unreadySecondaries breaks two of three members: a condition names them, the budget lets one
-// of them be evicted, and the primary stays.
+// unreadySecondaries breaks two of three members: a condition names them, the budget allows the
+// eviction of one of them, and the primary stays.
 func unreadySecondaries(ctx context.Context, c *Cluster) {
 	const broken = "/data/broken"
 	r := &replica{Cluster: c, set: c.dummy("unready")}

@@ -11,10 +11,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-// rights is what the audit logs of the local clusters say, when they are taken down.
+// rights is the result of the local clusters' audit logs. It is set when the clusters are taken
+// down.
 var rights *rbac.Report
 
-// readRights looks into audit logs for what the operators asked for.
+// readRights reads audit logs for the operators' requests.
 func readRights(auditLogs []string) error {
 	report, err := rbac.ReadReport(filepath.Join("config", "rbac"), operator.Namespace, auditLogs...)
 	if err != nil {
@@ -31,11 +32,11 @@ func readRights(auditLogs []string) error {
 	return os.WriteFile(filepath.Join("build", "rbac.txt"), []byte(text.String()), 0o644)
 }
 
-// The operator must not have been refused anything; and if every promise was kept, its
-// roles must give nothing that none of them needs.
+// The operator's requests must not be forbidden. If all promises passed, its roles must contain no
+// rule that none of them needs.
 var _ = ReportAfterSuite("rights of the operator", func(r Report) {
 	if rights == nil {
-		return // KUBECONFIG's cluster keeps its audit log to itself
+		return // the audit log of KUBECONFIG's cluster is not available
 	}
 	Expect(rights.Refused).To(BeEmpty(), "the operator was refused this")
 	if r.SuiteSucceeded && whole {

@@ -7,14 +7,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 )
 
-// test is a custom scorecard test: a promise under a name that fits a label.
+// test is a custom scorecard test: a promise with a name that is a valid label.
 type test struct {
 	name    string
-	promise string // its name, or the beginning of that
+	promise string // name or prefix of the promise
 }
 
-// tests are those that config/scorecard has, by kind. They try what people
-// choose a kind for, on any cluster: nodes and operator are left alone.
+// tests are the tests of config/scorecard, by kind. They cover the main features of each kind on
+// any cluster, without faults of nodes or operator.
 var tests = map[string][]test{
 	"statefulcluster": {
 		{"statefulcluster-names-once", "SC-8 a retired name never returns"},
@@ -45,7 +45,7 @@ var tests = map[string][]test{
 	},
 }
 
-// testOf is the name of the scorecard test that tries a promise, empty if none does.
+// testOf returns the name of the scorecard test of a promise, or "" if there is none.
 func testOf(p promises.Promise) string {
 	for _, all := range tests {
 		for _, t := range all {
@@ -57,7 +57,7 @@ func testOf(p promises.Promise) string {
 	return ""
 }
 
-// testNames are the names of all scorecard tests.
+// testNames returns the sorted names of all scorecard tests.
 func testNames() (names []string) {
 	for _, all := range tests {
 		for _, t := range all {

@@ -24,20 +24,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 )
 
-// The program of these tests is in the image of the custom scorecard tests too, under the
-// name scorecard. There its argument is the name of a test (scorecard_table_test.go): it
-// tries the promise of that test on the cluster that its pod is in, and prints what came
-// of it as a TestStatus and nothing else.
+// The program of these tests is also in the image of the custom scorecard tests, under the name
+// scorecard. Its argument is the name of a test (scorecard_table_test.go). It runs the promise of
+// that test on the cluster of its own pod, and prints only the result, as a TestStatus.
 //
-// Its service account needs the rights of config/scorecard/rbac. A promise gets a
-// namespace of its own, whose pods run this image: it has a shell, and the programs of
-// test/faults. PROMISES_OTHER_IMAGE is one more with a shell.
+// Its service account needs the rights in config/scorecard/rbac. Each promise gets a namespace of
+// its own. The pods in it run this image: it has a shell, and the programs of test/faults.
+// PROMISES_OTHER_IMAGE is another image with a shell.
 
-// suggestion is the name of report entries that say what to do.
+// suggestion is the name of report entries with instructions for the user.
 const suggestion = "suggestion"
 
-// scorecard is the test that is tried for operator-sdk's scorecard, and what came of it;
-// nil in `make test`.
+// scorecard is the test that runs for operator-sdk's scorecard, and its result. It is nil in `make
+// test`.
 var scorecard *v1alpha3.TestResult
 
 func TestMain(m *testing.M) {
@@ -61,12 +60,11 @@ func TestMain(m *testing.M) {
 	}
 	m.Run()
 	printStatus(out, *scorecard)
-	os.Exit(0) // or scorecard would not read it
+	os.Exit(0) // scorecard reads the output only after success
 }
 
-// silence has nothing written to standard output and standard error from now on, by
-// libraries that write there at any level: scorecard takes all output for the result. It
-// gives what was the output.
+// silence suppresses standard output and standard error, also for libraries that write there at any
+// level: scorecard reads all output as the result. It returns the previous standard output.
 func silence() (io.Writer, error) {
 	klog.SetLogger(logr.Discard())
 	out, err := syscall.Dup(1)
@@ -92,7 +90,7 @@ func printStatus(out io.Writer, result v1alpha3.TestResult) {
 	_ = encoder.Encode(v1alpha3.TestStatus{Results: []v1alpha3.TestResult{result}})
 }
 
-// ready finds the cluster of this pod, and whether a promise can be tried there.
+// ready returns the cluster of this pod, or an error if promises cannot be tested there.
 func ready(ctx context.Context) (*promises.Cluster, error) {
 	c, err := inPod(ctx)
 	if err != nil {
@@ -113,8 +111,8 @@ var _ = ReportAfterSuite("result for operator-sdk scorecard", func(r Report) {
 	}
 })
 
-// judge says what came of a test. A promise that is broken is a failure; one that could
-// not be tried is an error.
+// judge sets the result of a test. A broken promise is a failure. A promise that could not be
+// tested is an error.
 func judge(result *v1alpha3.TestResult, r Report) {
 	var log strings.Builder
 	for _, spec := range r.SpecReports {
@@ -142,7 +140,7 @@ func judge(result *v1alpha3.TestResult, r Report) {
 		}
 	}
 	if len(result.Errors) > 0 && result.State == v1alpha3.PassState {
-		result.State = v1alpha3.FailState // what comes after a promise failed
+		result.State = v1alpha3.FailState // a step after the promise failed
 	}
 	result.Log = log.String()
 }

@@ -45,7 +45,7 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// promised finds the one promise of a test.
+// promised returns the only promise of a test.
 func promised(one test) (found promises.Promise, err error) {
 	matches := 0
 	for _, kind := range kinds {
@@ -105,7 +105,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSuggestions looks for an operator where there is none.
+// TestSuggestions looks for an operator on a cluster without one.
 func TestSuggestions(t *testing.T) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -117,8 +117,8 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// TestJudge makes a result of each report that there can be: a promise whose expectations
-// are not met is broken, and one in which something else goes wrong was not tried.
+// TestJudge converts each possible report to a result. A promise with failed expectations is
+// broken. A promise with any other problem was not tested.
 func TestJudge(t *testing.T) {
 	it := types.SpecReport{LeafNodeType: types.NodeTypeIt, LeafNodeText: "SC-8", CapturedGinkgoWriterOutput: "meanwhile\n"}
 	before := types.SpecReport{LeafNodeType: types.NodeTypeBeforeSuite, State: types.SpecStatePassed}
@@ -149,7 +149,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestOutput reads the output as scorecard does.
+// TestOutput parses the output like scorecard.
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
 	printStatus(&out, v1alpha3.TestResult{Name: "x", State: v1alpha3.FailState, Errors: []string{`<"&`}})

@@ -15,13 +15,13 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// idle is the end of a program in a shell that does nothing more. It is woken by signals
-// only: a process each second would take CPU time from what is tried.
+// idle is the end of a shell script that does nothing more. It only wakes up for signals: a process
+// each second would take CPU time from the test.
 const idle = `
 while true; do sleep 3600 & wait $!; done`
 
-// diary is a program that writes its pod's name into its volume once a start,
-// and refuses to start on a volume where another name stands.
+// diary is a program that writes its pod's name to its volume at each start. It refuses to start on
+// a volume with another name.
 const diary = `
 owner=/data/owner
 if [ -e $owner ] && [ "$(cat $owner)" != "$POD" ]; then echo "volume of $(cat $owner), not of $POD"; exit 1; fi
@@ -29,7 +29,7 @@ echo $POD > $owner
 date >> /data/starts
 trap 'exit 0' TERM` + idle
 
-// newSet builds a StatefulCluster whose members keep a diary on a claim.
+// newSet builds a StatefulCluster whose members write a diary to a claim.
 func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
 	labels := map[string]string{"app": "diary"}
 	set := &v1alpha1.StatefulCluster{
@@ -66,7 +66,7 @@ func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluste
 	return set
 }
 
-// members lists the set's pods that nobody has deleted, by name.
+// members returns the set's pods by name, except terminating ones.
 func (c *Cluster) members(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
 	all := c.allPods(ctx, set)
 	for name, p := range all {
@@ -99,8 +99,8 @@ func (c *Cluster) claims(ctx context.Context) map[string]corev1.PersistentVolume
 	return found
 }
 
-// settle waits until the set says that nothing is left to do and its members
-// are Ready, and returns them.
+// settle waits until the status reports that no operation is in progress and all members are Ready,
+// and returns them.
 func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
 	var live map[string]corev1.Pod
 	c.until(ctx, "the set to settle", func(ctx context.Context) {
@@ -133,8 +133,8 @@ func (c *Cluster) edit(ctx context.Context, set *v1alpha1.StatefulCluster, f fun
 	change(ctx, c, set, f)
 }
 
-// whole checks that every member has its own claim, and that every other claim
-// says why it is there.
+// whole checks that every member has its own claim, and that every other claim has a label with the
+// reason why it is kept.
 func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
 	c.until(ctx, "pods and claims to fit", func(ctx context.Context) {
 		live := c.members(ctx, set)
@@ -151,7 +151,7 @@ func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
 	})
 }
 
-// one is any member.
+// one returns any member.
 func one(live map[string]corev1.Pod) *corev1.Pod {
 	for _, p := range live {
 		return &p

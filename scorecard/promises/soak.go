@@ -20,17 +20,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// soaking is a run of many handovers of several applications at once, chosen by
-// chance: what each is put through, and in which order, follows from the seed.
+// soaking is a run of many random handovers of several applications at the same time. The seed
+// determines the acts of each application and their order.
 type soaking struct {
 	*Cluster
-	// gated is false to see that the witness would notice.
+	// gated is false for the run that checks that the witness detects overlaps.
 	gated bool
-	// fault is held while a node, the webhook or the operator is disturbed: one
-	// is at a time, and the other applications go on meanwhile.
+	// fault is held while a node, the webhook or the operator is disturbed. There is one such fault
+	// at a time. The other applications continue meanwhile.
 	fault sync.Mutex
-	// turns is how many handovers go on at the same time: more would measure
-	// this machine.
+	// turns limits the number of concurrent handovers: with more, the test would measure this
+	// machine.
 	turns chan struct{}
 
 	mu   sync.Mutex // guards done
@@ -43,31 +43,31 @@ type handedOver struct {
 	gap           time.Duration
 }
 
-// subject is an application that is put through handovers.
+// subject is an application that goes through handovers.
 type subject struct {
 	*application
 	soaking *soaking
-	// workload makes its pods; nil if nobody does.
+	// workload creates its pods. If it is nil, the test creates them.
 	workload client.Object
 	replicas int32
-	made     int // pods, where nobody makes them
+	made     int // number of pods that the test created
 	chance   *rand.Rand
 	acts     []act
 }
 
-// soak is `make soak-singleton`, and with few handovers a part of every test.
+// soak is `make soak-singleton`. With few handovers it is a part of every test.
 func soak(ctx context.Context, c *Cluster) {
 	s := &soaking{Cluster: c, gated: true, turns: make(chan struct{}, 3)}
 	s.run(ctx, c.Handovers, acts)
 	s.report()
 }
 
-// soakWithoutGate is the same without the object, and so without the gate. It
-// fails if no programs overlap, for then the witness would prove nothing.
+// soakWithoutGate is the same without the object, and so without the gate. It fails if no programs
+// overlap, because then the witness would prove nothing.
 func soakWithoutGate(ctx context.Context, c *Cluster) {
 	s := &soaking{Cluster: c, turns: make(chan struct{}, 3)}
 	simple := slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return a.operator })
-	// One for each of its applications; of the scaled one several programs run for sure.
+	// One act for each application. Several programs of the scaled one are sure to run.
 	scaled := slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return a.kind != scale131 })
 	s.run(ctx, 6, simple, scaled...)
 	s.report()
@@ -100,8 +100,8 @@ func (s *soaking) run(ctx context.Context, handovers int, kinds []act, first ...
 	})
 }
 
-// deal gives each kind of handover out equally often, after some that come first, to
-// subjects that it fits and that have the fewest.
+// deal assigns handovers to subjects: first the given ones, then each kind equally often. Each
+// handover is assigned to the fitting subject with the fewest.
 func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act, first ...act) {
 	deck := slices.Clone(first)
 	for len(deck) < handovers {
@@ -117,8 +117,8 @@ func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act, fi
 	}
 }
 
-// subjects makes the applications: each way to run pods, each mode of the gate,
-// and programs that stop at once, slowly, or not at all.
+// subjects creates the applications: each workload kind, each mode of the gate, and programs that
+// stop at once, slowly, or not at all.
 func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) []*subject {
 	stubborn := []podChange{behave("WITNESS_IGNORE_TERM", "true"), grace(1)}
 	slow := []podChange{behave("WITNESS_STOP_AFTER", "700ms")}
@@ -144,7 +144,7 @@ func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) []*subject {
 	var subjects []*subject
 	for _, row := range rows {
 		if !s.gated && row.replicas > 1 {
-			continue // all of them would run for ever
+			continue // all of them would run forever
 		}
 		a := s.application(row.name, row.change...)
 		sub := &subject{application: a, soaking: s, replicas: row.replicas, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
@@ -175,8 +175,7 @@ func (s *subject) run(ctx context.Context) {
 	}
 }
 
-// handOver puts the subject through one act, and waits until exactly one
-// program runs again.
+// handOver runs one act for the subject, and waits until exactly one program runs again.
 func (s *subject) handOver(ctx context.Context, a act) {
 	s.soaking.turns <- struct{}{}
 	defer func() { <-s.soaking.turns }()
@@ -190,12 +189,12 @@ func (s *subject) handOver(ctx context.Context, a act) {
 	next := s.one(ctx, last)
 	s.note(a.kind, next)
 	if s.chance.IntN(4) == 0 {
-		return // the next act meets what this one left on the way
+		return // the next act begins before everything of this one has settled
 	}
 	s.settle(ctx)
 }
 
-// prepare makes a pod that can take over, where nobody else does.
+// prepare creates a pod that can take over, if no workload creates one.
 func (s *subject) prepare(ctx context.Context) {
 	if s.workload != nil {
 		return
@@ -210,8 +209,8 @@ func (s *subject) prepare(ctx context.Context) {
 	}
 }
 
-// settle waits until the operator says what the witness sees, and no pod too
-// many or too few is there. What an act did may end the program once more.
+// settle waits until the status matches the witness, and the number of pods is right. The act may
+// end the program once more.
 func (s *subject) settle(ctx context.Context) {
 	s.until(ctx, s.name+" to be at rest", func(ctx context.Context) {
 		live := s.living()
@@ -236,7 +235,7 @@ func (s *subject) note(kind string, next testimony.Run) {
 	s.Log("%3d %-16s %-9s gap %s", len(s.soaking.done), kind, s.name, gaps[i].Length.Round(time.Millisecond))
 }
 
-// report prints the gaps by kind and the overlap of all.
+// report prints the gaps by kind, and the total overlap.
 func (s *soaking) report() {
 	byKind := map[string][]time.Duration{}
 	for _, d := range s.done {

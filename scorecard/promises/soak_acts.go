@@ -16,14 +16,13 @@ import (
 // act is a kind of handover.
 type act struct {
 	kind string
-	// fits says which subjects it is for; nil means all.
+	// fits reports whether it applies to a subject. nil means all subjects.
 	fits func(*subject) bool
-	// operator is true if it disturbs the operator or asks for its work.
+	// operator is true if it disturbs the operator or needs it.
 	operator bool
-	// fault is true if it disturbs what others need too.
+	// fault is true if it disturbs something that other subjects need too.
 	fault bool
-	// do ends the present program in its way, and returns the last run that it
-	// meant to end.
+	// do ends the present program, and returns the last run that it ended on purpose.
 	do func(ctx context.Context, s *subject, old testimony.Run) testimony.Run
 }
 
@@ -51,18 +50,18 @@ var acts = []act{
 
 func hasWorkload(s *subject) bool { return s.workload != nil }
 
-// takesAnyImage is true of one whose gate needs no shell in the image.
+// takesAnyImage reports whether the gate of a subject needs no shell in the image.
 func takesAnyImage(s *subject) bool { return hasWorkload(s) && s.name != "script" }
 
-// changesImages makes revision after revision, with one image and another, and
-// waits for none of them.
+// changesImages creates several revisions with two alternating images, without waiting for any of
+// them.
 func changesImages(ctx context.Context, s *subject, _ testimony.Run) {
 	for _, image := range []string{s.WitnessShell, s.Witness, s.WitnessShell, s.Witness} {
 		s.revise(ctx, s.workload, func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Image = image })
 	}
 }
 
-// ends is an act that ends the run that it found.
+// ends wraps an act that ends the given run.
 func ends(do func(context.Context, *subject, testimony.Run)) func(context.Context, *subject, testimony.Run) testimony.Run {
 	return func(ctx context.Context, s *subject, old testimony.Run) testimony.Run {
 		do(ctx, s, old)
@@ -72,7 +71,7 @@ func ends(do func(context.Context, *subject, testimony.Run)) func(context.Contex
 
 func deletes(ctx context.Context, s *subject, old testimony.Run) { s.delete(ctx, old) }
 
-// drains closes the node until the next program runs elsewhere.
+// drains cordons the node until the next program runs elsewhere.
 func drains(ctx context.Context, s *subject, old testimony.Run) {
 	s.closed(ctx, old.Node, true)
 	defer s.closed(context.WithoutCancel(ctx), old.Node, false)
@@ -80,8 +79,8 @@ func drains(ctx context.Context, s *subject, old testimony.Run) {
 	s.one(ctx, old)
 }
 
-// crashes kills the program; its container restarts, and it is its own
-// successor. A container that has done so before would be in back-off.
+// crashes kills the program. Its container restarts and takes over again. A container that has
+// restarted before would be in back-off.
 func crashes(ctx context.Context, s *subject, old testimony.Run) {
 	if s.restarted(ctx, old) {
 		s.delete(ctx, old)
@@ -94,8 +93,7 @@ func (s *subject) restarted(ctx context.Context, run testimony.Run) bool {
 	return slices.ContainsFunc(s.podOf(ctx, run).Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
 }
 
-// crashesAgain kills the program until its container is in back-off, and then
-// deletes its pod.
+// crashesAgain kills the program until its container is in back-off, and then deletes its pod.
 func crashesAgain(ctx context.Context, s *subject, old testimony.Run) testimony.Run {
 	restarted := s.restarted(ctx, old)
 	s.check(s.folder.Kill(old.ID))
@@ -110,8 +108,8 @@ func crashesAgain(ctx context.Context, s *subject, old testimony.Run) testimony.
 	return last
 }
 
-// relabels tries to take the running pod out of the selector, which is refused,
-// and then deletes it. Without the guard it is not refused.
+// relabels tries to remove the labels of the selector from the running pod, which is refused, and
+// then deletes the pod. Without the guard the relabeling would not be refused.
 func relabels(ctx context.Context, s *subject, old testimony.Run) {
 	if !s.soaking.gated {
 		s.delete(ctx, old)
@@ -131,7 +129,7 @@ func relabels(ctx context.Context, s *subject, old testimony.Run) {
 	s.delete(ctx, old)
 }
 
-// scales adds standbys, deletes the pod that runs, and takes them away again.
+// scales adds standbys, deletes the running pod, and removes the standbys again.
 func scales(ctx context.Context, s *subject, old testimony.Run) {
 	s.scale(ctx, s.workload, 3)
 	switch {
@@ -147,8 +145,7 @@ func scales(ctx context.Context, s *subject, old testimony.Run) {
 	s.scale(ctx, s.workload, s.replicas)
 }
 
-// together waits until several programs run, which nothing prevents without the
-// gate.
+// together waits until several programs run, which nothing prevents without the gate.
 func (s *subject) together(ctx context.Context) {
 	s.until(ctx, "several programs of "+s.name+" to run", func(context.Context) {
 		live := s.living()
@@ -156,8 +153,8 @@ func (s *subject) together(ctx context.Context) {
 	})
 }
 
-// goesOn looks for some time at what must not change: want runs alone, or none
-// but what restarts if want is nil.
+// goesOn checks for some time that nothing changes: only want runs. There is no check if want is
+// nil.
 func (s *subject) goesOn(ctx context.Context, length time.Duration, want *testimony.Run) {
 	s.throughout(ctx, length, func() {
 		if want != nil && s.soaking.gated {
@@ -166,8 +163,8 @@ func (s *subject) goesOn(ctx context.Context, length time.Duration, want *testim
 	})
 }
 
-// aWhile is up to 8 seconds, and sometimes so long that the node is lost to
-// Kubernetes too, when many handovers are made.
+// aWhile returns up to 8 seconds. In long soaks it sometimes returns a minute, so that Kubernetes
+// detects the lost node too.
 func (s *subject) aWhile() time.Duration {
 	if s.Handovers > 100 && s.chance.IntN(4) == 0 {
 		return time.Minute
@@ -175,8 +172,8 @@ func (s *subject) aWhile() time.Duration {
 	return time.Second + time.Duration(s.chance.Int64N(int64(7*time.Second)))
 }
 
-// losesKubelet deletes a pod whose kubelet does not hear it: the program runs on
-// until it does.
+// losesKubelet stops the kubelet and deletes the pod: the program continues to run until the
+// kubelet is back.
 func losesKubelet(ctx context.Context, s *subject, old testimony.Run) {
 	s.check(s.Nodes.StopKubelet(old.Node))
 	defer func() { s.check(s.Nodes.StartKubelet(old.Node)) }()
@@ -203,7 +200,7 @@ func losesOperator(ctx context.Context, s *subject, old testimony.Run) {
 	s.killOperators(ctx)
 }
 
-// hasNoOperator deletes a pod while there is no operator: nobody starts.
+// hasNoOperator deletes a pod while no operator runs: no other program starts.
 func hasNoOperator(ctx context.Context, s *subject, old testimony.Run) {
 	s.whileNoOperator(ctx, func() {
 		s.delete(ctx, old)
@@ -212,11 +209,10 @@ func hasNoOperator(ctx context.Context, s *subject, old testimony.Run) {
 	})
 }
 
-// hasNoWebhook deletes a pod, or makes a new revision, while new pods that match
-// are refused.
+// hasNoWebhook deletes a pod, or creates a new revision, while new pods that match are refused.
 func hasNoWebhook(ctx context.Context, s *subject, old testimony.Run) {
 	s.whileNoWebhook(ctx, func() {
-		// It takes a moment until the API server has no endpoint any more.
+		// It takes a moment until the API server sees no endpoint.
 		s.until(ctx, "a pod that matches to be refused", func(ctx context.Context) {
 			probe, err := s.tryPod(ctx, "refused", func(t *corev1.PodTemplateSpec) { t.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "never"}} })
 			if err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// RS-43: a soak of few runs, as in every test, kills the operator too.
+// RS-43: even a soak with few runs, which is a part of every test, kills the operator.
 func TestEachSoakKillsTheOperator(t *testing.T) {
 	for seed := range uint64(200) {
 		deck := draw(rand.New(rand.NewPCG(seed, 56)), faults, 9)

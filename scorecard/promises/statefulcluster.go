@@ -14,7 +14,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// StatefulCluster are the promises of this kind.
+// StatefulCluster lists the promises of this kind.
 var StatefulCluster = []Promise{
 	beside("SC-8 a retired name never returns, and its claim is kept", namesAreUsedOnce),
 	beside("SC-22 SC-40 an image changes in place on a real kubelet", inPlace),
@@ -86,8 +86,8 @@ func recreates(ctx context.Context, c *Cluster) {
 		*env = append(*env, corev1.EnvVar{Name: "EDITED", Value: "yes"})
 	})
 	after := c.settle(ctx, set)
-	// The program refuses to run on another member's volume, so Ready members
-	// under their old names are on their own data.
+	// The program refuses to run on another member's volume. Ready members with their old names are
+	// therefore on their own data.
 	for name, old := range before {
 		now, ok := after[name]
 		c.Expect(!ok || now.UID == old.UID).To(BeFalse(), "%s was not recreated under its name", name)
@@ -101,7 +101,7 @@ func resizes(ctx context.Context, c *Cluster) {
 	asks := func(cpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
-	// The API server makes a request of a limit that has none.
+	// The API server sets a missing request to the limit.
 	limited := func(cpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
@@ -112,7 +112,7 @@ func resizes(ctx context.Context, c *Cluster) {
 func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequirements) {
 	set := c.newSet(1)
 	set.Name = fmt.Sprintf("%s-%d", set.Name, len(from.Limits))
-	set.Spec.Selector.MatchLabels["app"] = set.Name // the template's labels too
+	set.Spec.Selector.MatchLabels["app"] = set.Name // also changes the template's labels, which share the map
 	set.Spec.Template.Spec.Containers[0].Resources = from
 	before := c.create(ctx, set)
 	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Resources = to })
@@ -157,7 +157,7 @@ func pendingIsReplaced(ctx context.Context, c *Cluster) {
 		s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 	})
 	c.create(ctx, set)
-	// A second member of the proven revision that fits nowhere.
+	// A second member of the proven revision cannot be scheduled.
 	var nodes corev1.NodeList
 	c.list(ctx, &nodes)
 	uncordon := sync.OnceFunc(func() { c.cordon(context.WithoutCancel(ctx), nodes.Items, false) })

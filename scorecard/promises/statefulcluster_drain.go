@@ -12,8 +12,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// replacesFirst drains the nodes of a set one after another, as kubectl drain does: it
-// cordons a node, and asks for evictions until none of the set's pods is on it.
+// replacesFirst drains the nodes of a set one after another, like kubectl drain: it cordons a node,
+// and evicts the set's pods until none of them is left on it.
 func replacesFirst(ctx context.Context, c *Cluster) {
 	set := c.newSet(3, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
@@ -43,7 +43,7 @@ func replacesFirst(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// drain asks for evictions until no member is on a node. Each that is there must be refused.
+// drain evicts members until none is left on a node. At least one eviction must be refused.
 func (c *Cluster) drain(ctx context.Context, set *v1alpha1.StatefulCluster, node string) {
 	refused := 0
 	c.until(ctx, "the drain of "+node, func(ctx context.Context) {
@@ -69,7 +69,7 @@ func (c *Cluster) drain(ctx context.Context, set *v1alpha1.StatefulCluster, node
 	c.Expect(refused).To(BeNumerically(">", 0), "no eviction was refused")
 }
 
-// atLeastReady is the rule that so many pods are Ready and not being deleted.
+// atLeastReady returns a check that at least that many pods are Ready and not terminating.
 func atLeastReady(members int) func(map[types.UID]*corev1.Pod) error {
 	return func(all map[types.UID]*corev1.Pod) error {
 		ready := 0

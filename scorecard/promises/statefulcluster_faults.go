@@ -48,7 +48,7 @@ func forceDeleted(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// replaced waits until a member is gone and the set has settled without it.
+// replaced waits until a member is deleted and the set has settled without it.
 func (c *Cluster) replaced(ctx context.Context, set *v1alpha1.StatefulCluster, name string) {
 	c.until(ctx, name+" to be replaced", func(ctx context.Context) {
 		live := c.members(ctx, set)
@@ -60,7 +60,7 @@ func (c *Cluster) replaced(ctx context.Context, set *v1alpha1.StatefulCluster, n
 	c.Expect(back).To(BeFalse(), "%s came back", name)
 }
 
-// retained waits until a pod's claim says why it was set aside.
+// retained waits until the label of a pod's claim has the reason for which it was set aside.
 func (c *Cluster) retained(ctx context.Context, pod *corev1.Pod, why string) {
 	name := "diary-data-" + pod.Labels[v1alpha1.LabelMember]
 	c.until(ctx, "claim "+name+" to be set aside", func(ctx context.Context) {
@@ -69,8 +69,7 @@ func (c *Cluster) retained(ctx context.Context, pod *corev1.Pod, why string) {
 	})
 }
 
-// operatorDies kills the operator that holds the lease again and again while
-// members are recreated.
+// operatorDies repeatedly kills the operator that holds the lease while members are recreated.
 func operatorDies(ctx context.Context, c *Cluster) {
 	set := c.newSet(4, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(1)) })
 	before := c.create(ctx, set)
@@ -96,15 +95,15 @@ func operatorDies(ctx context.Context, c *Cluster) {
 	c.Expect(len(all)).To(Equal(4), "%d claims for 4 members", len(all))
 }
 
-// killOperators ends all operator pods without grace.
+// killOperators deletes all operator pods without grace period.
 func (c *Cluster) killOperators(ctx context.Context) {
 	c.check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Operator.Namespace),
 		c.operatorPods(), client.GracePeriodSeconds(0)))
 }
 
 func outOfService(ctx context.Context, c *Cluster) {
-	// The taint evicts the operator too. One that comes back after the members are gone has not seen
-	// why, and recreates them on their claims.
+	// The taint evicts the operator too. An operator that starts after the members are gone does
+	// not know the reason, and recreates them on their claims.
 	away := slices.DeleteFunc(c.schedulable(ctx), func(name string) bool { return name == c.leader(ctx).Spec.NodeName })
 	set := c.newSet(2, func(s *v1alpha1.StatefulCluster) { onNodes(away...)(&s.Spec.Template) })
 	before := c.create(ctx, set)
@@ -113,7 +112,7 @@ func outOfService(ctx context.Context, c *Cluster) {
 		change(ctx, c, node(victim.Spec.NodeName), func(n *corev1.Node) { n.Spec.Taints = taints })
 	}
 	c.Cleanup(func() { taint(context.WithoutCancel(ctx)) })
-	// The API server's clock says when.
+	// Use the API server's clock for the time of the taint.
 	tainted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tainted", Namespace: c.Namespace}}
 	c.put(ctx, tainted)
 	taint(ctx, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
@@ -123,12 +122,12 @@ func outOfService(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// soon is how long a replacement may take from when it is due until it is created.
-// It takes a second at most; a busy machine is slow, and what takes minutes is wrong.
+// soon is the max time between the moment when a replacement is due and its creation. It normally
+// takes a second. The limit allows for a busy machine.
 const soon = 30 * time.Second
 
-// succeededSoon checks that the first new member was created soon after a time.
-// Where two were lost at once, the second waits for its turn.
+// succeededSoon checks that the first new member was created soon after a time. If two members were
+// lost at once, the second replacement waits for the first.
 func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulCluster, before map[string]corev1.Pod, due time.Time) {
 	all := c.allPods(ctx, set)
 	for name := range before {
@@ -176,7 +175,7 @@ func nodeCut(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// cut takes nodes off the network until they are healed, which the end does at the latest.
+// cut disconnects nodes from the network until heal is called, at the latest at the end.
 func (c *Cluster) cut(nodes ...string) (heal func()) {
 	var off []string
 	heal = func() {
@@ -195,8 +194,8 @@ func (c *Cluster) cut(nodes ...string) (heal func()) {
 	return heal
 }
 
-// atMostOneMore is the rule that a set has that many pods at most, and beside them
-// one that is lost and goes.
+// atMostOneMore returns a check that a set has at most that many pods, and at most one lost pod in
+// addition that is terminating.
 func atMostOneMore(members int) func(map[types.UID]*corev1.Pod) error {
 	return func(all map[types.UID]*corev1.Pod) error {
 		alive := 0
@@ -212,7 +211,7 @@ func atMostOneMore(members int) func(map[types.UID]*corev1.Pod) error {
 	}
 }
 
-// turnedNotReady is when the Node's Ready condition turned.
+// turnedNotReady returns when the Node's Ready condition changed to not True.
 func (c *Cluster) turnedNotReady(ctx context.Context, name string) time.Time {
 	var n corev1.Node
 	c.check(c.Client.Get(ctx, client.ObjectKey{Name: name}, &n))
@@ -225,7 +224,7 @@ func (c *Cluster) turnedNotReady(ctx context.Context, name string) time.Time {
 	return time.Time{}
 }
 
-// spread puts members on different nodes where it can.
+// spread returns constraints that prefer different nodes for the members.
 func spread(s *v1alpha1.StatefulCluster) []corev1.TopologySpreadConstraint {
 	return []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname,
 		WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: s.Spec.Selector}}
@@ -238,7 +237,7 @@ func halfLost(ctx context.Context, c *Cluster) {
 		s.Spec.Template.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.DoNotSchedule
 	})
 	before := c.create(ctx, set)
-	// What cannot start keeps its slot: the new members ask for too much.
+	// A member that cannot start keeps its slot: the new members request too much memory.
 	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 		s.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("900Gi")

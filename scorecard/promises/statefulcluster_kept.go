@@ -19,7 +19,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// Disruptions after which members are expected back under their names, on their claims.
+// Disruptions after which members must be recreated with the same names and claims.
 
 // apart keeps the members of a set on different nodes.
 func apart(s *v1alpha1.StatefulCluster) {
@@ -77,9 +77,9 @@ func (c *Cluster) leaseHolder(ctx context.Context) string {
 	return name
 }
 
-// drainsLeader drains the nodes of the operator's leaders, each with a member whose program
-// ends at once. Each member is evicted when the old leader has stopped, so that its pod is
-// gone before the next one looks.
+// drainsLeader drains the nodes of the operator's leaders. Each of them also has a member whose
+// program ends at once. The member is evicted after the old leader has stopped, so that its pod is
+// deleted before the next leader observes it.
 func drainsLeader(ctx context.Context, c *Cluster) {
 	set := c.newSet(4, apart, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.Replacement.OnEviction = v1alpha1.EvictionKeeps
@@ -122,7 +122,7 @@ func (c *Cluster) awaitOperators(ctx context.Context) {
 	}
 }
 
-// evicted asks for the eviction of a pod until it is granted.
+// evicted evicts a pod, with retries until that is granted.
 func (c *Cluster) evicted(ctx context.Context, pod *corev1.Pod) {
 	c.until(ctx, pod.Name+" to be evicted", func(ctx context.Context) {
 		if err := c.evict(ctx, pod); !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -131,9 +131,10 @@ func (c *Cluster) evicted(ctx context.Context, pod *corev1.Pod) {
 	})
 }
 
-// allMembersDark powers all nodes of a set's members off, and on after Kubernetes has noticed.
+// allMembersDark powers off all nodes of a set's members, and powers them on after Kubernetes has
+// noticed.
 func allMembersDark(ctx context.Context, c *Cluster) {
-	// The control plane notices two nodes that fail together up to 15 s apart.
+	// The control plane notices two nodes that fail at the same time up to 15 s apart.
 	set := c.newSet(2, apart, losesNodesSoon, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(20)) })
 	before := c.create(ctx, set)
 	claims := c.unretained(ctx)
@@ -147,7 +148,7 @@ func allMembersDark(ctx context.Context, c *Cluster) {
 		c.check(c.Nodes.StopNode(name))
 	}
 	c.degraded(ctx, set, v1alpha1.ReasonNoMemberReady)
-	// It must stay so, also after both have counted as lost for a while.
+	// It must stay so even after both have counted as lost for a while.
 	c.throughout(ctx, 20*time.Second, func() {
 		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims while all is dark")
 		sleep(ctx, time.Second)
@@ -156,8 +157,8 @@ func allMembersDark(ctx context.Context, c *Cluster) {
 	c.kept(ctx, set, before, claims)
 }
 
-// nodeObjectReturns deletes the Node object of a member and creates it again three seconds
-// later, as a kubelet does that registers again. The kubelet and its pods go on.
+// nodeObjectReturns deletes the Node object of a member and recreates it three seconds later, like
+// a kubelet that registers again. The kubelet and its pods continue to run.
 func nodeObjectReturns(ctx context.Context, c *Cluster) {
 	set := c.newSet(3, apart, losesNodesSoon)
 	before := c.create(ctx, set)
@@ -204,7 +205,8 @@ func evictedByKubelet(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	evicted := false
 	watched := pods.hold(func(all map[types.UID]*corev1.Pod) error {
-		// The kubelet removes reason Evicted if the program ends with code 0. Nobody else ends the pod.
+		// The kubelet removes reason Evicted if the program ends with code 0. Nothing else ends the
+		// pod.
 		p := all[victim.UID]
 		evicted = evicted || (p != nil && p.DeletionTimestamp == nil && (p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded))
 		return nil

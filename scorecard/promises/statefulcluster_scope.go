@@ -13,12 +13,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// targetNamespaces is where OLM says in which namespaces an operator is to act;
-// config/manager makes WATCH_NAMESPACE of it.
+// targetNamespaces is the annotation in which OLM specifies the namespaces of an operator.
+// config/manager derives WATCH_NAMESPACE from it.
 const targetNamespaces = "olm.targetNamespaces"
 
-// namespacesAreKept tells the operator to act in one namespace, then in a list
-// of two, then in all again.
+// namespacesAreKept makes the operator watch one namespace, then a list of two, then all again.
 func namespacesAreKept(ctx context.Context, c *Cluster) {
 	other := c.another(ctx)
 	var d appsv1.Deployment
@@ -44,8 +43,8 @@ func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) 
 	c.Expect(set.Status.ObservedGeneration > 0 || len(pods.Items) > 0).To(BeFalse(), "the operator acts in %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
 }
 
-// watch has the operator act in these namespaces, "" for all, and waits until
-// no operator is left that acts in others.
+// watch makes the operator watch these namespaces, "" for all, and waits until no operator with the
+// previous namespaces is left.
 func (c *Cluster) watch(ctx context.Context, namespaces string) {
 	c.Log("the operator is to watch %q", namespaces)
 	parts := append(c.operatorParts(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{

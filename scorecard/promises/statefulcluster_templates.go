@@ -37,8 +37,8 @@ func badImage(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// refusedPod gives the members a template whose pods the API server refuses, and takes
-// it back; then another one, in a namespace whose quota has room for no more pods.
+// refusedPod rolls out a template whose pods the API server refuses, and reverts it. It then rolls
+// out another one in a namespace whose quota allows no more pods.
 func refusedPod(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
 	before := c.create(ctx, set)
@@ -73,7 +73,7 @@ func clusterReports(ctx context.Context, c *Cluster) {
 	c.reportsAll(ctx, c.situations(), func(own *Cluster, s situation) kept {
 		set := own.newSet(1, func(set *v1alpha1.StatefulCluster) {
 			set.Name = "w7-" + s.name
-			set.Spec.Selector.MatchLabels["app"] = set.Name // the template's labels too
+			set.Spec.Selector.MatchLabels["app"] = set.Name // also changes the template's labels, which share the map
 		})
 		good := set.Spec.Template.Spec
 		set.Spec.Template.Spec = edited(good, s.edit)
@@ -85,7 +85,7 @@ func clusterReports(ctx context.Context, c *Cluster) {
 	})
 }
 
-// samePods says which pod is not there any more, or is another one.
+// samePods returns an error if a pod is missing, recreated or terminating.
 func samePods(before, now map[string]corev1.Pod) error {
 	for name, old := range before {
 		if is, there := now[name]; !there || is.UID != old.UID || is.DeletionTimestamp != nil {
@@ -95,8 +95,8 @@ func samePods(before, now map[string]corev1.Pod) error {
 	return nil
 }
 
-// crashingTemplate gives the members a program that runs for some seconds, so
-// that its pods are Ready, and then ends.
+// crashingTemplate rolls out a program that runs for some seconds, so that its pods are Ready, and
+// then exits.
 func crashingTemplate(ctx context.Context, c *Cluster) {
 	set := c.newSet(2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(10)) })
 	before := c.create(ctx, set)

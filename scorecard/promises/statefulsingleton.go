@@ -17,11 +17,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// StatefulSingleton are the promises of this kind. Each of them but the last,
-// which wants that, fails where two programs of one application ran at the same
-// time.
+// StatefulSingleton lists the promises of this kind. Each of them fails if two programs of one
+// application ran at the same time, except the last one, which requires that.
 var StatefulSingleton = []Promise{
-	// It takes longest, and the others go on beside it.
+	// It takes longest. The others run at the same time.
 	together("S14 a program that crashes again and again keeps its turn", crashLoop),
 	together("S7 the first pod starts, and is told of", firstPod),
 	scribed(together("S8 a rollout with surge hands over, and ends", surgeRollout)),
@@ -69,7 +68,7 @@ var StatefulSingleton = []Promise{
 	{Name: "S9 the witness sees overlaps without the gate", Site: NodeSite, Faults: true, Run: soakWithoutGate},
 }
 
-// scribed is a promise whose programs may tell a scribe what they do.
+// scribed marks a promise whose programs may report to a scribe.
 func scribed(p Promise) Promise {
 	p.Scribed = true
 	return p
@@ -94,7 +93,7 @@ func firstPod(ctx context.Context, c *Cluster) {
 	a.event(ctx, v1.EventPodStarted)
 }
 
-// ready waits until the pod of a run is Ready, which takes the gate's condition.
+// ready waits until the pod of a run is Ready, which requires the gate's condition.
 func (a *application) ready(ctx context.Context, run testimony.Run) {
 	a.until(ctx, run.Pod+" to be Ready", func(ctx context.Context) {
 		pod := a.podOf(ctx, run)
@@ -132,7 +131,7 @@ func surgeRollout(ctx context.Context, c *Cluster) {
 	a.oldStopped(old)
 }
 
-// waitsForOld looks at the pod that waits while the old one shuts down.
+// waitsForOld checks the pod that waits while the old one shuts down.
 func (a *application) waitsForOld(ctx context.Context, old testimony.Run) {
 	s := a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool {
 		return s.Status.Phase == v1.PhaseTransitioning && s.Status.TransitionTimestamp != nil && len(s.Status.Waiting) > 0 &&
@@ -154,7 +153,7 @@ func (a *application) log(ctx context.Context, pod *corev1.Pod) string {
 	return string(text)
 }
 
-// noEndpoint checks that a pod gets no requests of the application's Service.
+// noEndpoint checks that a pod is not a Ready endpoint of the application's Service.
 func (a *application) noEndpoint(ctx context.Context, pod string) {
 	var slices discoveryv1.EndpointSliceList
 	a.list(ctx, &slices, client.InNamespace(a.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: a.name})
@@ -165,7 +164,7 @@ func (a *application) noEndpoint(ctx context.Context, pod string) {
 	}
 }
 
-// oldStopped checks that a program stopped by itself, and was not killed.
+// oldStopped checks that a program stopped itself, and was not killed.
 func (a *application) oldStopped(old testimony.Run) {
 	runs := a.runs()
 	for _, r := range runs {

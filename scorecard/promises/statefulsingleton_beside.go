@@ -19,11 +19,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// What runs beside what: pods from before the object, and pods that no Deployment
-// makes.
+// Pods that run at the same time: pods from before the object, and pods without a Deployment.
 
-// threeFromBefore makes the object when three programs run already, and does
-// what it says.
+// threeFromBefore creates the object while three programs already run, and follows the instructions
+// in its condition.
 func threeFromBefore(ctx context.Context, c *Cluster) {
 	a := c.application("beside")
 	defer a.folder.Close()
@@ -51,8 +50,7 @@ func threeFromBefore(ctx context.Context, c *Cluster) {
 	a.active(ctx, next)
 }
 
-// deletesAsTold runs the command at the end of a message, which deletes so many
-// pods.
+// deletesAsTold runs the command at the end of a message, which must delete that many pods.
 func (a *application) deletesAsTold(ctx context.Context, message string, want int) {
 	_, names, _ := strings.Cut(message, "kubectl -n "+a.Namespace+" delete pod ")
 	pods := strings.Fields(names)
@@ -64,7 +62,7 @@ func (a *application) deletesAsTold(ctx context.Context, message string, want in
 	}
 }
 
-// takeTurns has one of so many pods run, and another when that is deleted.
+// takeTurns checks that only one of that many pods runs, and another when it is deleted.
 func (a *application) takeTurns(ctx context.Context, pods int) {
 	for range 2 {
 		a.held(ctx, pods-1)
@@ -94,8 +92,8 @@ func parallelSet(ctx context.Context, c *Cluster) {
 	a.takeTurns(ctx, 3)
 }
 
-// nativeSidecar has a sidecar that is stopped after the program, and takes 6
-// seconds for it. The program's pod has not ended before.
+// nativeSidecar has a sidecar that is stopped after the program, which takes 6 seconds. The
+// program's pod has not ended before that.
 func nativeSidecar(ctx context.Context, c *Cluster) {
 	a := c.application("sidecar", grace(30))
 	a.change = append(a.change, func(t *corev1.PodTemplateSpec) {
@@ -119,7 +117,7 @@ func nativeSidecar(ctx context.Context, c *Cluster) {
 	a.active(ctx, next)
 }
 
-// staticPod has a kubelet run a pod that matches by itself, before any other.
+// staticPod makes a kubelet run a static pod that matches, before any other.
 func staticPod(ctx context.Context, c *Cluster) {
 	a := c.application("static")
 	var nodes corev1.NodeList
@@ -148,7 +146,8 @@ func staticPod(ctx context.Context, c *Cluster) {
 		return unmanaged != nil && strings.Contains(unmanaged.Message, want)
 	})
 	a.stays(static)
-	// Without it nobody would know that the program runs, until its kubelet says so.
+	// The program runs although its mirror pod is missing, until the kubelet recreates the mirror
+	// pod.
 	c.remove(ctx, mirror, client.GracePeriodSeconds(0))
 	c.until(ctx, "the kubelet to show the static pod again", func(ctx context.Context) {
 		again := &corev1.Pod{}

@@ -17,7 +17,7 @@ import (
 
 func replaceFirst(s *v1.StatefulSingletonSpec) { s.OnEviction = v1.EvictionReplacesFirst }
 
-// keptFirst begins with a program that is kept from eviction until another pod waits.
+// keptFirst starts a program that cannot be evicted until another pod waits.
 func (a *application) keptFirst(ctx context.Context) (*appsv1.Deployment, testimony.Run) {
 	a.hold(ctx, replaceFirst)
 	d := a.deploy(ctx, 1, surge())
@@ -28,8 +28,8 @@ func (a *application) keptFirst(ctx context.Context) (*appsv1.Deployment, testim
 	return d, run
 }
 
-// drainedFirst drains the node of a program, as kubectl drain does: it cordons the node, and
-// asks for the eviction until that is granted or the pod is gone.
+// drainedFirst drains the node of a program, like kubectl drain: it cordons the node, and retries
+// the eviction until that is granted or the pod is deleted.
 func drainedFirst(ctx context.Context, c *Cluster) {
 	a := c.application("first")
 	d, old := a.keptFirst(ctx)
@@ -49,7 +49,7 @@ func drainedFirst(ctx context.Context, c *Cluster) {
 	a.event(ctx, v1.EventPodDetached)
 }
 
-// refuses waits until the API server refuses the eviction of a program by its budget.
+// refuses waits until the API server refuses the eviction of a program because of its budget.
 func (a *application) refuses(ctx context.Context, run testimony.Run) {
 	a.until(ctx, "evictions of "+run.Pod+" to be refused", func(ctx context.Context) {
 		var budget policyv1.PodDisruptionBudget
@@ -61,8 +61,8 @@ func (a *application) refuses(ctx context.Context, run testimony.Run) {
 	a.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of %s was answered by %v", run.Pod, err)
 }
 
-// drainOf asks for evictions of a pod until it is being deleted or gone. kubectl drain gives
-// up on a pod that has no controller.
+// drainOf evicts a pod with retries until it is terminating or deleted. kubectl drain refuses a pod
+// without a controller.
 func (a *application) drainOf(ctx context.Context, run testimony.Run) {
 	refused := 0
 	a.until(ctx, "the drain to have "+run.Pod, func(ctx context.Context) {
@@ -84,8 +84,8 @@ func (a *application) drainOf(ctx context.Context, run testimony.Run) {
 	a.Log("%d evictions of %s were refused until it went", refused, run.Pod)
 }
 
-// givenBack cordons the only node that a program may run on, and takes that back: the program
-// has never stopped, and its pod is its ReplicaSet's.
+// givenBack cordons the only node on which a program can run, and uncordons it. The program never
+// stops, and its pod still belongs to its ReplicaSet.
 func givenBack(ctx context.Context, c *Cluster) {
 	var nodes corev1.NodeList
 	c.list(ctx, &nodes)

@@ -9,9 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// HandoverDuring holds a handover of a StatefulSingleton open while something is
-// done: the old program does not end until that is over. It fails where the next
-// program started before, where two ran together, or where none does at the end.
+// HandoverDuring keeps a handover of a StatefulSingleton in progress during do: the old program
+// ends only afterwards. It fails if the next program started before that, if two programs
+// overlapped, or if none runs at the end.
 func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() error) error {
 	const mayEnd = "may-end"
 	return c.Kept(func(c *Cluster) {

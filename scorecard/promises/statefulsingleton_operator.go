@@ -19,14 +19,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// What holds while the operator is away, and when its object is.
+// Behavior while the operator or its object is missing.
 
-// podWebhook is the name of the webhook that puts the gate into pods.
+// podWebhook is the name of the webhook that adds the gate to pods.
 const podWebhook = "mpod.kb.io"
 
-// whileNoWebhook has the API server find no pod webhook while something is done. The
-// operator runs on. It is asked for at a Service that is not there: taking away the
-// endpoints would leave connections that are open already.
+// whileNoWebhook makes the pod webhook unreachable during do, while the operator continues to run.
+// It changes the webhook to a Service that does not exist: without endpoints, open connections
+// would stay open.
 func (c *Cluster) whileNoWebhook(ctx context.Context, do func()) {
 	var list admissionv1.MutatingWebhookConfigurationList
 	c.list(ctx, &list)
@@ -49,8 +49,8 @@ func (c *Cluster) whileNoWebhook(ctx context.Context, do func()) {
 	c.fail("there is no webhook %s", podWebhook)
 }
 
-// operatorParts are the Deployments that act on objects, and that answer webhooks. What
-// the installer keeps holds without it.
+// operatorParts returns the Deployments that reconcile objects and serve webhooks. The installer is
+// not one of them: its objects stay without it.
 func (c *Cluster) operatorParts() []*appsv1.Deployment {
 	webhooks := strings.TrimSuffix(c.Operator.Name, "controller-manager") + "webhook"
 	return []*appsv1.Deployment{
@@ -66,7 +66,7 @@ func (c *Cluster) operatorPods() client.MatchingLabelsSelector {
 	return client.MatchingLabelsSelector{Selector: selector}
 }
 
-// whileNoOperator does something while nothing acts on objects or answers webhooks.
+// whileNoOperator calls do while nothing reconciles objects or serves webhooks.
 func (c *Cluster) whileNoOperator(ctx context.Context, do func()) {
 	for _, d := range c.operatorParts() {
 		c.read(ctx, d)
@@ -93,8 +93,8 @@ func (c *Cluster) awaitScale(ctx context.Context, d *appsv1.Deployment, replicas
 	})
 }
 
-// webhookDown takes the whole operator away: first nothing answers, then it
-// comes back and must see to what was refused meanwhile.
+// webhookDown stops the whole operator. First pods are refused, then the operator starts and must
+// create what was refused meanwhile.
 func webhookDown(ctx context.Context, c *Cluster) {
 	a, _ := c.running(ctx, 1, "outage")
 	old := a.one(ctx)
@@ -133,8 +133,8 @@ func (a *application) refusedInOutage(ctx context.Context) {
 	})
 }
 
-// operatorDiesInHandover kills the operator while an old program shuts down, and
-// then loses a condition that only the operator sets.
+// operatorDiesInHandover kills the operator while an old program shuts down. It then removes a
+// condition that only the operator sets.
 func operatorDiesInHandover(ctx context.Context, c *Cluster) {
 	a, d := c.running(ctx, 1, "succeeded", grace(30), behave("WITNESS_STOP_AFTER", "4s"))
 	var next testimony.Run
@@ -161,8 +161,7 @@ func operatorDiesInHandover(ctx context.Context, c *Cluster) {
 	a.stays(next)
 }
 
-// objectDeleted deletes the object while one pod runs and another waits, and
-// makes it anew.
+// objectDeleted deletes the object while one pod runs and another waits, and recreates it.
 func objectDeleted(ctx context.Context, c *Cluster) {
 	a := c.application("deleted")
 	a.hold(ctx)
@@ -188,8 +187,8 @@ func objectDeleted(ctx context.Context, c *Cluster) {
 	a.stays(second)
 }
 
-// deletedInRollout deletes the object when the operator has deleted the old pod, which takes
-// its time to stop. Its ReplicaSet recreates it meanwhile.
+// deletedInRollout deletes the object after the operator has deleted the old pod, which needs time
+// to stop. Its ReplicaSet recreates the pod meanwhile.
 func deletedInRollout(ctx context.Context, c *Cluster) {
 	a, d := c.running(ctx, 1, "midway", grace(30), behave("WITNESS_STOP_AFTER", "6s"))
 	s := a.singleton(ctx)
@@ -206,8 +205,7 @@ func deletedInRollout(ctx context.Context, c *Cluster) {
 	a.stays(next)
 }
 
-// releaseNow lets two programs run together, because it is asked for; they
-// testify apart.
+// releaseNow lets two programs run together on request. Their witnesses use separate folders.
 func releaseNow(ctx context.Context, c *Cluster) {
 	a := c.application("released")
 	b := c.application("beside")

@@ -16,9 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Where pods run: nodes, volumes, namespaces.
+// Nodes, volumes and namespaces of pods.
 
-// onNode asks for a node, by what only affinity can say.
+// onNodes requires one of these nodes by affinity.
 func onNodes(names ...string) podChange {
 	return func(t *corev1.PodTemplateSpec) {
 		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -32,14 +32,13 @@ func placement(ctx context.Context, c *Cluster) {
 	old := a.one(ctx)
 	next := a.handover(ctx, "deletion with a standby on another node", func(old testimony.Run) { a.delete(ctx, old) })
 	c.Expect(next.Node == old.Node).To(BeFalse(), "both were on %s", old.Node)
-	// What the user says of nodes stays: here there is only one.
+	// The user's own node affinity is kept: only one node is allowed here.
 	b, d := c.running(ctx, 1, "narrow", onNodes(old.Node))
 	next = b.handover(ctx, "rollout on one node", func(testimony.Run) { b.rollOut(ctx, d) })
 	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is on %s, and was to be on %s", next.Pod, next.Node, old.Node)
 }
 
-// oneNodeVolume has the data of the program on a claim that one node at a time
-// can mount.
+// oneNodeVolume has the program's data on a claim that only one node at a time can mount.
 func oneNodeVolume(ctx context.Context, c *Cluster) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: c.Namespace},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -59,8 +58,8 @@ func oneNodeVolume(ctx context.Context, c *Cluster) {
 	a.rolledOut(ctx, d)
 }
 
-// restrictedNamespace is one where nothing may be asked for; the witness's folder
-// comes by a claim, since a pod may not ask for a folder of its node.
+// restrictedNamespace tests a namespace that enforces the restricted profile. The witness's folder
+// is mounted through a claim, because pods may not use hostPath there.
 func restrictedNamespace(ctx context.Context, c *Cluster) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
 	change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
@@ -74,13 +73,13 @@ func restrictedNamespace(ctx context.Context, c *Cluster) {
 		t.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	})
-	// One pod of each mode; the second one waits for the first.
+	// One pod of each mode. The second one waits for the first.
 	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode, s.StatusSidecar = v1.GateBinary, new(true) })
 	a.pod(ctx, "binary")
 	a.one(ctx)
 	s := a.singleton(ctx)
 	change(ctx, c, s, func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit })
-	// The webhook answers from a cache, which may still have the other mode.
+	// The webhook reads from a cache, which may still have the other mode.
 	for n := 0; ; n++ {
 		pod := a.pod(ctx, fmt.Sprint("init-", n))
 		if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1.ContainerWait }) {
@@ -96,7 +95,7 @@ func restrictedNamespace(ctx context.Context, c *Cluster) {
 // witnessClaim is the claim of the witness's folder.
 const witnessClaim = "witness"
 
-// bindFolder makes the witness's folder a volume with a claim.
+// bindFolder creates a volume and a claim for the witness's folder.
 func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 	all := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -112,8 +111,8 @@ func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 	return volume
 }
 
-// nodeOff takes the kubelets of two nodes away, powers the nodes off, and then
-// declares each off in its own way.
+// nodeOff stops the kubelets of two nodes, powers the nodes off, and then declares each of them off
+// in a different way.
 func nodeOff(ctx context.Context, c *Cluster) {
 	var nodes corev1.NodeList
 	c.list(ctx, &nodes)
@@ -138,8 +137,7 @@ func nodeOff(ctx context.Context, c *Cluster) {
 	c.declareOff(ctx, tainted, removed)
 }
 
-// declareOff says of two nodes that are off that they are: by taint, and by
-// deleting the Node.
+// declareOff declares two nodes off: one by taint, one by deleting the Node.
 func (c *Cluster) declareOff(ctx context.Context, tainted, removed *lostApplication) {
 	began := time.Now()
 	change(ctx, c, node(tainted.run.Node), func(n *corev1.Node) {
@@ -153,10 +151,10 @@ func (c *Cluster) declareOff(ctx context.Context, tainted, removed *lostApplicat
 	}
 }
 
-// quietNodes are the names of the nodes, those without the operator first.
+// quietNodes returns the names of the nodes, those without the operator first.
 func (c *Cluster) quietNodes(ctx context.Context, nodes []corev1.Node) []string {
 	var pods corev1.PodList
-	_ = c.Client.List(ctx, &pods) // then any order will do, and takes longer
+	_ = c.Client.List(ctx, &pods) // on error any order works, but takes longer
 	var quiet, busy []string
 	for _, n := range nodes {
 		if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
@@ -170,13 +168,13 @@ func (c *Cluster) quietNodes(ctx context.Context, nodes []corev1.Node) []string 
 	return append(quiet, busy...)
 }
 
-// lostApplication runs on a node that is about to be lost.
+// lostApplication runs on a node that will be lost.
 type lostApplication struct {
 	*application
 	run testimony.Run
 }
 
-// onLostNode has a pod run on one node and another wait on a second.
+// onLostNode has a pod that runs on one node and another that waits on a second.
 func (c *Cluster) onLostNode(ctx context.Context, name, lost, other string) *lostApplication {
 	a := c.application(name)
 	a.hold(ctx)
@@ -187,16 +185,15 @@ func (c *Cluster) onLostNode(ctx context.Context, name, lost, other string) *los
 	return &lostApplication{a, run}
 }
 
-// blocks deletes the old pod, whose kubelet does not hear it: the program runs
-// on, and nobody may take over.
+// blocks deletes the old pod while its kubelet does not run: the program continues to run, and no
+// other may take over.
 func (l *lostApplication) blocks(ctx context.Context) {
 	l.delete(ctx, l.run)
 	l.says(ctx, "that the node is lost", isTrue(v1.ConditionDegraded, v1.ReasonNodeLost))
 	l.stays(l.run)
 }
 
-// powerOn brings nodes back as they were: booted, with their Nodes, and without
-// the taint.
+// powerOn restores nodes: it boots them, waits for their Nodes, and removes the taint.
 func (c *Cluster) powerOn(ctx context.Context, names []string) {
 	var all error
 	for _, name := range names {

@@ -20,16 +20,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// What a program notices of the gate: nothing.
+// The gate is invisible to a program.
 
-// awkward are arguments that a shell, sed or JSON would spoil.
+// awkward are arguments that a shell, sed or JSON could corrupt.
 var awkward = []string{
 	"-g", "daemon off;", "two words", "a,b", "[x]", `"quoted"`, `it's`, `back\slash`, "semi;colon", "$(id -u)", "$(POD)", "$$(POD)", "`date`", "$HOME",
 	"&& true", "| cat", "*", "~", "{a,b}", "line\nbreak", "tab\t", "", " ", "<>&", "äöü ✓", "--", "-",
 }
 
-// arguments compares what a program is given with what one is given that no
-// gate holds back.
+// arguments compares the arguments of a program behind a gate with those of a program without one.
 func arguments(ctx context.Context, c *Cluster) {
 	say := program(func(p *corev1.Container) { p.Command, p.Args = []string{"/witness", "in the command", ""}, awkward })
 	plain := c.application("plain", say)
@@ -51,8 +50,8 @@ func arguments(ctx context.Context, c *Cluster) {
 	}
 }
 
-// noCommand has an image's entrypoint for its program: it is held back as a
-// whole, or refused where that is not wanted.
+// noCommand has a program that is the image's entrypoint. The whole pod waits, or the pod is
+// refused if the mode does not allow that.
 func noCommand(ctx context.Context, c *Cluster) {
 	silent := program(func(p *corev1.Container) { p.Command, p.Args = nil, []string{"an argument"} })
 	a, _ := c.running(ctx, 2, "silent", silent)
@@ -68,8 +67,8 @@ func noCommand(ctx context.Context, c *Cluster) {
 	})
 }
 
-// process1 deletes a pod that waits with a long grace period, which it must not
-// use up, and looks at how a program ends.
+// process1 deletes a waiting pod with a long grace period, which must not be used up, and checks
+// how a program ends.
 func process1(ctx context.Context, c *Cluster) {
 	a := c.application("one", grace(3600))
 	a.hold(ctx)
@@ -80,10 +79,10 @@ func process1(ctx context.Context, c *Cluster) {
 	second := a.pod(ctx, "second")
 	a.held(ctx, 1)
 	c.remove(ctx, second)
-	// One that waited for the grace period would be gone in an hour.
+	// A pod that used up its grace period would be deleted in an hour.
 	c.gone(ctx, second)
 	a.pod(ctx, "third")
-	// The first pod is done and gives way, with its own exit status.
+	// The first pod has ended with its own exit status, and the next one takes over.
 	third := a.one(ctx, first)
 	pod := a.podOf(ctx, first)
 	s := pod.Status.ContainerStatuses[0].State.Terminated
@@ -94,8 +93,8 @@ func process1(ctx context.Context, c *Cluster) {
 	a.oldStopped(third)
 }
 
-// restarts ends a gate that waits, and then a program while another waits. Both
-// start again in their pods, and only the holder's gate opens.
+// restarts ends a waiting gate, and then a program while another pod waits. Both restart in their
+// pods, and only the holder's gate opens.
 func restarts(ctx context.Context, c *Cluster) {
 	a, _ := c.running(ctx, 2, "restart", program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
 	waiting := a.held(ctx, 1)
@@ -108,9 +107,9 @@ func restarts(ctx context.Context, c *Cluster) {
 	c.Expect(next.UID != old.UID || after.Status.Holder.Epoch != before.Status.Holder.Epoch).To(BeFalse(), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
 }
 
-// gateRestarts ends the gate of a pod that waits, and waits until it runs again.
+// gateRestarts ends the gate of a waiting pod, and waits until it runs again.
 func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) {
-	_, _ = a.tryExec(ctx, client.ObjectKeyFromObject(pod), witnessset.Program, "/bin/sh", "-c", "kill 1") // it may take the command with it
+	_, _ = a.tryExec(ctx, client.ObjectKeyFromObject(pod), witnessset.Program, "/bin/sh", "-c", "kill 1") // the command may be killed too
 	a.until(ctx, "the gate of "+pod.Name+" to run again", func(ctx context.Context) {
 		a.read(ctx, pod)
 		s := pod.Status.ContainerStatuses[0]
@@ -120,8 +119,8 @@ func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) {
 	})
 }
 
-// probes has a liveness probe that fails while the gate waits, and would end the
-// container after three seconds. Fewer would not let the program begin to listen.
+// probes has a liveness probe that fails while the gate waits, and would restart the container
+// after three seconds. A lower threshold would not leave the program time to listen.
 func probes(ctx context.Context, c *Cluster) {
 	alive := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/alive", Port: intstr.FromInt32(8080)}}
 	a, _ := c.running(ctx, 2, "probed", behave("WITNESS_ALIVE", ":8080"), program(func(p *corev1.Container) {
@@ -142,8 +141,8 @@ func probes(ctx context.Context, c *Cluster) {
 	c.Expect(pod.UID != waiting[0].UID || pod.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
 }
 
-// nothingRuns has what Auto cannot hold back but as a whole: an init container,
-// a postStart hook and a startup probe.
+// nothingRuns has an init container, a postStart hook and a startup probe. Auto can only make the
+// whole pod wait for these.
 func nothingRuns(ctx context.Context, c *Cluster) {
 	a := c.application("whole", program(func(p *corev1.Container) {
 		p.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/alive"}}}, PeriodSeconds: 1, FailureThreshold: 5, TimeoutSeconds: 10}
@@ -161,8 +160,7 @@ func nothingRuns(ctx context.Context, c *Cluster) {
 	a.notedAfter(old, next, "init", "postStart")
 }
 
-// notedAfter checks that what the next pod noted came after the old program's
-// end.
+// notedAfter checks that the next pod wrote its notes after the old program had ended.
 func (a *application) notedAfter(old, next testimony.Run, notes ...string) {
 	runs := a.runs()
 	old = runs[slices.IndexFunc(runs, func(r testimony.Run) bool { return r.ID == old.ID })]
@@ -176,8 +174,8 @@ func (a *application) notedAfter(old, next testimony.Run, notes ...string) {
 	}
 }
 
-// sideContainers has a container that is not the program and testifies in a
-// folder of its own: it runs in every pod, at the same time.
+// sideContainers has a container other than the program, with a witness folder of its own. It runs
+// in every pod at the same time.
 func sideContainers(ctx context.Context, c *Cluster) {
 	a := c.application("sided")
 	a.change = append(a.change, func(t *corev1.PodTemplateSpec) {
@@ -200,8 +198,8 @@ func sideContainers(ctx context.Context, c *Cluster) {
 	a.handover(ctx, "deletion with side containers", func(old testimony.Run) { a.delete(ctx, old) })
 }
 
-// smallStorage has a program whose limit of ephemeral storage is less than the size of the
-// gate. Another pod, that writes more than this limit, shows that the kubelet enforces it.
+// smallStorage has a program whose limit of ephemeral storage is less than the size of the gate.
+// Another pod, which writes more than this limit, shows that the kubelet enforces it.
 func smallStorage(ctx context.Context, c *Cluster) {
 	limit := corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Mi")}
 	a := c.application("small", func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Resources.Limits = limit })

@@ -14,9 +14,9 @@ import (
 
 // Programs that cannot start.
 
-// neverStarted has images that cannot be had, in the two modes in which a lone pod
-// may get its turn before that is seen. Whether it does is a race of the kubelet and
-// the operator; the pod gives way after either end of it.
+// neverStarted has images that cannot be pulled, in the two modes in which a single pod may become
+// the holder before that is detected. This is a race of the kubelet and the operator. The pod must
+// make way in both cases.
 func neverStarted(ctx context.Context, c *Cluster) {
 	for name, mode := range map[string]v1.GateMode{"stuck": v1.GateBinary, "stuck-init": v1.GateInit} {
 		a := c.application(name)
@@ -32,7 +32,7 @@ func neverStarted(ctx context.Context, c *Cluster) {
 	}
 }
 
-// noShell runs the script in an image that has nothing to run it with.
+// noShell runs the script in an image without a shell.
 func noShell(ctx context.Context, c *Cluster) {
 	a := c.application("shellless")
 	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = v1.GateScript })

@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// Whose turn it is, and until when.
+// When a pod may run, and for how long.
 
 // slowShutdown has a hook that takes 10 seconds and then a program that takes 3.
 func slowShutdown(ctx context.Context, c *Cluster) {
@@ -28,14 +28,13 @@ func slowShutdown(ctx context.Context, c *Cluster) {
 	a.oldStopped(old)
 }
 
-// timeout has a program that ignores SIGTERM, so that a handover takes as long
-// as its grace period.
+// timeout has a program that ignores SIGTERM, so that a handover takes as long as its grace period.
 func timeout(ctx context.Context, c *Cluster) {
 	a, d := c.running(ctx, 1, "timeout", grace(12), behave("WITNESS_IGNORE_TERM", "true"))
 	old := a.one(ctx)
 	a.active(ctx, old)
 	held := a.singleton(ctx)
-	// From now on: the first start may take longer, and would be told of too.
+	// Set the limit only now: the first start may take longer, and would be reported too.
 	change(ctx, c, held, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = new(int32(2)) })
 	a.rollOut(ctx, d)
 	s := a.says(ctx, "that it takes too long", func(s *v1.StatefulSingleton) bool {
@@ -53,8 +52,8 @@ func timeout(ctx context.Context, c *Cluster) {
 	c.Expect(times).To(Equal(1), "so many times it was told")
 }
 
-// timeoutDeletes has a pod that gets its turn and cannot start, and one that could. It
-// was made under the object: others are never deleted for that.
+// timeoutDeletes has a holder that cannot start, and a pod that could. The holder was created after
+// the object: earlier pods are never deleted for a timeout.
 func timeoutDeletes(ctx context.Context, c *Cluster) {
 	a := c.application("late")
 	a.hold(ctx, func(s *v1.StatefulSingletonSpec) {
@@ -68,7 +67,7 @@ func timeoutDeletes(ctx context.Context, c *Cluster) {
 	a.active(ctx, a.one(ctx))
 }
 
-// timeoutSpares has a pod that was there before the object.
+// timeoutSpares has a pod from before the object.
 func timeoutSpares(ctx context.Context, c *Cluster) {
 	a := c.application("spared")
 	a.pod(ctx, "early")
@@ -83,14 +82,13 @@ func timeoutSpares(ctx context.Context, c *Cluster) {
 	a.active(ctx, next)
 }
 
-// crashLoop looks at a program that ends as soon as it starts, while another
-// pod waits for its turn.
+// crashLoop tests a program that exits as soon as it starts, while another pod waits.
 func crashLoop(ctx context.Context, c *Cluster) {
 	a := c.application("crash", behave("WITNESS_EXIT_AFTER", "100ms"), behave("WITNESS_EXIT_CODE", "1"))
 	a.hold(ctx)
 	a.deploy(ctx, 2, surge())
 	var victim corev1.Pod
-	// It is in back-off then, which the kubelet says only when it looks at the pod again.
+	// It is in back-off then, which the kubelet reports only when it syncs the pod again.
 	c.until(ctx, "a pod to restart 3 times and not run", func(ctx context.Context) {
 		pods := a.pods(ctx)
 		for i := range pods {
@@ -117,8 +115,7 @@ func crashLoop(ctx context.Context, c *Cluster) {
 	})
 }
 
-// brokenSide has a side container whose image there is not, so that the holder
-// is never Ready.
+// brokenSide has a side container with a missing image, so that the holder is never Ready.
 func brokenSide(ctx context.Context, c *Cluster) {
 	broken := func(t *corev1.PodTemplateSpec) {
 		t.Spec.Containers = append(t.Spec.Containers, corev1.Container{Name: "side", Image: "localhost/there-is-no-such-image:1",
@@ -141,7 +138,7 @@ func brokenSide(ctx context.Context, c *Cluster) {
 func replicas(ctx context.Context, c *Cluster) {
 	a := c.application("three")
 	a.hold(ctx)
-	// Standbys are never Ready, so that is what a rollout may miss.
+	// Standbys are never Ready, so a rollout must tolerate two unavailable pods.
 	a.deploy(ctx, 3, witnessset.Rolling(1, 2))
 	for range 2 {
 		old := a.one(ctx)
@@ -182,13 +179,13 @@ func orphan(ctx context.Context, c *Cluster) {
 	a.held(ctx, 1)
 	a.active(ctx, run)
 	a.stays(run)
-	// When the Deployment goes, the pod of nobody is next.
+	// When the Deployment is scaled to 0, the pod without an owner is next.
 	next := a.handover(ctx, "scaling to none", func(testimony.Run) { a.scale(ctx, d, 0) })
 	c.Expect(next.UID != string(lonely.UID)).To(BeFalse(), "%s runs", next.Pod)
 }
 
 func deletedByForce(ctx context.Context, c *Cluster) {
-	// Long enough for a successor to be there while the old program runs on.
+	// Long enough for a successor to exist while the old program still runs.
 	a := c.application("force", grace(30), behave("WITNESS_IGNORE_TERM", "true"))
 	a.hold(ctx)
 	a.deploy(ctx, 2, surge())

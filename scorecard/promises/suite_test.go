@@ -32,8 +32,8 @@ var (
 	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
 )
 
-// kinds are all promises. The labels are for `-ginkgo.label-filter`, as are the names
-// of scorecard tests.
+// kinds are all promises. Use the labels, or the names of scorecard tests, in
+// `-ginkgo.label-filter`.
 var kinds = []struct {
 	label    string
 	promises []promises.Promise
@@ -46,26 +46,25 @@ var kinds = []struct {
 	{"operator", promises.Backup},
 }
 
-// coreLabel is of the promises that each change is tried with: `make test-core`.
+// coreLabel is the label of the promises that are tested with each change: `make test-core`.
 const coreLabel = "core"
 
-// chosen are the sites of the promises that are tried in this run, and whole is true if
-// those are all promises.
+// chosen are the sites of the promises in this run. whole is true if the run has all promises.
 var (
 	chosen = map[promises.Site]bool{}
 	whole  = true
 )
 
-// TestPromises tries every promise on real nodes: on KUBECONFIG's cluster, which has
-// the operator and whose nodes are not disturbed, or on local clusters: one a site, or with
-// -in-turn one for all that are tried alone. `make test-nodes` and `make test-core` run it
-// in several processes; in a single one, promises are tried one after another.
+// TestPromises tests every promise on real nodes. With KUBECONFIG it uses that cluster, which must
+// have the operator and whose nodes are not disturbed. Otherwise it uses local clusters: one for
+// each site, or with -in-turn one for all sites of Alone. `make test-nodes` and `make test-core`
+// run it in several processes. In a single process, promises run one after another.
 func TestPromises(t *testing.T) {
 	suite, _ := GinkgoConfiguration()
 	if !suite.DryRun && scorecard == nil && os.Getenv("KUBECONFIG") == "" && os.Geteuid() != 0 {
 		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
 	}
-	log.SetLogger(logr.Discard()) // the tests say what they do
+	log.SetLogger(logr.Discard()) // the tests report their own progress
 	RegisterFailHandler(Fail)
 	if *seed == 0 {
 		*seed = rand.Uint64N(1_000_000)
@@ -75,7 +74,7 @@ func TestPromises(t *testing.T) {
 	}
 	for _, spec := range PreviewSpecs("Promises").SpecReports {
 		switch {
-		case !spec.LeafNodeType.Is(types.NodeTypeIt): // what comes before and after all
+		case !spec.LeafNodeType.Is(types.NodeTypeIt): // setup and teardown
 		case spec.State == types.SpecStateSkipped:
 			whole = false
 		default:
@@ -88,11 +87,11 @@ func TestPromises(t *testing.T) {
 
 var _ = describe(promises.SharedSite)
 
-// Promises of the other sites are tried alone: one after another in one process, each site
-// beside the other on a cluster of its own, or with -in-turn all of them on one. They are begun
-// first, as they take as long as the shared site does.
+// Promises of the other sites run one after another in one process. Each site runs concurrently on
+// a cluster of its own, or with -in-turn all of them on one. They start first, because they take as
+// long as the shared site.
 var _ = Describe("", SpecPriority(1), func() {
-	if os.Getenv("KUBECONFIG") != "" { // there is one cluster, and one operator
+	if os.Getenv("KUBECONFIG") != "" { // there is only one cluster and one operator
 		for _, site := range promises.Alone {
 			describe(site, Serial)
 		}
@@ -112,7 +111,7 @@ var _ = Describe("", SpecPriority(1), func() {
 	}
 })
 
-// describe makes a spec of each promise of a site.
+// describe creates a spec for each promise of a site.
 func describe(site promises.Site, decorators ...any) bool {
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
 		for _, kind := range kinds {
@@ -125,8 +124,8 @@ func describe(site promises.Site, decorators ...any) bool {
 	}})...)
 }
 
-// labelsOf are those of a promise: its kind, the scorecard's test that tries it, and whether
-// each change is tried with it, as it is with the scorecard's tests but the long ones.
+// labelsOf returns the labels of a promise: its kind, its scorecard test, and the core label if it
+// is tested with each change. Scorecard tests have the core label unless they are long.
 func labelsOf(p promises.Promise, kind string) Labels {
 	labels, name := Label(kind), testOf(p)
 	if name != "" {
@@ -138,7 +137,7 @@ func labelsOf(p promises.Promise, kind string) Labels {
 	return labels
 }
 
-// try tries a promise in a namespace of its own.
+// try runs a promise in a namespace of its own.
 func try(ctx context.Context, p promises.Promise) {
 	c := clusterOf(ctx, p.Site)
 	if p.Faults && c.Nodes == nil && (!p.Scribed || c.Scribe == "") {
@@ -151,16 +150,15 @@ func try(ctx context.Context, p promises.Promise) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(remove)
 	own.Log = func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
-	// Ginkgo would show the first failure only, and not what its cleanup fails with.
+	// Ginkgo would only report the first failure, and not the failures of its cleanup.
 	if err := own.Kept(func(own *promises.Cluster) { p.Run(ctx, own) }); err != nil {
 		show(context.WithoutCancel(ctx), own)
 		Fail(err.Error())
 	}
 }
 
-// awaitCalm waits for up to three minutes while this machine has far more to do than it can,
-// so that on a slow one fewer promises are tried at a time: leases run out, and canaries
-// are given up, where programs wait for a processor.
+// awaitCalm waits for up to three minutes while this machine is overloaded, so that fewer promises
+// run at the same time on a slow machine. Under overload leases expire and canaries fail.
 func awaitCalm(ctx context.Context) {
 	for range 36 {
 		var load float64
@@ -178,8 +176,8 @@ func awaitCalm(ctx context.Context) {
 
 const notOurs = "the nodes of this cluster are not ours to disturb, or to look into"
 
-// Why a promise failed is said once more at the end: it is lost among the lines of
-// those that passed, and Ginkgo's summary gives names only.
+// Failures are printed once more at the end. They are hard to find among the passed promises, and
+// Ginkgo's summary has only names.
 var _ = ReportAfterSuite("promises that failed", func(r Report) {
 	for _, spec := range r.SpecReports {
 		if spec.Failed() {
@@ -188,8 +186,8 @@ var _ = ReportAfterSuite("promises that failed", func(r Report) {
 	}
 })
 
-// What was not tried is said at the end, and how to try it: it is lost among the lines
-// of those that passed.
+// Skipped promises are printed at the end, with instructions. They are hard to find among the
+// passed promises.
 var _ = ReportAfterSuite("promises that were not tried", func(r Report) {
 	var names []string
 	for _, spec := range r.SpecReports {
@@ -207,8 +205,7 @@ var _ = ReportAfterSuite("promises that were not tried", func(r Report) {
 	}
 })
 
-// The first process builds what all of them run, and takes all clusters down when they
-// have ended.
+// The first process builds what all processes run, and takes down all clusters at the end.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	if scorecard != nil || os.Getenv("KUBECONFIG") != "" {
 		return []byte("{}")

@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Ginkgo builds the specs when they are run, in another way with each of these, and `make test`
-// runs one way only.
+// Ginkgo builds different specs for each of these configurations, and `make test` runs only one of
+// them.
 func TestSpecsCanBeBuiltInEachWay(t *testing.T) {
 	for name, way := range map[string]struct {
 		environment string

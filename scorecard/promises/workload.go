@@ -16,13 +16,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
-// What the pods of an application are made from.
+// Templates of an application's pods.
 
-// podChange changes the pods of an application; the first container is its
-// program.
+// podChange changes the pods of an application. The first container is its program.
 type podChange = witnessset.Change
 
-// behave sets a variable that tells the witness what to do.
+// behave sets a variable that controls the witness.
 func behave(name, value string) podChange {
 	return func(t *corev1.PodTemplateSpec) {
 		env := &t.Spec.Containers[0].Env
@@ -30,7 +29,7 @@ func behave(name, value string) podChange {
 	}
 }
 
-// grace gives the program so many seconds to stop.
+// grace sets the grace period of the program.
 func grace(seconds int64) podChange {
 	return func(t *corev1.PodTemplateSpec) { t.Spec.TerminationGracePeriodSeconds = &seconds }
 }
@@ -40,7 +39,8 @@ func program(change func(*corev1.Container)) podChange {
 	return func(t *corev1.PodTemplateSpec) { change(&t.Spec.Containers[0]) }
 }
 
-// set says what the application's pods are made from, with these changes after its own.
+// set returns the template of the application's pods. These changes are applied after the
+// application's own.
 func (a *application) set(change ...podChange) witnessset.Set {
 	s := witnessset.Set{
 		Name: a.name, Namespace: a.Namespace, Image: a.Witness, Grace: 2,
@@ -55,13 +55,12 @@ func (a *application) set(change ...podChange) witnessset.Set {
 	return s
 }
 
-// scribed is where the scribe keeps a folder, or a file, of Shared.
+// scribed returns the scribe's address of a folder or file in Shared.
 func (c *Cluster) scribed(path string) string {
 	return testimony.Scheme + c.Scribe + strings.TrimPrefix(path, c.Shared)
 }
 
-// surge is the strategy of a Deployment that has a pod more during a rollout, and never
-// one fewer.
+// surge returns a Deployment strategy with max surge 1 and max unavailable 0.
 func surge() appsv1.DeploymentStrategy { return witnessset.Rolling(1, 0) }
 
 // deploy creates a Deployment of the application.
@@ -71,7 +70,7 @@ func (a *application) deploy(ctx context.Context, replicas int32, strategy appsv
 	return d
 }
 
-// statefulSet creates a StatefulSet of the application, of one pod.
+// statefulSet creates a StatefulSet of the application with one pod.
 func (a *application) statefulSet(ctx context.Context) *appsv1.StatefulSet {
 	s := a.set().StatefulSet(1)
 	s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
@@ -79,9 +78,8 @@ func (a *application) statefulSet(ctx context.Context) *appsv1.StatefulSet {
 	return s
 }
 
-// pod creates a pod that nothing owns. For a moment after its object was created
-// the webhook does not know that, and the guard refuses the pod; owners try
-// again, and so does this.
+// pod creates a pod without an owner. Shortly after the creation of the object, the webhook may not
+// know it yet, and the guard refuses the pod. Pod owners retry that, and so does this function.
 func (a *application) pod(ctx context.Context, name string, change ...podChange) (pod *corev1.Pod) {
 	a.until(ctx, "pod "+name+" to be taken", func(ctx context.Context) {
 		var err error
@@ -91,13 +89,13 @@ func (a *application) pod(ctx context.Context, name string, change ...podChange)
 	return pod
 }
 
-// tryPod creates it, or says why that is refused.
+// tryPod creates the pod, or returns the error.
 func (a *application) tryPod(ctx context.Context, name string, change ...podChange) (*corev1.Pod, error) {
 	p := a.set(change...).Pod(name)
 	return p, a.Client.Create(ctx, p)
 }
 
-// revise makes a new revision of a template.
+// revise creates a new revision of a template.
 func revise(t *corev1.PodTemplateSpec) {
 	if t.Annotations == nil {
 		t.Annotations = map[string]string{}
@@ -105,12 +103,12 @@ func revise(t *corev1.PodTemplateSpec) {
 	t.Annotations["revised"] += "+"
 }
 
-// rollOut makes a new revision of the application's workload.
+// rollOut creates a new revision of the application's workload.
 func (a *application) rollOut(ctx context.Context, workload client.Object) {
 	a.revise(ctx, workload, func(*corev1.PodTemplateSpec) {})
 }
 
-// revise makes a new revision with this change.
+// revise creates a new revision with this change.
 func (a *application) revise(ctx context.Context, workload client.Object, edit podChange) {
 	a.shape(ctx, workload, func(_ **int32, t *corev1.PodTemplateSpec) {
 		revise(t)
@@ -135,7 +133,7 @@ func (a *application) shape(ctx context.Context, workload client.Object, edit fu
 	})
 }
 
-// rolledOut waits until Kubernetes says that the Deployment's rollout is done.
+// rolledOut waits until the Deployment's status reports that the rollout is done.
 func (a *application) rolledOut(ctx context.Context, d *appsv1.Deployment) {
 	a.until(ctx, "the rollout of "+d.Name+" to be done", func(ctx context.Context) {
 		a.read(ctx, d)
@@ -144,20 +142,20 @@ func (a *application) rolledOut(ctx context.Context, d *appsv1.Deployment) {
 	})
 }
 
-// delete deletes the pod of a run, if it is there still.
+// delete deletes the pod of a run, if it still exists.
 func (a *application) delete(ctx context.Context, run testimony.Run, options ...client.DeleteOption) {
 	err := a.set().Delete(ctx, a.Client, run, options...)
-	if !apierrors.IsConflict(err) { // another one of that name may be there
+	if !apierrors.IsConflict(err) { // another pod may have that name
 		a.check(client.IgnoreNotFound(err))
 	}
 }
 
-// evict asks the API server to evict the pod of a run.
+// evict evicts the pod of a run.
 func (a *application) evict(ctx context.Context, run testimony.Run) {
 	a.check(client.IgnoreNotFound(a.set().Evict(ctx, a.Client, run)))
 }
 
-// closed keeps new pods off a node, or ends that.
+// closed cordons or uncordons a node.
 func (c *Cluster) closed(ctx context.Context, name string, on bool) {
 	change(ctx, c, node(name), func(n *corev1.Node) { n.Spec.Unschedulable = on })
 }
