@@ -18,14 +18,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// Exit codes: a command line that can never work is told from a failure that
-// a restart may mend.
+// Exit codes: a restart may fix a failure, but never an invalid command line.
 const (
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// What the linker says of a release; see test/release.
+// The linker sets these for a release; see test/release.
 var version, commit string
 
 func main() {
@@ -50,8 +49,8 @@ func main() {
 	}
 }
 
-// run returns when a signal came and all work has stopped, or at once when the
-// lease is lost: then another replica may already write, so main must exit.
+// run returns after a signal when all work has stopped, or at once if the lease is lost: another
+// replica may already write then, so main must exit.
 func run(options controllers.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -71,24 +70,24 @@ func run(options controllers.Options) error {
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
 
-// limitMemory has garbage collected in time where $MEMORY_LIMIT says, in bytes, how much
-// the container may have. $GOMEMLIMIT goes before it.
+// limitMemory sets Go's memory limit from $MEMORY_LIMIT, the container's limit in bytes.
+// $GOMEMLIMIT has precedence.
 func limitMemory(getenv func(string) string) {
 	limit, err := strconv.ParseInt(getenv("MEMORY_LIMIT"), 10, 64)
 	if err != nil || limit <= 0 || getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetMemoryLimit(limit / 5 * 4) // the rest is for what is not Go's: the program, the kernel's buffers
+	debug.SetMemoryLimit(limit / 5 * 4) // the rest is for memory outside of Go's heap: the program, the kernel's buffers
 }
 
-// logTo sends the logs of the operator and of the libraries to one place.
+// logTo sends the logs of the operator and of all libraries to out.
 func logTo(out io.Writer, options controllers.Options) {
 	settings := &slog.HandlerOptions{Level: options.LogLevel}
 	var handler slog.Handler = slog.NewJSONHandler(out, settings)
 	if options.LogFormat == "console" {
 		handler = slog.NewTextHandler(out, settings)
 	}
-	// net/http writes its complaints to the standard logger.
+	// net/http writes its errors to the standard logger.
 	slog.SetDefault(slog.New(handler))
 	logger := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(logger)

@@ -14,19 +14,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
-// accountGuard keeps policies on the operator's own accounts, so that a stolen token is
-// worth less than its roles say.
+// accountGuard maintains admission policies for the operator's own accounts. They limit what a
+// stolen token allows to less than the roles grant.
 type accountGuard struct {
 	policy.Keeper
-	// name is the prefix of the names in config/, namespace the operator's own.
+	// name is the prefix of the names in config/. namespace is the operator's own namespace.
 	name, namespace string
-	// kinds are those served, watched the namespaces that the operator acts in; empty
-	// means all.
+	// kinds are the served kinds. watched are the namespaces that the operator acts in; empty means
+	// all.
 	kinds   []requester.Kind
 	watched []string
 }
 
-// Start keeps the policies until ctx ends.
+// Start maintains the policies until ctx ends.
 func (g *accountGuard) Start(ctx context.Context) error {
 	policy.Look(ctx, "The policies on the operator's own accounts", policy.Interval, policy.Interval, func() string { return policy.Problem(g.keepAll(ctx)) })
 	return nil
@@ -52,8 +52,8 @@ func (g *accountGuard) keepAll(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// definitions returns the names of those of the kinds that are served. The policies on the accounts
-// go with the last of them: an administrator may delete one that nobody uses.
+// definitions returns the CRD names of the served kinds. The policies on the accounts are deleted
+// with the last of them: an administrator may delete a CRD that is not used.
 func (g *accountGuard) definitions() (names []string) {
 	for _, kind := range g.kinds {
 		names = append(names, kind.Definition())
@@ -61,12 +61,12 @@ func (g *accountGuard) definitions() (names []string) {
 	return names
 }
 
-// accountRule is what one account may not do, whatever its roles say.
+// accountRule forbids operations to one account, even if its roles grant them.
 type accountRule struct {
 	account    string
 	operations []admissionv1.OperationType
 	resources  []admissionv1.Rule
-	// namespaces are the only ones that it is about; none are all.
+	// namespaces are the namespaces of the rule; empty means all.
 	namespaces  []string
 	validations []admissionv1.Validation
 }
@@ -110,17 +110,18 @@ func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmis
 	return made, policy.Deny(made)
 }
 
-// controllersRule keeps the controllers out of the namespaces in which a pod is worth the
-// cluster or the operator. What is there from older versions can be let go: annotations may
-// change and finalizers be taken off, and nothing else. An owner that does not exist would
-// have the garbage collector delete what it is written into, and a label takes a pod out of
-// its Service.
+// controllersRule denies the controllers writes in namespaces in which a pod would give control of
+// the cluster or the operator. Objects there from older versions can be released: annotations may
+// change and finalizers may be removed, but nothing else. An added owner reference to an object
+// that does not exist would make the garbage collector delete the dependent, and a changed label
+// removes a pod from its Service.
 func controllersRule(name, namespace string) accountRule {
 	const letsGo = `request.operation == "UPDATE" && !has(request.subResource) && has(object.spec) && object.spec == oldObject.spec
   && object.metadata.?labels == oldObject.metadata.?labels
   && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
   && object.metadata.?finalizers.orValue([]).all(f, f in oldObject.metadata.?finalizers.orValue([]))`
-	// By another type it would be filled with the token of an account, such as the installer's.
+	// A Secret of another type could be filled with the token of an account, such as the
+	// installer's.
 	const hashKey = `request.operation == "CREATE" && request.namespace == %q && request.resource.resource == "secrets" && object.metadata.name == %q
   && has(object.type) && object.type == "Opaque"`
 	return accountRule{
@@ -142,8 +143,8 @@ func controllersRule(name, namespace string) accountRule {
 	}
 }
 
-// webhooksRule lets the webhooks try out what would be refused, and make nothing but the book of
-// evictions.
+// webhooksRule allows the webhooks only dry-run creates, to find out what would be refused, and
+// writes to the ConfigMap of evictions.
 func webhooksRule(name, namespace string) accountRule {
 	const (
 		dryRun = `request.operation == "CREATE" && has(request.dryRun) && request.dryRun`

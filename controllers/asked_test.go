@@ -18,8 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
-// N6: every field of every spec asks its requester for a right, or the table of the kind says why
-// it asks for none.
+// N6: every field of every spec either requires a right of its requester, or is in the kind's table
+// of free fields with a reason.
 func TestEveryFieldAsksForARight(t *testing.T) {
 	for _, row := range []struct {
 		kind requester.Kind
@@ -54,8 +54,8 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 	}
 }
 
-// unasked returns the fields below a path that ask for nothing and are not free. A field of which
-// parts ask is looked at part by part.
+// unasked returns the fields below a path that require no right and are not free. If only parts of
+// a field require rights, each part is checked.
 func unasked(kind requester.Kind, asking map[string]bool, of reflect.Type, path string) (fields []string) {
 	for name, inner := range jsonFields(of) {
 		field := strings.TrimPrefix(path+"."+name, ".")

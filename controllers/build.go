@@ -9,18 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// unknown stands for what was not said when the program was built.
+// unknown is the default of values that were not set at build time.
 const unknown = "unknown"
 
-// Build says which program this is.
+// Build identifies this program.
 type Build struct {
-	// Version of the release, and the commit that it was made of.
+	// Version is the version of the release, and Commit its source.
 	Version, Commit string
 }
 
-// NewBuild is what the linker was told, or else what Go knows by itself. Go knows no
-// version of a program that was built from a checkout, and its commit only where it
-// was let look at it.
+// NewBuild returns the values set by the linker. The default is Go's build info, which has no
+// version for a build from a checkout, and the commit only if VCS stamping was enabled.
 func NewBuild(version, commit string) Build {
 	build := Build{Version: version, Commit: commit}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -50,7 +49,7 @@ var buildInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(buildInfo) }
 
-// measure has the metrics say which program this is.
+// measure sets the build info metric.
 func (b Build) measure() {
 	buildInfo.WithLabelValues(b.Version, b.Commit, runtime.Version()).Set(1)
 }

@@ -7,27 +7,26 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// What `make check-commands` takes from the operator, so that it runs commands as
-// the operator does.
+// Exports for `make check-commands`, which runs commands in the same way as the operator.
 
-// Command is one for a pod, Result what came of it.
+// Command is a command for a pod, and Result its result.
 type (
 	Command = podexec.Command
 	Result  = podexec.Result
 )
 
-// What is known of a command's end, in Result.Outcome.
+// Values of Result.Outcome.
 const (
 	Succeeded = podexec.Succeeded
 	Failed    = podexec.Failed
 	Unknown   = podexec.Unknown
 )
 
-// MostOutput is the most that can be kept of what a command prints; the operator
-// itself keeps less, see podexec.Command.
+// MostOutput is the max size of a command's output that can be kept. The operator itself keeps
+// less, see podexec.Command.
 const MostOutput = podexec.MostOutput
 
-// NewExecutor makes what runs commands in pods, for a process without an election.
+// NewExecutor returns an executor of commands in pods, for a process without leader election.
 func NewExecutor(config *rest.Config, live client.Reader) (*podexec.Executor, error) {
 	return podexec.NewExecutor(config, live, nil)
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
-// What a scrape is given at most. A tenant can make many objects, and who may write a
-// status can write many conditions.
+// Limits of a scrape. A tenant can create many objects, and a user with rights on the status can
+// write many conditions.
 const (
-	// mostObjects is how many objects of a kind have figures: the first ones by name.
+	// mostObjects is the max number of objects of a kind with metrics: the first ones by name.
 	mostObjects = 10000
-	// mostLetters is how long a reason may be.
+	// mostLetters is the max length of a condition type or reason.
 	mostLetters = 64
-	// scrapeWithin is how long a cache that is not filled yet is waited for.
+	// scrapeWithin is the max time to wait for a cache that is not synced yet.
 	scrapeWithin = 2 * time.Second
 )
 
@@ -35,20 +35,20 @@ var (
 		"Objects of a kind whose conditions have no figures, since there are too many.", []string{"kind"}, nil)
 )
 
-// conditionMetrics tells the conditions of all objects, as the cache has them at a scrape: so
-// the figures go with their object. It does so while this process leads, because of two
-// that tell each would be counted twice.
+// conditionMetrics reports the conditions of all objects in the cache at each scrape, so the
+// metrics are removed with their object. It is registered only while this process leads: with two
+// reporters each condition would be counted twice.
 type conditionMetrics struct {
 	reader   client.Reader
 	registry prometheus.Registerer
 	kinds    []kind
 }
 
-// Start tells until ctx ends.
+// Start reports conditions until ctx ends.
 func (m *conditionMetrics) Start(ctx context.Context) error {
 	err := m.registry.Register(m)
 	if registered := (prometheus.AlreadyRegisteredError{}); errors.As(err, &registered) {
-		return nil // by another manager of this process
+		return nil // registered by another manager of this process
 	}
 	if err != nil {
 		return fmt.Errorf("registering the metrics of conditions: %w", err)
@@ -58,13 +58,14 @@ func (m *conditionMetrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (m *conditionMetrics) Describe(found chan<- *prometheus.Desc) {
 	found <- conditionDesc
 	found <- leftOutDesc
 }
 
-// Collect reads the cache. What it cannot say it leaves out: a scrape has other figures.
+// Collect reads the cache. On errors it omits the kind, so that the scrape returns the other
+// metrics.
 func (m *conditionMetrics) Collect(found chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
@@ -82,14 +83,14 @@ func (m *conditionMetrics) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-// withConditions is an object as the metrics see it.
+// withConditions is the part of an object that the metrics use.
 type withConditions struct {
 	namespace, name string
 	conditions      []metav1.Condition
 }
 
-// conditioned are the objects of a list, by name: which ones are left out must not change
-// from scrape to scrape.
+// conditioned returns the objects of a list, sorted by name: the omitted ones must not change from
+// scrape to scrape.
 func (k kind) conditioned(list client.ObjectList) []withConditions {
 	var all []withConditions
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
@@ -104,7 +105,7 @@ func (k kind) conditioned(list client.ObjectList) []withConditions {
 	return all
 }
 
-// of reads the conditions of an object of one type.
+// of adapts a typed getter of conditions to any object.
 func of[T client.Object](conditions func(T) []metav1.Condition) func(client.Object) []metav1.Condition {
 	return func(object client.Object) []metav1.Condition {
 		if typed, ok := object.(T); ok {
@@ -114,8 +115,8 @@ func of[T client.Object](conditions func(T) []metav1.Condition) func(client.Obje
 	}
 }
 
-// tell tells the conditions of an object. One with a name or a reason that no condition of
-// ours has is not told: it is somebody's who may write the status.
+// tell sends the conditions of an object, at most slim.MostConditions. It skips types and reasons
+// that are longer than the operator's: another user with rights on the status has written them.
 func (o withConditions) tell(kind string, found chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, c := range o.conditions {
@@ -129,7 +130,7 @@ func (o withConditions) tell(kind string, found chan<- prometheus.Metric) {
 			value = 1
 		}
 		metric, err := prometheus.NewConstMetric(conditionDesc, prometheus.GaugeValue, value, kind, o.namespace, o.name, c.Type, c.Reason)
-		if err == nil { // else it is no text
+		if err == nil { // otherwise the value is not valid UTF-8
 			found <- metric
 		}
 	}

@@ -40,7 +40,7 @@ func metricsOf(t *testing.T, objects ...client.Object) (*conditionMetrics, clien
 	return &conditionMetrics{reader: c, registry: prometheus.NewRegistry(), kinds: kinds}, c
 }
 
-// cached is what the cache keeps of an object.
+// cached returns the object as the cache stores it.
 func cached(t *testing.T, object client.Object) client.Object {
 	t.Helper()
 	for _, k := range kinds {
@@ -147,7 +147,7 @@ func TestConditionsAreToldWhileThisProcessLeads(t *testing.T) {
 	g.Expect(gathered()).To(BeZero())
 }
 
-// alertsOn are the alerts of config/prometheus.
+// alertsOn returns the alerts of config/prometheus.
 func alertsOn(t *testing.T) []alerts.Alert {
 	t.Helper()
 	all, err := alerts.All(filepath.Join("..", "config"))
@@ -157,8 +157,7 @@ func alertsOn(t *testing.T) []alerts.Alert {
 	return all
 }
 
-// constants are the words of condition types and reasons in apis/, by the beginning of their
-// names.
+// constants returns the values of the constants in apis/ whose names have that prefix.
 func constants(t *testing.T, beginning string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "apis", "*", "*", "names.go"))
@@ -178,7 +177,7 @@ func constants(t *testing.T, beginning string) []string {
 	return words
 }
 
-// saidByOthers are conditions for programs: they sum up what the others say.
+// saidByOthers are conditions for programs: they summarize the other conditions.
 var saidByOthers = []string{"Ready", "Reconciling", "Stalled"}
 
 func TestEachConditionThatWantsAPersonHasAnAlert(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Secret's create cannot be limited to a name; its get can.
+// RBAC cannot limit create to a Secret's name, but it can limit get.
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,resourceNames=stateful-operator-config-key,verbs=get
 
@@ -24,13 +24,13 @@ const (
 	configKeyBytes = 32
 )
 
-// configKey is the key that hashes of configuration are made with. It lies in an
-// immutable Secret of the operator's, which is made where there is none: of two
-// operators that make one, the later reads the other's. A Secret that somebody
-// deletes is made again with the same key while the operator runs. Else it is lost,
-// and another takes its place; what was not edited meanwhile is not restarted then.
+// configKey is the key for hashes of configuration. It is stored in an immutable Secret of the
+// operator, which is created if it is missing. If two operators create one, the second reads the
+// Secret of the first. If the Secret is deleted while the operator runs, it is recreated with the
+// same key. Otherwise the key is lost and replaced by a new one; pods are not restarted if their
+// configuration has not changed meanwhile.
 type configKey struct {
-	// writer creates the Secret; live reads it past any cache.
+	// writer creates the Secret. live reads it without a cache.
 	writer client.Writer
 	live   client.Reader
 	secret types.NamespacedName
@@ -39,8 +39,8 @@ type configKey struct {
 	key []byte
 }
 
-// Current is the key. With stored it asks the API server whether that is the one
-// that is stored, and stores it again if there is none.
+// Current returns the key. If stored is true, it compares it with the Secret in the API server, and
+// recreates the Secret if it is missing.
 func (k *configKey) Current(ctx context.Context, stored bool) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,8 +64,8 @@ func (k *configKey) Current(ctx context.Context, stored bool) ([]byte, error) {
 	return found, nil
 }
 
-// store makes the Secret, with the key that is known or a new one. If somebody else
-// made it meanwhile, theirs is the key.
+// store creates the Secret with the known key or a new one. If another process created it
+// meanwhile, that Secret's key is used.
 func (k *configKey) store(ctx context.Context) (corev1.Secret, error) {
 	key := k.key
 	if key == nil {

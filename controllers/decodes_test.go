@@ -30,9 +30,9 @@ var extremes = []string{
 	`"AA=="`, `"AA"`, `"!"`, `"\u0000"`, `"\ud800"`,
 }
 
-// N1: whatever the schema of a kind accepts, its Go type decodes. An object that does not decode
-// stopped the operator for all. Of the status, which users may not write, it is enough that a list
-// decodes: the schema takes an array for each string with a format.
+// N1: the Go type of a kind can decode everything that its schema accepts. An object that did not
+// decode stopped the operator for all objects. For the status, which users may not write, it is
+// enough that a list decodes: the schema accepts an array for each string with a format.
 func TestWhatTheSchemaAcceptsDecodes(t *testing.T) {
 	for file, problems := range map[string]func([]byte) (string, error){
 		"enge.me_statefulclusters.yaml": func(text []byte) (string, error) {
@@ -95,7 +95,7 @@ func schemaOf(t *testing.T, file string) *apiextensions.JSONSchemaProps {
 	return &schema
 }
 
-// walkSchema calls a function for a schema and all within it. An element of a list has the key "".
+// walkSchema calls visit for a schema and all schemas inside. An element of a list has the key "".
 func walkSchema(schema *apiextensions.JSONSchemaProps, path []string, visit func(*apiextensions.JSONSchemaProps, []string)) {
 	visit(schema, path)
 	within := func(key string) []string { return append(path[:len(path):len(path)], key) }
@@ -121,7 +121,7 @@ func accepted(t *testing.T, schema *apiextensions.JSONSchemaProps) (values []str
 	for _, text := range extremes {
 		var value any
 		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &value); err != nil {
-			continue // the API server does not read it
+			continue // the API server cannot decode it
 		}
 		if len(validation.ValidateCustomResource(nil, value, validator)) > 0 {
 			continue

@@ -13,16 +13,16 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=pods,verbs=get
 
 const (
-	// ownContainer is the name in config/manager.
+	// ownContainer is the name of the container in config/manager.
 	ownContainer = "manager"
-	// ownPodTimeout is for one read.
+	// ownPodTimeout is the timeout of one read.
 	ownPodTimeout = 30 * time.Second
 )
 
-// gateImage is the image that the webhook puts into pods. The operator's own has
-// the gate of the same version, and what it is called is known to its pod only:
-// whoever deploys may have moved it to a registry of theirs. It is read once,
-// live, because a pod's image changes with the pod.
+// gateImage returns the image that the webhook adds to pods. The default is the operator's own
+// image, which has the gate of the same version. Only the operator's pod has its reference, because
+// it may have been copied to another registry. The pod is read once, without a cache, because a
+// pod's image changes only with the pod.
 func (o Options) gateImage(pods client.Reader) (string, error) {
 	if o.GateImage != "" {
 		return o.GateImage, nil

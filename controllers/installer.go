@@ -12,22 +12,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
-// The parts of the operator. Each can be a process of its own, with an account of its own,
-// so that a stolen token is worth what that part may do and no more.
+// The components of the operator. Each can be a process with its own account, so that a stolen
+// token grants only the rights of that component.
 const (
-	// Controllers act on objects.
+	// Controllers reconciles objects.
 	Controllers = "controllers"
-	// Webhooks answer the API server.
+	// Webhooks serves admission requests.
 	Webhooks = "webhooks"
-	// Installer keeps what the API server needs to know of the operator: admission
-	// policies, and the authority of the webhooks' certificate.
+	// Installer maintains the operator's objects for the API server: admission policies, and the CA
+	// bundle of the webhooks.
 	Installer = "installer"
 )
 
 var allComponents = []string{Controllers, Webhooks, Installer}
 
-// makesCertificates reports whether this process makes the certificate that its servers,
-// or those of other processes, show.
+// makesCertificates reports whether this process creates the serving certificate for itself or for
+// other processes.
 func (o Options) makesCertificates() bool {
 	mounted := o.runs(Webhooks) && servingcert.Mounted(o.WebhookCertDir)
 	return o.runs(Installer) && o.MakeCertificates && !mounted
@@ -37,13 +37,13 @@ func (o Options) runs(component string) bool { return slices.Contains(o.Componen
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch;delete,roleName=installer-role
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulclusters.enge.me;replicatedstatefulsets.clusterlabs.org;extendedstatefulsets.fissile.cloudfoundry.org;statefulsingletons.apps.openshift.statefulsingleton.com,verbs=get,roleName=installer-role
-// The API server takes a policy with parameters only from who may read all of them.
+// The API server requires that the author of a policy with parameters can read all parameters.
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list,roleName=installer-role
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=installer-own-namespace-role,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=installer-own-namespace-role,resources=leases,resourceNames=stateful-operator-installer,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=system,roleName=installer-own-namespace-role,resources=events,verbs=create;patch
 
-// setupInstaller adds what keeps policies and certificates.
+// setupInstaller adds the runnables that maintain policies and certificates.
 func (o Options) setupInstaller(mgr ctrl.Manager) error {
 	keeper := policy.Keeper{Live: mgr.GetAPIReader(),
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.lease}}
@@ -74,7 +74,7 @@ func (o Options) setupInstaller(mgr ctrl.Manager) error {
 	return o.authority.Setup(mgr, o.certificateNames())
 }
 
-// certificateNames follow config/: what kustomize names there is found here.
+// certificateNames returns the names that kustomize generates in config/.
 func (o Options) certificateNames() servingcert.Names {
 	names := servingcert.Names{
 		Namespace:  o.Namespace,
@@ -83,13 +83,12 @@ func (o Options) certificateNames() servingcert.Names {
 		Services:   []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
 		Validating: o.Name + "-validating-webhook-configuration",
 	}
-	// Where nothing is served there, it may have been taken away, and is not
-	// missed.
+	// If no kind with a mutating webhook is served, the configuration may have been removed.
 	if o.serves(statefulSingleton) || o.serves(extendedStatefulSet) {
 		names.Mutating = o.Name + "-mutating-webhook-configuration"
 	}
 	return names
 }
 
-// servingSecret holds the certificate that servers show, and its key.
+// servingSecret returns the name of the Secret with the serving certificate and its key.
 func (o Options) servingSecret() string { return o.Name + "-webhook-certs" }

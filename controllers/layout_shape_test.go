@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// This file keeps functions readable: short ones can be harder to read than long ones.
+// This file checks that functions are readable: short ones can be harder to read than long ones.
 
 const (
-	// A function is dense if it has at least denseFrom decisions, and more than one in
-	// two lines, about: denseShare of its lines.
+	// A function is dense if it has at least denseFrom decisions, and at least denseShare decisions
+	// per line.
 	denseFrom  = 8
 	denseShare = 0.6
-	// mostMethods is how many methods a type of a package has at most: one that is asked
-	// everything knows everything.
+	// mostMethods is the max number of methods of a type: a type with more has too many
+	// responsibilities.
 	mostMethods = 40
 )
 
-// hasShape reports whether the rules of this file hold for a file.
+// hasShape reports whether the rules of this file apply to a file.
 func (s source) hasShape() bool {
 	if strings.HasSuffix(s.path, "_test.go") || s.isGenerated() {
 		return false
@@ -41,7 +41,7 @@ func (s source) functions() []*ast.FuncDecl {
 
 func (s source) line(n ast.Node) int { return s.files.Position(n.Pos()).Line }
 
-// checkMixed finds conditions that a reader has to parse: && inside ||.
+// checkMixed finds conditions that are hard to parse: && inside ||.
 func checkMixed(s source) []string {
 	if !s.hasShape() {
 		return nil
@@ -62,7 +62,7 @@ func checkMixed(s source) []string {
 	return faults
 }
 
-// checkDense finds functions that decide in nearly every line.
+// checkDense finds functions with a decision in nearly every line.
 func checkDense(s source) []string {
 	if !s.hasShape() {
 		return nil
@@ -98,8 +98,8 @@ func decisions(body *ast.BlockStmt) int {
 	return count
 }
 
-// checkAnswers finds functions of a kind that answer a question and are given the plan:
-// who asks must not change what is done.
+// checkAnswers finds functions of a kind that return a value and also write to the plan: a query
+// must not change the actions.
 func checkAnswers(s source) []string {
 	if _, _, isKind := s.kind(); !isKind || !s.hasShape() {
 		return nil
@@ -116,7 +116,7 @@ func checkAnswers(s source) []string {
 
 func takesPlan(parameters *ast.FieldList) bool { return planParameter(parameters) != "" }
 
-// planParameter is the name of a parameter of type *plan; "" if there is none.
+// planParameter returns the name of a parameter of type *plan, or "" if there is none.
 func planParameter(parameters *ast.FieldList) string {
 	for _, parameter := range parameters.List {
 		star, ok := parameter.Type.(*ast.StarExpr)
@@ -159,7 +159,7 @@ func assignsToPlan(function *ast.FuncDecl) bool {
 	return found
 }
 
-// methodsOfTypes finds types that have too many methods.
+// methodsOfTypes finds types with too many methods.
 func methodsOfTypes(sources []source) []string {
 	count := map[string]int{}
 	var faults []string

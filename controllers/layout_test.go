@@ -16,8 +16,7 @@ import (
 	"testing"
 )
 
-// This file keeps the layout of the tree: a reader who knows one kind finds
-// the same thing in the same place in the next one.
+// This file checks the layout of the tree: every kind has the same things in the same places.
 
 const (
 	module        = "github.com/stateful-operator/stateful-operator/"
@@ -26,13 +25,13 @@ const (
 )
 
 var (
-	// neededFiles are in the folder of every kind, mayFiles where needed.
+	// neededFiles are required in the folder of every kind, mayFiles are optional.
 	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
 	mayFiles    = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
 	ruleFile    = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
-	readFile    = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // where observe.go would not fit a reader's head
+	readFile    = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // if observe.go would be too long
 
-	// pureFiles compute, and reach for nothing.
+	// pureFiles compute without side effects.
 	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "readiness.go", "inject.go", "validate.go"}
 	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
 	clockReads  = []string{"Now", "Since", "Until"}
@@ -40,7 +39,7 @@ var (
 	skippedDirs = []string{".git", "build", "testdata", "node_modules"}
 )
 
-// source is one Go file, by its path from the root of the module.
+// source is one Go file. Its path is relative to the root of the module.
 type source struct {
 	path  string
 	text  string
@@ -54,7 +53,7 @@ func parse(name, text string) (source, error) {
 	return source{path: name, text: text, file: file, files: files}, err
 }
 
-// kind is the folder of the kind that a path is in, and the rest of the path.
+// kind splits a path into the folder of its kind and the rest.
 func (s source) kind() (folder, rest string, ok bool) {
 	parts := strings.SplitN(s.path, "/", 3)
 	if len(parts) < 3 || parts[0] != "controllers" || parts[1] == "internal" {
@@ -71,7 +70,7 @@ func (s source) imports() []string {
 	return paths
 }
 
-// kinds are the folders of the kinds that a file imports.
+// kinds returns the folders of the kinds that a file imports.
 func (s source) kinds() []string {
 	var found []string
 	for _, imported := range s.imports() {
@@ -85,8 +84,7 @@ func (s source) kinds() []string {
 
 func (s source) isGenerated() bool { return ast.IsGenerated(s.file) }
 
-// checks is what the tree promises. Each looks at one file and returns what is
-// wrong with it.
+// checks are the rules for one file. Each returns violations.
 var checks = []struct {
 	name  string
 	check func(source) []string
@@ -150,7 +148,7 @@ func checkPure(s source) []string {
 	return faults
 }
 
-// nameOf is the name under which a file imports a package; "" if it does not.
+// nameOf returns the name under which a file imports a package, or "" if it does not.
 func (s source) nameOf(imported string) string {
 	for _, spec := range s.file.Imports {
 		if strings.Trim(spec.Path.Value, `"`) != imported {
@@ -178,7 +176,7 @@ func checkKindImports(s source) []string {
 	return faults
 }
 
-// importsBut names what a file below a folder imports that it may not, and why.
+// importsBut returns forbidden imports of files below a folder, with the reason.
 func (s source) importsBut(folder string, may func(imported string) bool, why string) []string {
 	if !strings.HasPrefix(s.path, folder) {
 		return nil
@@ -198,7 +196,7 @@ func checkInternalImports(s source) []string {
 	}, "controllers/internal knows no kind")
 }
 
-// checkAPIImports keeps small what another operator gets with the types of a kind.
+// checkAPIImports limits the dependencies of programs that import the types of a kind.
 func checkAPIImports(s source) []string {
 	if strings.HasSuffix(s.path, "_test.go") {
 		return nil
@@ -206,13 +204,13 @@ func checkAPIImports(s source) []string {
 	return s.importsBut("apis/", func(imported string) bool {
 		standard := !strings.Contains(imported, ".")
 		return standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
-			imported == "sigs.k8s.io/json" || // what apimachinery decodes with
+			imported == "sigs.k8s.io/json" || // used by apimachinery for decoding
 			strings.HasPrefix(imported, module+"apis/internal/")
 	}, "who imports the types should get Kubernetes' types and no more")
 }
 
-// checkCommandImports keeps programs for people apart from the operator: what they know of
-// an object, the API says.
+// checkCommandImports keeps command line programs independent of the operator: they use only the
+// API of an object.
 func checkCommandImports(s source) []string {
 	return s.importsBut("cmd/", func(imported string) bool {
 		rest, ours := strings.CutPrefix(imported, module)
@@ -258,8 +256,8 @@ func checkLengths(s source) []string {
 	return faults
 }
 
-// missingFiles are those that a kind needs and does not have. One that setup.go
-// does not serve yet is being built, and may lack some.
+// missingFiles returns required files that a kind does not have. A kind that setup.go does not
+// serve yet is under construction, and may lack some.
 func missingFiles(sources []source) []string {
 	have := map[string][]string{}
 	var served []string

@@ -26,13 +26,13 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,roleName=metrics-auth-role,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,roleName=metrics-auth-role,resources=subjectaccessreviews,verbs=create
 
-// shutdownTimeout is for what runs when the process is told to stop. It is
-// shorter than the pod's termination grace period, so that the lease is given
-// back before the kubelet kills.
+// shutdownTimeout is the max time for runnables to stop after a signal. It is shorter than the
+// pod's termination grace period, so that the lease is released before the kubelet kills the
+// process.
 const shutdownTimeout = 10 * time.Second
 
-// Manager is what the manager of that cluster needs to know of the options. It makes
-// the Lease that Setup takes.
+// Manager returns the options of the manager for that cluster. It creates the Lease that Setup
+// uses.
 func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 	if err := o.makeLease(config); err != nil {
 		return ctrl.Options{}, err
@@ -49,15 +49,15 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 	options := ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  cached,
-		HealthProbeBindAddress: "0", // setupServers serves these two
+		HealthProbeBindAddress: "0", // setupServers serves both
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		LeaderElection:         o.elects(),
-		LeaderElectionID:       o.leaseName(), // the metric's label
+		LeaderElectionID:       o.leaseName(), // a label of the metric
 		LeaseDuration:          &o.Timing.LeaseDuration,
 		RenewDeadline:          &o.Timing.RenewDeadline,
 		RetryPeriod:            &o.Timing.RetryPeriod,
-		// Safe because main ends the process as soon as the manager has ended, and
-		// because nothing is written once the lease is given up.
+		// This is safe because main exits as soon as the manager has ended, and nothing is written
+		// after the release of the lease.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 	}
@@ -74,11 +74,11 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 	return options, nil
 }
 
-// elects reports whether this process may be one of several that act. Webhooks do not act.
+// elects reports whether this process takes part in a leader election. Webhooks need none.
 func (o Options) elects() bool { return o.LeaderElect && (o.runs(Controllers) || o.runs(Installer)) }
 
-// leaseName is that of the process that acts on objects; an installer by itself has
-// another.
+// leaseName returns the name of the Lease of the controllers. An installer without controllers has
+// another one.
 func (o Options) leaseName() string {
 	if o.runs(Controllers) {
 		return o.Name
@@ -86,8 +86,8 @@ func (o Options) leaseName() string {
 	return o.Name + "-installer"
 }
 
-// makeLease makes the lock of the leader election; without one, what watches the API
-// server.
+// makeLease creates the lock of the leader election. Without an election it creates a watch of the
+// API server instead.
 func (o *Options) makeLease(config *rest.Config) error {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *Options) makeLease(config *rest.Config) error {
 		}, o.Timing)
 		return nil
 	}
-	// No other process has this name, nor this one after a restart.
+	// The identity is unique, also after a restart.
 	identity := o.pod + "_" + string(uuid.NewUUID())
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events(o.Namespace)})
@@ -110,7 +110,7 @@ func (o *Options) makeLease(config *rest.Config) error {
 	return err
 }
 
-// watchAPIServer lets a process without an election know when the API server is away.
+// watchAPIServer detects outages of the API server in a process without an election.
 func (o Options) watchAPIServer(mgr ctrl.Manager) error {
 	if o.elects() || o.lease == nil {
 		return nil

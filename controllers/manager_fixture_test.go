@@ -23,7 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// install makes what config/ has under these names.
+// install creates the objects that config/ would create under these names.
 func install(t *testing.T, user client.Client) {
 	t.Helper()
 	for _, object := range []client.Object{
@@ -63,7 +63,7 @@ func install(t *testing.T, user client.Client) {
 	}
 }
 
-// callers returns how the API server calls the webhooks, by the webhooks' names.
+// callers returns the client configurations of the webhooks, by the webhooks' names.
 func callers(t *testing.T, user client.Client) map[string]admissionv1.WebhookClientConfig {
 	t.Helper()
 	var validating admissionv1.ValidatingWebhookConfiguration
@@ -79,7 +79,7 @@ func callers(t *testing.T, user client.Client) map[string]admissionv1.WebhookCli
 	}
 }
 
-// checkPaths checks that the webhooks answer at the path that the API server has, and at no other.
+// checkPaths checks that the webhooks respond only at the path that the API server has.
 func checkPaths(t *testing.T, port int, path string) {
 	t.Helper()
 	const plain = "/validate-enge-me-v1alpha1-statefulcluster"
@@ -90,7 +90,7 @@ func checkPaths(t *testing.T, port int, path string) {
 	}
 }
 
-// start runs the manager, and gives a function that ends it as a signal would.
+// start runs the manager, and returns a function that stops it like a signal.
 func start(t *testing.T, options controllers.Options, server *envtest.Environment) (stop func()) {
 	t.Helper()
 	managerOptions, err := options.Manager(server.Config)
@@ -130,12 +130,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// status is that of the answer; 0 is none.
+// status returns the status of the response, or 0 if there is none.
 func status(t *testing.T, url string) int {
 	t.Helper()
 	stranger := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it is the status that is asked for
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // only the status is checked
 	}}
 	response, err := stranger.Get(url)
 	if err != nil {
@@ -145,7 +145,7 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// protocol is what a server chooses where it may choose HTTP/2.
+// protocol returns the protocol that a server chooses if the client offers HTTP/2.
 func protocol(t *testing.T, port int) string {
 	t.Helper()
 	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
@@ -156,7 +156,7 @@ func protocol(t *testing.T, port int) string {
 	return connection.ConnectionState().NegotiatedProtocol
 }
 
-// post sends that many bytes, and gives the status of the answer.
+// post sends that many bytes, and returns the status of the response.
 func post(t *testing.T, url string, size int) int {
 	t.Helper()
 	stranger := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

@@ -24,8 +24,8 @@ const (
 	webhookHost       = "stateful-operator-webhook-service." + operatorNamespace + ".svc"
 )
 
-// TestAPIManager starts the operator as it is deployed: with an empty Secret
-// and webhook configurations that nobody has given a CA.
+// TestAPIManager starts the operator as it is deployed: with an empty Secret and webhook
+// configurations without a CA bundle.
 func TestAPIManager(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
@@ -77,7 +77,7 @@ func TestAPIManager(t *testing.T) {
 		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
 	}
 	toldOf := func() int {
-		n, _ := testutil.GatherAndCount(ctrlmetrics.Registry, "stateful_operator_condition_objects_left_out") // none is what is asked
+		n, _ := testutil.GatherAndCount(ctrlmetrics.Registry, "stateful_operator_condition_objects_left_out") // an error means none
 		return n
 	}
 	eventually(t, "conditions of every kind in the metrics", func() bool { return toldOf() == len(controllers.Kinds()) })

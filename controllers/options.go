@@ -20,64 +20,64 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
-// namespaceFile is where every pod finds the namespace it runs in.
+// namespaceFile contains the namespace of the pod in every pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Options is what the command line says.
+// Options are the options of the command line.
 type Options struct {
 	// Name is the prefix of the names in config/ and the name of the Lease.
 	Name string
-	// Namespace the operator runs in.
+	// Namespace is the namespace in which the operator runs.
 	Namespace string
-	// Kinds that are served.
+	// Kinds are the served kinds.
 	Kinds []string
-	// Components are the parts of the operator that this process is: Controllers, Webhooks,
-	// Installer. In config/default they have Deployments and accounts of their own.
+	// Components are the components of this process: Controllers, Webhooks, Installer. In
+	// config/default they have their own Deployments and accounts.
 	Components []string
-	// WatchNamespaces are the only ones acted in; none means all.
+	// WatchNamespaces are the only namespaces that the operator acts in; empty means all.
 	WatchNamespaces []string
 
 	LeaderElect bool
-	// Timing is that of the leader election.
+	// Timing is the timing of the leader election.
 	Timing         leadership.Timing
 	HealthAddress  string
 	MetricsAddress string
 
 	WebhookPort    int
 	WebhookCertDir string
-	// MakeCertificates is false where somebody else makes the certificate of the webhooks
-	// and gives its authority to the API server, as OLM and cert-manager do.
+	// MakeCertificates is false if another program, such as OLM or cert-manager, creates the
+	// serving certificate of the webhooks and sets their CA bundle.
 	MakeCertificates bool
-	// WebhookClientCA is a file with the authority of the certificate that the API server
-	// shows to webhooks; empty asks callers for none.
+	// WebhookClientCA is a file with the CA of the API server's client certificate for webhooks. If
+	// empty, no client certificate is required.
 	WebhookClientCA string
-	// GateImage has the gate; empty is the image that this operator runs from. OLM
-	// names it in a variable, where those who mirror a catalog find and change it.
+	// GateImage is the image with the gate; the default is the image of this operator. OLM sets it
+	// in a variable, so that tools that mirror a catalog find and replace it.
 	GateImage string
 
-	// ConfigRestarts is how many ExtendedStatefulSets restart their pods at one time
-	// for a change of configuration; 0 is no bound.
+	// ConfigRestarts is the max number of ExtendedStatefulSets that restart their pods at the same
+	// time for a change of configuration; 0 means no limit.
 	ConfigRestarts int
 
 	LogLevel  slog.Level
 	LogFormat string
 
-	// ShowVersion asks for nothing but which program this is. Then all else is empty.
+	// ShowVersion requests only the version. All other options are empty then.
 	ShowVersion bool
-	// Build says which program this is; main knows.
+	// Build identifies this program. main sets it.
 	Build Build
 
 	certificate *servingcert.Source
 	authority   *servingcert.Authority
 	paths       *pathKeeper
-	// lease is made by Manager.
+	// lease is created by Manager.
 	lease *leadership.Lease
-	// pod is the operator's own.
+	// pod is the name of the operator's own pod.
 	pod string
 }
 
-// ParseOptions reads the command line and the environment. Its errors are one
-// line for the user; flag.ErrHelp means that help was asked for and printed.
+// ParseOptions parses the command line and the environment. Its errors are one line for the user.
+// flag.ErrHelp means that help was requested and printed.
 func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Options, error) {
 	options := Options{certificate: &servingcert.Source{}, authority: servingcert.NewAuthority(), paths: &pathKeeper{}}
 	var kindNames, namespaces, components string
@@ -149,7 +149,7 @@ func ownNamespace(given string, getenv func(string) string) string {
 	if fromPod := getenv("POD_NAMESPACE"); fromPod != "" {
 		return fromPod
 	}
-	// Outside a pod there is no such file, and check says what to do.
+	// The file does not exist outside a pod. check then returns an error with instructions.
 	content, err := os.ReadFile(namespaceFile)
 	if err != nil {
 		return ""
@@ -161,13 +161,13 @@ func ownPod(getenv func(string) string) string {
 	if fromPod := getenv("POD_NAME"); fromPod != "" {
 		return fromPod
 	}
-	// A pod's hostname is its name, if nobody says otherwise. Without one the
-	// pod is not found, which gateImage answers.
+	// A pod's hostname is its name by default. If it is unknown, the pod is not found, and
+	// gateImage returns an error.
 	name, _ := os.Hostname()
 	return name
 }
 
-// list splits at commas, and drops blanks and repetitions.
+// list splits at commas, and drops blanks and duplicates.
 func list(text string) []string {
 	var entries []string
 	for entry := range strings.SplitSeq(text, ",") {
@@ -179,7 +179,7 @@ func list(text string) []string {
 	return entries
 }
 
-// check refuses what cannot work, and gives kinds their exact names.
+// check returns an error for options that cannot work, and replaces kinds by their exact names.
 func (o *Options) check(given map[string]bool) error {
 	if o.LogFormat != "json" && o.LogFormat != "console" {
 		return fmt.Errorf("unknown --log-format %q: it is json or console", o.LogFormat)
@@ -212,7 +212,7 @@ func (o *Options) check(given map[string]bool) error {
 	return o.checkPorts()
 }
 
-// checkTiming refuses what client-go would refuse, in words for the command line.
+// checkTiming checks client-go's conditions for the timing, with errors for the command line.
 func (o *Options) checkTiming() error {
 	t := o.Timing
 	switch {
@@ -229,7 +229,8 @@ func (o *Options) checkTiming() error {
 	return nil
 }
 
-// checkComponents refuses unknown parts, and flags of parts that are not here.
+// checkComponents returns an error for unknown components, and for flags of components that do not
+// run.
 func (o *Options) checkComponents(given map[string]bool) error {
 	if len(o.Components) == 0 {
 		return fmt.Errorf("--components names no part: choose from %s", strings.Join(allComponents, ", "))
@@ -270,7 +271,7 @@ func (o *Options) checkKinds() error {
 	return nil
 }
 
-// checkPorts finds addresses that are none, and two servers on one port.
+// checkPorts returns an error for invalid addresses, and for two servers on one port.
 func (o *Options) checkPorts() error {
 	users := map[string]string{}
 	if o.runs(Webhooks) {

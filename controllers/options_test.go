@@ -82,8 +82,8 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 }
 
-// The manager takes any of two entries for one type, so there is one, and each
-// kind finds in it what it asks for when it is alone.
+// The manager uses any of two entries for one type, so there must be only one. It must contain what
+// each kind configures when it is served alone.
 func TestATypeIsCachedOnceAndForEveryKind(t *testing.T) {
 	together := cached(t, controllers.Kinds()...)
 	for _, kind := range controllers.Kinds() {
@@ -95,7 +95,7 @@ func TestATypeIsCachedOnceAndForEveryKind(t *testing.T) {
 	}
 }
 
-// cached says what the manager caches for these kinds, and how.
+// cached returns how the manager caches types for these kinds.
 func cached(t *testing.T, kinds ...string) map[schema.GroupVersionKind]string {
 	t.Helper()
 	options := parseOptions(t, inPod(nil), "--kinds="+strings.Join(kinds, ","))

@@ -18,8 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
-// Every field that Kubernetes decodes as a quantity is known to bounds.Quantities, also one
-// that a later version of its API adds.
+// bounds.Quantities checks every field that Kubernetes decodes as a quantity, including fields that
+// a later version of its API adds.
 func TestEveryQuantityIsBounded(t *testing.T) {
 	found := 0
 	for _, object := range []any{
@@ -44,8 +44,8 @@ func TestEveryQuantityIsBounded(t *testing.T) {
 	}
 }
 
-// quantitiesOf are the paths of JSON keys at which a type has quantities; "" is an element
-// of a list.
+// quantitiesOf returns the paths of JSON keys at which a type has quantities. "" is an element of a
+// list.
 func quantitiesOf(of reflect.Type, within []reflect.Type) (paths [][]string) {
 	for _, outer := range within {
 		if outer == of {
@@ -83,7 +83,7 @@ func quantitiesOf(of reflect.Type, within []reflect.Type) (paths [][]string) {
 	return paths
 }
 
-// nested is JSON with a value at a path.
+// nested returns JSON with a value at a path.
 func nested(path []string, value string) string {
 	if len(path) == 0 {
 		return value

@@ -17,7 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// board is what is looked at of a dashboard.
+// board is the part of a dashboard that is checked.
 type board struct {
 	Templating struct {
 		List []struct {
@@ -33,7 +33,7 @@ type board struct {
 	} `json:"panels"`
 }
 
-// boards are all dashboards, by the name of the file.
+// boards returns all dashboards, by file name.
 func boards(t *testing.T) map[string]board {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "config", "monitoring", "dashboards", "*.json"))
@@ -55,13 +55,13 @@ func boards(t *testing.T) map[string]board {
 	return all
 }
 
-// ofGrafana are its own variables, and what may stand in their place.
+// ofGrafana replaces Grafana's own variables by typical values.
 var ofGrafana = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h", "$__interval", "5m")
 
-// valuesOf is how a variable asks for the values of a label.
+// valuesOf matches a variable's query for the values of a label.
 var valuesOf = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// queries are all that are asked, by where.
+// queries returns all queries, by their locations.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -83,11 +83,11 @@ func queries(t *testing.T) map[string]string {
 	return all
 }
 
-// notOurs are metrics that Prometheus makes itself.
+// notOurs are metrics that Prometheus generates itself.
 var notOurs = map[string]bool{"ALERTS": true}
 
-// registered are the metrics of the operator, by name. They are asked for what they are and
-// not for their figures, since what nothing has been counted of has none.
+// registered returns the metrics of the operator, by name. It uses their descriptions and not their
+// values, because a metric without any count has no values.
 func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	registry, ok := metrics.Registry.(prometheus.Collector)
@@ -97,7 +97,7 @@ func registered(t *testing.T) map[string]bool {
 	found := make(chan *prometheus.Desc)
 	go func() {
 		registry.Describe(found)
-		(&conditionMetrics{}).Describe(found) // registered while a process leads
+		(&conditionMetrics{}).Describe(found) // registered only while a process leads
 		close(found)
 	}()
 	name := regexp.MustCompile(`fqName: "([^"]+)"`)
@@ -108,7 +108,7 @@ func registered(t *testing.T) map[string]bool {
 	return names
 }
 
-// Prometheus' own parser reads each query, and each metric in it is one that the operator has.
+// Prometheus' own parser parses each query, and each metric in it is a metric of the operator.
 func TestPrometheusQueries(t *testing.T) {
 	g := NewWithT(t)
 	asked := queries(t)
@@ -140,8 +140,9 @@ func TestPrometheusQueries(t *testing.T) {
 	}
 }
 
-// Prometheus sees no increase in the first figure of a counter. So what is rare has one before
-// it happens: else a dashboard would not show the only failover of a day.
+// Prometheus sees no increase in the first sample of a counter. A counter of rare events therefore
+// has a sample before the first event. Otherwise a dashboard would not show the only failover of a
+// day.
 func TestWhatIsRareIsCountedFromZero(t *testing.T) {
 	g := NewWithT(t)
 	families, err := metrics.Registry.Gather()

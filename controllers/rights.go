@@ -16,11 +16,11 @@ import (
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list,roleName=installer-role
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list,roleName=installer-role
 
-// rightsPolicy refuses to delete the operator's Roles and RoleBindings in a terminating
-// namespace while an object of the kind there has finalizers. The namespace controller
-// deletes resources in random order: without its rights the operator cannot remove the
-// finalizers, and the namespace is never deleted. The namespace controller retries until
-// the last object is gone. A policy that cannot be evaluated allows the deletion.
+// rightsPolicy denies the deletion of the operator's Roles and RoleBindings in a terminating
+// namespace while an object of the kind there has finalizers. The namespace controller deletes
+// resources in random order: without its rights the operator cannot remove the finalizers, and the
+// namespace is never deleted. The namespace controller retries until the last object is deleted. If
+// the policy cannot be evaluated, the deletion is allowed.
 func rightsPolicy(kind requester.Kind, name, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	// OLM generates the names of Roles, and labels them with the ClusterServiceVersion.
 	const (

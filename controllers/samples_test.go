@@ -25,8 +25,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// TestAPISamples applies every sample of every kind under strict validation, with
-// the webhooks of all kinds. None of them may be passed over.
+// TestAPISamples applies every sample of every kind under strict validation, with the webhooks of
+// all kinds. None of the webhooks may be skipped.
 func TestAPISamples(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
@@ -74,7 +74,7 @@ func TestAPISamples(t *testing.T) {
 	}
 }
 
-// serveWebhooks serves the admission of all kinds.
+// serveWebhooks serves the admission webhooks of all kinds.
 func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	t.Helper()
 	scheme, err := controllers.Scheme()
@@ -112,7 +112,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	eventually(t, "the webhooks", func() bool { return mgr.GetWebhookServer().StartedChecker()(nil) == nil })
 }
 
-// failClosed makes a webhook that does not answer a fault of the test.
+// failClosed sets the failure policy Fail, so that an unreachable webhook fails the test.
 func failClosed(t *testing.T, user client.Client) {
 	t.Helper()
 	fail := admissionv1.Fail

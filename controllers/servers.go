@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,resourceNames=stateful-operator-webhook-certs,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=secrets,resourceNames=stateful-operator-webhook-certs,verbs=get;list;watch
 
-// setupServers supplies the certificate, and serves metrics and probes.
+// setupServers provides the certificate, and serves metrics and probes.
 func (o Options) setupServers(mgr ctrl.Manager) error {
 	if o.showsCertificate() || o.makesCertificates() {
 		secret := types.NamespacedName{Namespace: o.Namespace, Name: o.servingSecret()}
@@ -46,15 +46,15 @@ func (o Options) setupServers(mgr ctrl.Manager) error {
 	return o.serveMetrics(mgr)
 }
 
-// showsCertificate reports whether the servers of this process show the certificate of the
+// showsCertificate reports whether the servers of this process use the serving certificate of the
 // webhooks: it is mounted, or the installer publishes it.
 func (o Options) showsCertificate() bool {
 	published := o.MakeCertificates && o.MetricsAddress != "0"
 	return o.runs(Webhooks) || published || servingcert.Mounted(o.WebhookCertDir)
 }
 
-// probes are answered: alive while the process answers, ready while a webhook call would
-// be answered, and the API server trusts who answers it.
+// probes returns the handler of the probes. The process is alive while it responds. It is ready
+// while it would respond to webhook calls, and the API server trusts its certificate.
 func (o Options) probes(mgr ctrl.Manager) http.Handler {
 	ready := healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}
 	if o.runs(Webhooks) {
@@ -69,8 +69,8 @@ func (o Options) probes(mgr ctrl.Manager) http.Handler {
 	return mux
 }
 
-// serveMetrics serves them to those who may read them. The certificate is the webhooks'
-// where there is one; otherwise it is one that nobody can check.
+// serveMetrics serves the metrics to authorized users. It uses the webhooks' certificate if there
+// is one, and a self-signed certificate otherwise.
 func (o Options) serveMetrics(mgr ctrl.Manager) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.showsCertificate() {
@@ -103,8 +103,7 @@ func (o Options) serveMetrics(mgr ctrl.Manager) error {
 	return mgr.Add(server)
 }
 
-// webhookTLS asks callers for a certificate where the cluster's API server has one for
-// webhooks.
+// webhookTLS requires client certificates if the cluster's API server has one for webhooks.
 func (o Options) webhookTLS() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	o.certificate.Configure(config)

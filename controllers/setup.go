@@ -1,4 +1,4 @@
-// Package controllers puts together the controllers of all kinds.
+// Package controllers sets up the controllers of all kinds.
 package controllers
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
-// kinds is the table of contents.
+// kinds is the table of all kinds.
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil,
 		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
@@ -40,9 +40,8 @@ var kinds = []kind{
 		&statefulsingletonv1.StatefulSingletonList{}, of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions })},
 }
 
-// kind is one kind: its types, its controller, its webhook, what it caches, what those
-// must be allowed who ask for it, what it needs installed beside that, and where its
-// objects have their conditions.
+// kind is one kind: its types, its controller, its webhook, its cache options, the rights that its
+// requesters need, its additional objects to install, and its conditions.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
@@ -55,7 +54,7 @@ type kind struct {
 	conditions  func(client.Object) []metav1.Condition
 }
 
-// plain is for a kind that asks nothing of the options.
+// plain adapts a setup function that needs no options.
 func plain(setup func(ctrl.Manager) error) func(ctrl.Manager, Options) error {
 	return func(mgr ctrl.Manager, _ Options) error { return setup(mgr) }
 }
@@ -75,11 +74,11 @@ func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
 	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
 }
 
-// evictionToken is in the path of the webhook of evictions.
+// evictionToken is in the path of the webhook for evictions.
 func (o Options) evictionToken() string { return o.certificate.Caller().Token }
 
-// installReplicated has the API server ask about evictions where it is known how it can be
-// told from strangers.
+// installReplicated registers the webhook for evictions if the operator makes the certificates:
+// only then can the webhook authenticate its caller.
 func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
 	if !o.makesCertificates() {
 		return nil
@@ -91,8 +90,8 @@ func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error 
 	})
 }
 
-// evictionBook is the ConfigMap by which the webhooks tell the controllers of evictions; none
-// where the operator's own namespace is not known.
+// evictionBook returns the name of the ConfigMap in which the webhooks record evictions for the
+// controllers. It is empty if the operator's own namespace is unknown.
 func (o Options) evictionBook() types.NamespacedName {
 	if o.Namespace == "" {
 		return types.NamespacedName{}
@@ -100,24 +99,24 @@ func (o Options) evictionBook() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: evictionBook(o.Name)}
 }
 
-// evictionBook is its name, for that prefix of the names in config/.
+// evictionBook returns the name of the ConfigMap for that prefix of the names in config/.
 func evictionBook(prefix string) string { return prefix + "-evictions" }
 
-// extendedStatefulSet has pods that a webhook changes.
+// extendedStatefulSet has pods that a webhook mutates.
 const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
 	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: o.configKey(mgr), Restarts: o.ConfigRestarts, Account: o.controllersAccount(), Lease: o.lease})
 }
 
-// configKey is the key of the hashes of configuration. Each kind asks for it by itself, and
-// all find the one that is stored.
+// configKey returns the key for hashes of configuration. Each kind creates its own, and all of them
+// use the same Secret.
 func (o Options) configKey(mgr ctrl.Manager) *configKey {
 	return &configKey{writer: mgr.GetClient(), live: mgr.GetAPIReader(), secret: types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-config-key"}}
 }
 
-// controllersAccount is what the controllers run as, as namespace:name; "" where the
-// operator's own namespace is not known.
+// controllersAccount returns the service account of the controllers as namespace:name, or "" if the
+// operator's own namespace is unknown.
 func (o Options) controllersAccount() string {
 	if o.Namespace == "" {
 		return ""
@@ -125,8 +124,8 @@ func (o Options) controllersAccount() string {
 	return o.Namespace + ":" + o.Name + "-controller-manager"
 }
 
-// statefulSingleton asks something of the options: its guard is named and
-// limited by namespaces, and its webhook puts an image into pods.
+// statefulSingleton uses the options: its guard has a name and is limited to namespaces, and its
+// webhook adds an image to pods.
 const statefulSingleton = "StatefulSingleton"
 
 func setupSingletons(mgr ctrl.Manager, o Options) error {
@@ -145,7 +144,7 @@ func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	return statefulsingleton.SetupWebhook(mgr, image, o.Namespace)
 }
 
-// Kinds names every kind that this program can serve.
+// Kinds returns the names of all kinds that this program can serve.
 func Kinds() []string {
 	names := make([]string, 0, len(kinds))
 	for _, k := range kinds {
@@ -154,8 +153,8 @@ func Kinds() []string {
 	return names
 }
 
-// Setup adds the chosen parts for the chosen kinds, and what the servers of this process
-// need, to the manager.
+// Setup adds the chosen components for the chosen kinds, and everything that the servers of this
+// process need, to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	options.Build.measure()
 	if err := options.watchAPIServer(mgr); err != nil {
@@ -192,7 +191,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return options.setupServers(mgr)
 }
 
-// Scheme knows the built-in types and those of every kind, chosen or not.
+// Scheme returns a scheme with the built-in types and the types of every kind, whether it is served
+// or not.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -214,10 +214,10 @@ func (o Options) kinds() []kind {
 
 func (o Options) serves(kind string) bool { return slices.Contains(o.Kinds, kind) }
 
-// cache is limited to the watched namespaces, and to what the chosen kinds need.
-// The manager caches a type once, and of two entries for it takes any; so what
-// the kind that comes first in the table says of a type holds. Kinds that need
-// the same type must say the same of it, to which a test holds them.
+// cache returns cache options that are limited to the watched namespaces and the types of the
+// chosen kinds. The manager caches a type only once, and uses any of two entries for it; therefore
+// the entry of the first kind in the table is used. Kinds that need the same type must have the
+// same entry, which a test checks.
 func (o Options) cache(scheme *runtime.Scheme) (cache.Options, error) {
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
 	named := map[schema.GroupVersionKind]bool{}

@@ -26,8 +26,8 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=mutatingwebhookconfigurations,resourceNames=stateful-operator-mutating-webhook-configuration,verbs=get;update
 
 // webhookPaths has the path of each webhook of config/webhook by its name. The manifests of
-// config/default have no paths: the token in front of them is made at run time, and a tool that keeps
-// manifests applied, such as Argo CD, would remove it from a path of a manifest.
+// config/default have no paths: the token in front of them is created at run time, and a tool that
+// continuously applies manifests, such as Argo CD, would remove it from a path in a manifest.
 var webhookPaths = map[string]string{
 	"mpod.kb.io": statefulsingleton.PodPath,
 	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulset.PodPath,
@@ -38,28 +38,28 @@ var webhookPaths = map[string]string{
 	"statefulsingletons.apps.openshift.statefulsingleton.com": "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
 }
 
-// podPaths are those of the webhooks that the pods of all tenants wait for.
+// podPaths are the paths of the webhooks that are called for the pods of all tenants.
 var podPaths = []string{statefulsingleton.PodPath, extendedstatefulset.PodPath, replicatedstatefulset.EvictionPath}
 
-// pathKeeper keeps the paths in the configurations of the webhooks.
+// pathKeeper maintains the paths in the configurations of the webhooks.
 type pathKeeper struct {
 	live   client.Reader
 	writer client.Writer
 	// validating and mutating are the names of the configurations.
 	validating, mutating string
-	// isOfOthers is set where the operator makes no certificate. The Operator Lifecycle Manager makes
-	// the configurations by other names then, and gives no right to these.
+	// isOfOthers is true if the operator makes no certificate. The Operator Lifecycle Manager then
+	// creates the configurations under other names, and grants no right to these.
 	isOfOthers bool
-	// prefix is what precedes the paths. It is false while that is not known.
+	// prefix returns the prefix of the paths, and false while it is unknown.
 	prefix func() (string, bool)
 	kept   atomic.Bool
 }
 
-// pathRetry is the time before the next attempt after one that failed.
+// pathRetry is the delay after a failed attempt.
 const pathRetry = time.Second
 
-// setup adds the keeper to the manager, on each replica: a write carries the resourceVersion that was
-// read.
+// setup adds the keeper to the manager on each replica. Concurrent writes are safe, because a write
+// has the resourceVersion that was read.
 func (k *pathKeeper) setup(mgr ctrl.Manager, o Options) error {
 	names := o.certificateNames()
 	k.live, k.writer, k.validating, k.mutating = mgr.GetAPIReader(), mgr.GetClient(), names.Validating, names.Mutating
@@ -84,7 +84,7 @@ func (k *pathKeeper) Check(*http.Request) error {
 	return nil
 }
 
-// keep writes the paths where they differ. A configuration that does not exist has none.
+// keep writes the paths if they differ. A configuration that does not exist is skipped.
 func (k *pathKeeper) keep(ctx context.Context) error {
 	prefix, known := k.prefix()
 	if !known {
@@ -123,7 +123,7 @@ func (k *pathKeeper) update(ctx context.Context, name string, configuration clie
 	return nil
 }
 
-// setPaths sets the paths of the webhooks of a configuration, and reports whether one was another.
+// setPaths sets the paths of the webhooks of a configuration, and reports whether one changed.
 func setPaths(configuration client.Object, prefix string) (changed bool) {
 	switch c := configuration.(type) {
 	case *admissionv1.ValidatingWebhookConfiguration:
@@ -138,7 +138,7 @@ func setPaths(configuration client.Object, prefix string) (changed bool) {
 	return changed
 }
 
-// setPath sets the path of a webhook of ours, and reports whether it was another one.
+// setPath sets the path of one of the operator's webhooks, and reports whether it changed.
 func setPath(prefix, name string, at *admissionv1.WebhookClientConfig) bool {
 	path, ours := webhookPaths[name]
 	if !ours || at.Service == nil || ptr.Deref(at.Service.Path, "") == prefix+path {

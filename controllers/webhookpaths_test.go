@@ -29,7 +29,7 @@ func pathsIn(g Gomega, objects []unstructured.Unstructured) map[string]string {
 		if !strings.HasSuffix(object.GetKind(), "WebhookConfiguration") {
 			continue
 		}
-		// Both kinds have these fields.
+		// Both kinds of configurations have these fields.
 		var configuration admissionv1.ValidatingWebhookConfiguration
 		g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &configuration)).To(Succeed())
 		for _, w := range configuration.Webhooks {
@@ -39,8 +39,8 @@ func pathsIn(g Gomega, objects []unstructured.Unstructured) map[string]string {
 	return found
 }
 
-// N9: a path in the manifests would be put back by whoever applies them. The Operator Lifecycle
-// Manager has no other place for the paths than its bundle.
+// N9: tools that apply the manifests would revert a path in them. The Operator Lifecycle Manager
+// has no source for the paths other than its bundle.
 func TestN9PathsOfTheManifests(t *testing.T) {
 	g := NewWithT(t)
 	without := map[string]string{}
