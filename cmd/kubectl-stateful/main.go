@@ -1,6 +1,7 @@
-// Command kubectl-stateful is a plugin of kubectl for the kinds of stateful-operator:
-// where an object stands and why, rollouts, switchovers, and what a person alone can say,
-// such as that a machine is off. It is installed by lying in the PATH.
+// Command kubectl-stateful is a kubectl plugin for the kinds of stateful-operator. It shows the
+// state of an object and its reasons, and manages rollouts, switchovers, and confirmations that
+// only an administrator can give, such as that a machine is off. To install it, place it in the
+// PATH.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/command"
 )
 
-// What the linker says of a release; see test/release.
+// The linker sets these for a release; see test/release.
 var version, commit string
 
 func versionText() string {

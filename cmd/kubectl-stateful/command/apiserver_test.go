@@ -26,7 +26,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/rollout"
 )
 
-// server is a real API server with our CRDs, and a person with a kubeconfig.
+// server is a real API server with our CRDs, and a user's kubeconfig.
 type server struct {
 	*WithT
 	client.Client
@@ -57,7 +57,7 @@ func startServer(t *testing.T) *server {
 	return s
 }
 
-// in is the same server for a part of the test.
+// in returns the same server for a part of the test.
 func (s *server) in(t *testing.T) *server {
 	part := *s
 	part.WithT = NewWithT(t)
@@ -65,7 +65,7 @@ func (s *server) in(t *testing.T) *server {
 	return &part
 }
 
-// kubectl runs the plugin as a person does.
+// kubectl runs the plugin like a user.
 func (s *server) kubectl(args ...string) (code int, out, stderr string) {
 	var written, failed bytes.Buffer
 	code = Run(context.Background(), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &written, ErrOut: &failed}, "0.1.0",
@@ -73,7 +73,7 @@ func (s *server) kubectl(args ...string) (code int, out, stderr string) {
 	return code, written.String(), failed.String()
 }
 
-// does runs the plugin, which has to succeed.
+// does runs the plugin, which must succeed.
 func (s *server) does(command string) string {
 	code, out, stderr := s.kubectl(strings.Fields(command)...)
 	s.Expect(code).To(BeZero(), "%s: %s%s", command, out, stderr)
@@ -134,7 +134,7 @@ func (s *server) switches() {
 	set.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True", Reason: "OnTarget", Message: "primary: rss-db-0", LastTransitionTime: metav1.Now()}}
 	s.Expect(s.Status().Update(ctx, &set)).To(Succeed())
 	done := make(chan struct{})
-	go func() { // the operator
+	go func() { // simulates the operator
 		defer close(done)
 		s.Eventually(func(g Gomega) {
 			var ordered rssv1alpha1.ReplicatedStatefulSet

@@ -1,4 +1,4 @@
-// Package command has the commands of kubectl stateful.
+// Package command implements the commands of kubectl stateful.
 package command
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
 )
 
-// owner is the field manager of what the plugin writes.
+// owner is the field manager of the plugin's writes.
 const owner = client.FieldOwner("kubectl-stateful")
 
-// site is the cluster that a command is about, and the namespace.
+// site is the cluster and the namespace of a command.
 type site struct {
 	client.Client
 	Namespace string
@@ -38,23 +38,23 @@ type site struct {
 	Logs gather.Logs
 }
 
-// Plugin is what all commands share. Tests set other values.
+// Plugin is shared by all commands. Tests set other values.
 type Plugin struct {
 	Streams genericiooptions.IOStreams
-	// Version is that of the plugin.
+	// Version is the version of the plugin.
 	Version string
-	// Connect reaches the cluster.
+	// Connect connects to the cluster.
 	Connect func() (site, error)
-	// Now is the time.
+	// Now returns the time.
 	Now func() time.Time
-	// Interval is the time between two looks of a command that waits.
+	// Interval is the interval between two checks of a command that waits.
 	Interval time.Duration
 }
 
-// Run runs the command of these arguments, and returns the exit code. The version is that of
-// the plugin.
+// Run runs the command with these arguments, and returns the exit code. The version is the
+// plugin's.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, version string, args []string) int {
-	klog.SetOutput(io.Discard) // what a library has to say is no message of ours
+	klog.SetOutput(io.Discard) // discard messages of libraries
 	klog.LogToStderr(false)
 	log.SetLogger(klog.Background())
 	flags := genericclioptions.NewConfigFlags(true)
@@ -64,7 +64,7 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, version string
 	return p.Execute(ctx, root, args)
 }
 
-// Execute runs a command, and writes its error as kubectl does.
+// Execute runs a command, and writes its error like kubectl.
 func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	root.SetIn(p.Streams.In)
@@ -77,7 +77,7 @@ func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string
 	return 0
 }
 
-// explain writes an error as kubectl does.
+// explain formats an error like kubectl.
 func explain(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Reason != "" {
 		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
@@ -113,7 +113,7 @@ func connect(flags *genericclioptions.ConfigFlags) (site, error) {
 	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(typed)}, nil
 }
 
-// Root is kubectl stateful, with all its commands.
+// Root returns the root command with all its subcommands.
 func (p *Plugin) Root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-stateful", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stateful"},
@@ -129,7 +129,7 @@ func (p *Plugin) Root() *cobra.Command {
 	return root
 }
 
-// version says what --version says, as kubectl's command of that name does.
+// version returns the command that prints the same as --version, like kubectl version.
 func (p *Plugin) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of the plugin", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -137,10 +137,10 @@ func (p *Plugin) version() *cobra.Command {
 	}
 }
 
-// object is a command about one object.
+// object returns a command for one object.
 func (p *Plugin) object(c *cobra.Command, run func(context.Context, site, kinds.Kind, string) error) *cobra.Command {
 	c.Use += " (KIND NAME | KIND/NAME)"
-	c.Args = cobra.MaximumNArgs(2) // kinds.ParseArgs says what is missing
+	c.Args = cobra.MaximumNArgs(2) // kinds.ParseArgs reports missing arguments
 	c.ValidArgsFunction = p.complete
 	c.DisableFlagsInUseLine = true
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -169,7 +169,7 @@ func (p *Plugin) complete(c *cobra.Command, args []string, _ string) ([]cobra.Co
 	return p.names(c.Context(), kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are those of the objects of a kind; none if they cannot be read.
+// names returns the names of the objects of a kind, or none if they cannot be read.
 func (p *Plugin) names(ctx context.Context, kind kinds.Kind) []string {
 	s, err := p.Connect()
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *Plugin) names(ctx context.Context, kind kinds.Kind) []string {
 	return found
 }
 
-// namesOf are those of the objects of a kind in the namespace.
+// namesOf returns the names of the objects of a kind in the namespace.
 func namesOf(ctx context.Context, s site, kind kinds.Kind) ([]string, error) {
 	list := kind.NewList()
 	if err := s.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
@@ -208,7 +208,7 @@ func (p *Plugin) print(format string, value any) error {
 	return err
 }
 
-// color reports whether the output is a terminal that wants colours.
+// color reports whether the output is a terminal with colors.
 func (p *Plugin) color() bool {
 	file, ok := p.Streams.Out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
 )
 
-// machineOff is the taint by which a person says that the machine of a Node is off.
+// machineOff is the taint with which an administrator confirms that the machine of a Node is off.
 var machineOff = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
 func (p *Plugin) fence() *cobra.Command {
@@ -63,7 +63,7 @@ func (p *Plugin) fenceMember(ctx context.Context, s site, kind kinds.Kind, name,
 	}
 	to := node.DeepCopy()
 	to.Spec.Taints = append(to.Spec.Taints, machineOff)
-	if err := s.patch(ctx, node, to); err != nil { // refused if its kubelet has spoken since
+	if err := s.patch(ctx, node, to); err != nil { // it conflicts if the kubelet has updated the Node since
 		return err
 	}
 	p.say("node/%s is out of service", node.Name)
@@ -71,8 +71,8 @@ func (p *Plugin) fenceMember(ctx context.Context, s site, kind kinds.Kind, name,
 	return nil
 }
 
-// nodeToFence is the Node of a member that does not answer: the only one, or the one that
-// a person names.
+// nodeToFence returns the unreachable Node of a member: the only one, or the one that the user
+// specifies.
 func nodeToFence(s *snapshot.Snapshot, wanted string) (*corev1.Node, error) {
 	var silent []string
 	named := map[string]bool{}
@@ -117,7 +117,7 @@ func membersOn(s *snapshot.Snapshot, node string) []string {
 	return names
 }
 
-// alsoOn says how many other pods are on a Node; nothing if they may not be read.
+// alsoOn returns how many other pods are on a Node, or "" if they are forbidden to read.
 func (p *Plugin) alsoOn(ctx context.Context, s site, node string, ours int) string {
 	var pods corev1.PodList
 	if err := s.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
@@ -194,7 +194,7 @@ func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) 
 		to.Annotations = map[string]string{}
 	}
 	to.Annotations[ssnv1.AnnotationReleaseNow] = ssnv1.True
-	if err := s.patch(ctx, one, to); err != nil && !apierrors.IsNotFound(err) { // it has gone by itself
+	if err := s.patch(ctx, one, to); err != nil && !apierrors.IsNotFound(err) { // it has already been deleted
 		return err
 	}
 	p.say("statefulsingleton.%s/%s is released: all pods that wait start now", ssnv1.GroupVersion.Group, name)

@@ -22,17 +22,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
-// theTime is when all recordings are looked at.
+// theTime is the time at which all recordings are evaluated.
 var theTime = time.Date(2026, time.November, 25, 12, 0, 0, 0, time.UTC)
 
-// terminal is a person at a terminal, with a cluster of recorded objects.
+// terminal is a user's terminal, with a cluster of recorded objects.
 type terminal struct {
 	t   *testing.T
 	c   client.WithWatch
 	now time.Time
 	out *bytes.Buffer
 	err *bytes.Buffer
-	// before is called before each look of a command that waits.
+	// before is called before each check of a command that waits.
 	before func(look int)
 	logs   map[string]string
 }
@@ -65,7 +65,7 @@ func atWith(t *testing.T, funcs interceptor.Funcs, files ...string) *terminal {
 	return &terminal{t: t, c: builder.Build(), now: theTime, out: &bytes.Buffer{}, err: &bytes.Buffer{}}
 }
 
-// run runs a command, and returns its exit code and what it wrote.
+// run runs a command, and returns its exit code and its output.
 func (x *terminal) run(args ...string) (code int, out, stderr string) {
 	x.out.Reset()
 	x.err.Reset()
@@ -95,7 +95,7 @@ func (x *terminal) log(_ context.Context, namespace, pod, container string, _ bo
 	return nil, errors.New("there is no log")
 }
 
-// watched tells of each look at an object of ours.
+// watched calls a function at each read of an object of the kinds.
 type watched struct {
 	client.WithWatch
 	before func()

@@ -54,7 +54,7 @@ func (p *Plugin) gather() *cobra.Command {
 	return c
 }
 
-// writeFile writes a new file that only its owner may read. Half of one is taken away again.
+// writeFile writes a new file that only its owner may read. It removes an incomplete file.
 func writeFile(name string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(filepath.Clean(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 		err = closed
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // what failed before is told
+		_ = os.Remove(file.Name()) // the earlier error is reported
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil

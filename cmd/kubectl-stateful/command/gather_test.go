@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// unpack is what is in an archive, by name without its folder.
+// unpack returns the files of an archive, by name without the folder.
 func unpack(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(packed))

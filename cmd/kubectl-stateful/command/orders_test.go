@@ -18,7 +18,7 @@ import (
 	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// aPrimary is the recorded set with a primary that can be switched.
+// aPrimary returns the recorded set with a primary that can be switched.
 func aPrimary(t *testing.T) *terminal {
 	x := at(t, "rss.yaml")
 	x.set(func(o *rssv1alpha1.ReplicatedStatefulSet) {
@@ -39,7 +39,7 @@ func (x *terminal) says(reason, message string) {
 	}
 }
 
-// orderOf is what the set is annotated with.
+// orderOf returns the switchover annotation of the set.
 func orderOf(x *terminal) string {
 	return now(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db").Annotations[rssv1alpha1.AnnotationSwitchoverTo]
 }
@@ -54,7 +54,7 @@ func TestSwitchoverWaitsUntilItIsDone(t *testing.T) {
 			x.set(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 				delete(o.Annotations, rssv1alpha1.AnnotationSwitchoverTo)
 			})
-		case 5: // the status is written after the annotation is taken back
+		case 5: // the status is written after the annotation is removed
 			x.set(func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Status.Members.Primary = []string{"rss-db-2"} })
 		}
 	}
@@ -182,7 +182,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// A Node that comes back between the look and the write is not said to be off.
+// A Node that becomes Ready between the read and the write is not marked as off.
 func TestANodeThatComesBackIsNotFenced(t *testing.T) {
 	g := NewWithT(t)
 	x := at(t, "rss.yaml")

@@ -39,8 +39,8 @@ func read(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// as is a recorded object in its own type. A field that the type does not have is a
-// mistake of the recording.
+// as converts a recorded object to its own type. A field that the type does not have is an error in
+// the recording.
 func as(t *testing.T, object *unstructured.Unstructured, typed client.Object) client.Object {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {

@@ -75,8 +75,8 @@ func (p *Plugin) follow(ctx context.Context, s site, kind kinds.Kind, name strin
 	})
 }
 
-// poll looks again and again until the look is done, and once if it does not watch. What
-// an API server that is busy or away answers does not end it.
+// poll repeats look until it is done, or calls it once if it does not watch. Errors of an
+// overloaded or unreachable API server are retried.
 func (p *Plugin) poll(ctx context.Context, timeout time.Duration, watch bool, look func(context.Context) (bool, error)) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -104,7 +104,7 @@ func (p *Plugin) poll(ctx context.Context, timeout time.Duration, watch bool, lo
 	}
 }
 
-// ended says why a wait was ended from outside.
+// ended returns why a wait was interrupted.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
 		return cause
@@ -112,14 +112,13 @@ func ended(ctx context.Context) error {
 	return errors.New("interrupted")
 }
 
-// passes reports whether an error says something of the API server, and nothing of the
-// object.
+// passes reports whether an error is a temporary error of the API server, and not about the object.
 func passes(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return false
 	}
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
-		return true // it was not reached
+		return true // it was unreachable
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
@@ -178,8 +177,8 @@ func yesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "Do it, although it cannot be taken back.")
 }
 
-// change writes what a decision over a snapshot wants. Each write is refused if the object
-// was changed since it was read: what was decided may be wrong by then.
+// change writes the changes that decide returns for a snapshot. Each write conflicts if the object
+// was changed since it was read, because the decision may be wrong then.
 func (p *Plugin) change(ctx context.Context, s site, kind kinds.Kind, name string, yes bool, decide func(*snapshot.Snapshot) ([]rollout.Change, error)) error {
 	snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
 	if err != nil {
@@ -203,12 +202,13 @@ func (p *Plugin) change(ctx context.Context, s site, kind kinds.Kind, name strin
 	return nil
 }
 
-// patch writes the difference of two states of an object, if it still is as it was read.
+// patch writes the difference of two states of an object, unless the object was changed since it
+// was read.
 func (s site) patch(ctx context.Context, from, to client.Object) error {
 	return s.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}), owner)
 }
 
-// named names an object as kubectl does.
+// named returns the name of an object as kubectl prints it.
 func (s site) named(object client.Object) string {
 	gvk, err := apiutil.GVKForObject(object, s.Scheme())
 	if err != nil {

@@ -40,7 +40,7 @@ func edit[T client.Object](x *terminal, object T, name string, change func(T)) {
 	}
 }
 
-// now is a recorded object as it is.
+// now returns the present state of a recorded object.
 func now[T client.Object](x *terminal, object T, name string) T {
 	x.t.Helper()
 	if err := x.c.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, object); err != nil {
@@ -64,7 +64,7 @@ func rest(conditions []metav1.Condition) {
 	set(conditions, "Stale", metav1.ConditionFalse, "Healthy")
 }
 
-// rolloutRow is a world, and what rollout status says of it.
+// rolloutRow is a state, and the output of rollout status for it.
 type rolloutRow struct {
 	says, object string
 	world        func(*terminal)
@@ -188,7 +188,7 @@ func conditionsOf(x *terminal, object string, change func([]metav1.Condition) []
 	}
 }
 
-// with is a list of conditions with these in the place of those of their types.
+// with returns conditions in which these replace those of the same types.
 func with(conditions []metav1.Condition, others ...metav1.Condition) []metav1.Condition {
 	for _, c := range others {
 		conditions = slices.DeleteFunc(conditions, func(old metav1.Condition) bool { return old.Type == c.Type })
@@ -223,7 +223,7 @@ func TestRolloutStatusTellsOfRefusedWrites(t *testing.T) {
 	}
 }
 
-// What members of an earlier template do is what the rollout is to mend.
+// A rollout may fix problems of members of an earlier template.
 func TestRolloutStatusWaitsForWhatTheRolloutMends(t *testing.T) {
 	stalled := func(reason string) func([]metav1.Condition) []metav1.Condition {
 		return func(old []metav1.Condition) []metav1.Condition {
@@ -383,7 +383,7 @@ func TestASurgeIsRestartedOnRequest(t *testing.T) {
 	g.Expect(code).To(BeZero(), stderr)
 }
 
-// What was decided by an object that was changed since is not written.
+// A change is not written if the object was changed after it was read.
 func TestWhatChangedMeanwhileIsNotOverwritten(t *testing.T) {
 	g := NewWithT(t)
 	x := at(t, "rss.yaml")

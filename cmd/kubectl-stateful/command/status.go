@@ -54,8 +54,8 @@ func (p *Plugin) report(ctx context.Context, s site, kind kinds.Kind, name strin
 	return tree.Of(snap, p.Now()), nil
 }
 
-// statusOfAll shows each object of the namespace: of the kind that is named, or of each. What
-// cannot be read does not hide the rest.
+// statusOfAll shows all objects of the namespace: of the given kind, or of all kinds. Objects that
+// cannot be read do not hide the others.
 func (p *Plugin) statusOfAll(ctx context.Context, named []string, output string) error {
 	wanted := kinds.All
 	if len(named) > 0 {
@@ -118,10 +118,10 @@ func (p *Plugin) writeReports(namespace string, reports []tree.Report, unread in
 
 func outputFlag(c *cobra.Command, output *string) {
 	c.Flags().StringVarP(output, "output", "o", "", "Output format. One of: (json, yaml).")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // it has the flag
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-// evidence is what an object says of itself.
+// evidence is the state of an object with its decisions.
 type evidence struct {
 	Kind       string              `json:"kind"`
 	Namespace  string              `json:"namespace"`
@@ -163,7 +163,7 @@ func evidenceOf(ctx context.Context, s site, kind kinds.Kind, name string, last 
 	}
 	decisions := []snapshot.Decision{}
 	for _, d := range all {
-		if d.By == kind.Singular() { // events of others say what they want
+		if d.By == kind.Singular() { // events of other sources are not trusted
 			decisions = append(decisions, d)
 		}
 	}
@@ -201,7 +201,7 @@ func since(now, then time.Time) string {
 	return duration.HumanDuration(max(now.Sub(then), 0))
 }
 
-// age is how long ago a decision was, as kubectl describe says it.
+// age formats the time since a decision like kubectl describe.
 func age(now time.Time, d snapshot.Decision) string {
 	if d.Count > 1 {
 		return fmt.Sprintf("%s (x%d over %s)", since(now, d.Last), d.Count, since(now, d.First))

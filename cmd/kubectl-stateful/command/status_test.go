@@ -118,7 +118,7 @@ func TestWhyShowsWhatTheOperatorDid(t *testing.T) {
 	g.Expect(found.Conditions).To(HaveLen(6))
 }
 
-// N7: whoever may create events writes all of one.
+// N7: anyone who can create events controls all their fields.
 func TestN7NothingSteersATerminal(t *testing.T) {
 	g := NewWithT(t)
 	x := at(t, "rss.yaml")

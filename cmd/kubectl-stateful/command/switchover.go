@@ -17,11 +17,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
 )
 
-// answerWithin is how long the result of a switchover is looked for after its annotation
-// went: events and status are written one after another.
+// answerWithin is the max time to wait for the result of a switchover after the removal of its
+// annotation: events and status are written one after another.
 const answerWithin = 20 * time.Second
 
-// switching is a switchover that was ordered.
+// switching is a switchover that was requested.
 type switching struct {
 	*Plugin
 	site
@@ -62,11 +62,11 @@ func (p *Plugin) switchover() *cobra.Command {
 	c.Flags().StringVar(&to, "to", "", "The member that shall be primary: the name of a pod.")
 	c.Flags().BoolVar(&wait, "wait", wait, "Wait for the result.")
 	c.Flags().DurationVar(&timeout, "timeout", timeout, "How long the result is waited for; zero means for ever. The order stands when the time is over.")
-	_ = c.MarkFlagRequired("to") // it has the flag
+	_ = c.MarkFlagRequired("to") // the flag exists
 	return c
 }
 
-// replicatedName reads the name of a ReplicatedStatefulSet, which may stand alone.
+// replicatedName parses the name of a ReplicatedStatefulSet. The kind is optional.
 func replicatedName(args []string) (string, error) {
 	if len(args) == 1 && !strings.Contains(args[0], "/") {
 		return args[0], nil
@@ -128,7 +128,7 @@ func replicated(ctx context.Context, s site, name string) (*rssv1alpha1.Replicat
 	return object.(*rssv1alpha1.ReplicatedStatefulSet), nil
 }
 
-// maySwitch says why a switchover would be refused, or would wait for a person.
+// maySwitch returns why a switchover would be refused, or would need manual intervention.
 func maySwitch(set *rssv1alpha1.ReplicatedStatefulSet, member string) error {
 	secondaries := set.Status.Members.Secondary
 	for _, check := range []struct {
@@ -149,7 +149,7 @@ func maySwitch(set *rssv1alpha1.ReplicatedStatefulSet, member string) error {
 	return nil
 }
 
-// othersOrder is the member that another order names; "" if there is none.
+// othersOrder returns the member of another switchover request, or "" if there is none.
 func othersOrder(set *rssv1alpha1.ReplicatedStatefulSet, member string) string {
 	if ordered := set.Annotations[rssv1alpha1.AnnotationSwitchoverTo]; ordered != member {
 		return ordered
@@ -157,7 +157,7 @@ func othersOrder(set *rssv1alpha1.ReplicatedStatefulSet, member string) string {
 	return ""
 }
 
-// look looks once whether the order was obeyed.
+// look checks once whether the switchover is done.
 func (w *switching) look(ctx context.Context) (bool, error) {
 	set, err := replicated(ctx, w.site, w.name)
 	if err != nil {
@@ -194,7 +194,7 @@ func refused(why string) error {
 	return errors.New(tree.Printable(why))
 }
 
-// tell says what is waited for, when that changes.
+// tell prints the reason to wait when it changes.
 func (w *switching) tell(set *rssv1alpha1.ReplicatedStatefulSet) {
 	for _, c := range set.Status.Conditions {
 		text := c.Reason + ": " + tree.Printable(c.Message)
@@ -205,7 +205,7 @@ func (w *switching) tell(set *rssv1alpha1.ReplicatedStatefulSet) {
 	}
 }
 
-// refusal is what the operator said if it refused the order.
+// refusal returns the operator's reason if it refused the switchover.
 func (w *switching) refusal(ctx context.Context, set *rssv1alpha1.ReplicatedStatefulSet) (string, error) {
 	decisions, err := snapshot.Decisions(ctx, w.site, set)
 	if err != nil {
@@ -213,7 +213,7 @@ func (w *switching) refusal(ctx context.Context, set *rssv1alpha1.ReplicatedStat
 	}
 	for _, d := range slices.Backward(decisions) {
 		mine := d.Reason == rssv1alpha1.EventOverrideRefused && strings.HasPrefix(d.Message, w.member+" ")
-		if mine && !slices.Contains(w.before, d) { // by its count or time, if it was said before: clocks may differ
+		if mine && !slices.Contains(w.before, d) { // a repeated event differs in its count or time; clocks may differ
 			return d.Message, nil
 		}
 	}

@@ -1,5 +1,5 @@
-// Package gather packs what a maintainer needs to find out what is the matter, without what
-// is nobody's business: no Secret, nothing of ConfigMaps, no values of the environment.
+// Package gather writes an archive for maintainers to diagnose a problem. It contains no
+// confidential data: no Secrets, no data of ConfigMaps, no values of environment variables.
 package gather
 
 import (
@@ -28,16 +28,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
 )
 
-// Logs reads the log of a container: the last lines of it, at most so many bytes.
+// Logs reads the last lines of the log of a container, up to a max number of bytes.
 type Logs func(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error)
 
-// A log is read up to these bounds: the end of it says most.
+// Max size of a log. The end of a log is the most useful part.
 const (
 	logLines = int64(20000)
 	logBytes = int64(16 << 20)
 )
 
-// LogsOf reads logs of a cluster.
+// LogsOf returns a function that reads logs of a cluster.
 func LogsOf(typed kubernetes.Interface) Logs {
 	return func(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error) {
 		lines, most := logLines, logBytes
@@ -47,16 +47,17 @@ func LogsOf(typed kubernetes.Interface) Logs {
 	}
 }
 
-// Options say what is gathered.
+// Options select the content of an archive.
 type Options struct {
-	// Namespace of the objects, and that of the operator.
+	// Namespace is the namespace of the objects, Operator that of the operator.
 	Namespace, Operator string
-	// KeepEnv keeps the values of the environment.
+	// KeepEnv keeps the values of environment variables.
 	KeepEnv bool
 	Now     time.Time
 }
 
-// parts are what is read of a namespace: all of it names things, none of it holds them.
+// parts are the kinds to read in a namespace. They refer to confidential data, but do not contain
+// it.
 var parts = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Event"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
@@ -64,27 +65,27 @@ var parts = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 }
 
-// ofOperator are read of the operator's namespace.
+// ofOperator are the kinds to read in the operator's namespace.
 var ofOperator = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Event"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 }
 
-// inCluster are read of the cluster.
+// inCluster are the cluster-scoped kinds to read.
 var inCluster = []schema.GroupVersionKind{{Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "PersistentVolume"}, {Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}}
 
-// archive is what is being written.
+// archive is an archive that is being written.
 type archive struct {
 	Options
 	c      client.Reader
 	logs   Logs
 	tar    *tar.Writer
 	folder string
-	// unread says what could not be read, and why.
+	// unread lists what could not be read, with the reasons.
 	unread []string
 	err    error
 }
 
-// Write writes the archive. What may not be read is left out and listed in it.
+// Write writes the archive. Forbidden resources are skipped and listed in it.
 func Write(ctx context.Context, w io.Writer, c client.Reader, logs Logs, o Options) (unread []string, err error) {
 	zipped := gzip.NewWriter(w)
 	a := &archive{Options: o, c: c, logs: logs, tar: tar.NewWriter(zipped), folder: FileName(o.Namespace, o.Now)}
@@ -111,7 +112,7 @@ func Write(ctx context.Context, w io.Writer, c client.Reader, logs Logs, o Optio
 	return a.unread, a.err
 }
 
-// FileName is the name of an archive, without its ending.
+// FileName returns the name of an archive, without its extension.
 func FileName(namespace string, now time.Time) string {
 	return "stateful-" + namespace + "-" + now.UTC().Format("20060102-150405")
 }
@@ -138,7 +139,7 @@ Arguments of commands are in it: look through them if you put passwords there.
 `, a.Now.UTC().Format(time.RFC3339), a.Namespace, a.Operator, env)
 }
 
-// file adds a file. After a failed write nothing more is written.
+// file adds a file. After a failed write it does nothing.
 func (a *archive) file(name string, content []byte) {
 	if a.err != nil {
 		return
@@ -153,7 +154,7 @@ func (a *archive) cannot(what string, err error) {
 	a.unread = append(a.unread, fmt.Sprintf("%s: %v", what, err))
 }
 
-// objects adds the objects of a kind, and what is known of each.
+// objects adds the objects of a kind, and the state of each.
 func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
 	found := a.listed(ctx, "objects", kind.GroupVersionKind, a.Namespace)
 	for _, name := range found {
@@ -164,7 +165,7 @@ func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
 			continue
 		}
 		var text bytes.Buffer
-		if err := tree.Write(&text, tree.Of(s, a.Now), false); err == nil { // a buffer takes everything
+		if err := tree.Write(&text, tree.Of(s, a.Now), false); err == nil { // writes to a buffer never fail
 			a.file(base+".status.txt", text.Bytes())
 		}
 		decisions, err := snapshot.Decisions(ctx, a.c, s.Object)
@@ -176,7 +177,7 @@ func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
 	}
 }
 
-// listed adds all objects of a kind in a namespace, each as a file, and names them.
+// listed adds all objects of a kind in a namespace, each as a file, and returns their names.
 func (a *archive) listed(ctx context.Context, folder string, kind schema.GroupVersionKind, namespace string) []string {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -194,7 +195,7 @@ func (a *archive) listed(ctx context.Context, folder string, kind schema.GroupVe
 	return names
 }
 
-// folderOf is the folder of a kind: the plural of its name.
+// folderOf returns the folder of a kind: the plural of its name.
 func folderOf(kind schema.GroupVersionKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.Resource
@@ -209,11 +210,11 @@ func (a *archive) yaml(name string, value any) {
 	a.file(name, text)
 }
 
-// operatorLogs adds the logs of all pods of the operator, of the containers before too.
+// operatorLogs adds the logs of all pods of the operator, also of previous containers.
 func (a *archive) operatorLogs(ctx context.Context) {
 	var pods corev1.PodList
 	if err := a.c.List(ctx, &pods, client.InNamespace(a.Operator)); err != nil {
-		return // said when they were listed
+		return // reported when they were listed
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -239,7 +240,7 @@ func (a *archive) log(ctx context.Context, pod *corev1.Pod, container string, pr
 	a.file(name, text)
 }
 
-// NamesOf are the names of the objects of a list.
+// NamesOf returns the names of the objects of a list.
 func NamesOf(list client.ObjectList) []string {
 	var names []string
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// LeftOut stands where something was.
+// LeftOut replaces a redacted value.
 const LeftOut = "(left out)"
 
-// lastApplied is the whole manifest once more, with all that is left out of it.
+// lastApplied contains the whole manifest, including all values that are redacted in the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // keptAnnotations are the domains of the annotations whose values are kept: those of Kubernetes and of
@@ -23,11 +23,11 @@ func keeps(key string) bool {
 	return has && slices.ContainsFunc(keptAnnotations, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// withValues are the lists of names and values in pod templates: the values are left out.
+// withValues are the lists of names and values in pod templates. Their values are redacted.
 var withValues = []string{"env", "httpHeaders"}
 
-// Redact leaves out of an object what is nobody's business, wherever it stands in it: a
-// template stands in many kinds, and in revisions of them.
+// Redact removes confidential data from an object at any depth: many kinds, and their revisions,
+// contain a template.
 func Redact(object *unstructured.Unstructured, keepEnv bool) {
 	object.SetManagedFields(nil)
 	clean(object.Object, keepEnv)
@@ -63,9 +63,9 @@ func cleanMap(m map[string]any, keepEnv bool) {
 	}
 }
 
-// leaveOut takes the values out of a list of names and values.
+// leaveOut redacts the values in a list of names and values.
 func leaveOut(list any) {
-	items, _ := list.([]any) // nothing is no list
+	items, _ := list.([]any) // a missing list is empty
 	for _, item := range items {
 		if pair, ok := item.(map[string]any); ok && pair["value"] != nil {
 			pair["value"] = LeftOut

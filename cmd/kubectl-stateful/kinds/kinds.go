@@ -1,5 +1,5 @@
-// Package kinds is the table of the four kinds that kubectl stateful knows, and what is
-// the same in all of them.
+// Package kinds lists the four kinds that kubectl stateful supports, with the properties common to
+// all of them.
 package kinds
 
 import (
@@ -19,7 +19,7 @@ import (
 	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// Kind is one kind, with the names that its CRD gives it.
+// Kind is one kind, with the names in its CRD.
 type Kind struct {
 	schema.GroupVersionKind
 	Plural, Short string
@@ -51,24 +51,24 @@ var (
 	}
 )
 
-// All are the four kinds.
+// All lists the four kinds.
 var All = []Kind{StatefulCluster, ReplicatedStatefulSet, ExtendedStatefulSet, StatefulSingleton}
 
-// Singular is the name of one object of the kind, as kubectl writes it.
+// Singular returns the name of one object of the kind, as kubectl writes it.
 func (k Kind) Singular() string { return strings.ToLower(k.Kind) }
 
 // Is reports whether it is that kind.
 func (k Kind) Is(other Kind) bool { return k.GroupVersionKind == other.GroupVersionKind }
 
-// Qualified is the plural with the group, as kubectl writes it in errors.
+// Qualified returns the plural with the group, as kubectl writes it in errors.
 func (k Kind) Qualified() string { return k.Plural + "." + k.Group }
 
-// names are all that a user may call the kind.
+// names returns all names of the kind that a user may use.
 func (k Kind) names() []string {
 	return []string{k.Plural, k.Singular(), k.Short, k.Qualified(), k.Singular() + "." + k.Group}
 }
 
-// Parse finds the kind that a user means.
+// Parse returns the kind with the given name.
 func Parse(name string) (Kind, error) {
 	for _, k := range All {
 		if slices.Contains(k.names(), strings.ToLower(name)) {
@@ -78,7 +78,7 @@ func Parse(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("kubectl stateful knows no resource type %q; it knows %s", name, strings.Join(Shorts(), ", "))
 }
 
-// Shorts are the short names of all kinds.
+// Shorts returns the short names of all kinds.
 func Shorts() []string {
 	shorts := make([]string, 0, len(All))
 	for _, k := range All {
@@ -87,7 +87,7 @@ func Shorts() []string {
 	return shorts
 }
 
-// ParseArgs reads KIND NAME or KIND/NAME.
+// ParseArgs parses KIND NAME or KIND/NAME.
 func ParseArgs(args []string) (Kind, string, error) {
 	kind, name := "", ""
 	switch len(args) {
@@ -106,7 +106,7 @@ func ParseArgs(args []string) (Kind, string, error) {
 	return k, name, err
 }
 
-// Scheme knows the built-in types and those of the four kinds.
+// Scheme returns a scheme with the built-in types and the types of the four kinds.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme,
@@ -118,13 +118,13 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// State is what the status of every kind has.
+// State is the part of the status that every kind has.
 type State struct {
 	ObservedGeneration int64
 	Conditions         []metav1.Condition
 }
 
-// StateOf is the state of an object of one of the kinds.
+// StateOf returns the state of an object of one of the kinds.
 func StateOf(object client.Object) State {
 	switch o := object.(type) {
 	case *stcv1alpha1.StatefulCluster:

@@ -20,19 +20,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
 )
 
-// AnnotationRestartedAt is what kubectl rollout restart writes into a pod template.
+// AnnotationRestartedAt is the annotation that kubectl rollout restart sets on a pod template.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// Change is an object as it was read, and as it shall be.
+// Change is an object as it was read, and its desired state.
 type Change struct {
 	From, To client.Object
-	// What says to a person what it is.
+	// What describes the change for the user.
 	What string
-	// Dangerous is what a person has to agree to; "" if nothing.
+	// Dangerous is the risk that the user must confirm; "" if there is none.
 	Dangerous string
 }
 
-// Restart recreates all pods, one after another as the kind does it.
+// Restart recreates all pods, in the order that the kind uses.
 func Restart(s *snapshot.Snapshot, now time.Time) ([]Change, error) {
 	if s.Object.GetDeletionTimestamp() != nil {
 		return nil, fmt.Errorf("%s %q is being deleted", s.Kind.Singular(), s.Object.GetName())
@@ -84,7 +84,7 @@ func restartCluster(set *stcv1alpha1.StatefulCluster, at string) ([]Change, erro
 	return changes, nil
 }
 
-// emptied is what an update with a surge does to the data.
+// emptied returns the effect on the data of an update with a surge.
 func emptied(set *stcv1alpha1.StatefulCluster) string {
 	if !surges(set) {
 		return ""
@@ -111,7 +111,7 @@ func restartExtended(set *estsv1alpha1.ExtendedStatefulSet, at string) ([]Change
 	return one(set, to, "restarted, as an upgrade to a new version"), nil
 }
 
-// restartWorkloads restarts what owns the pods: they are not the operator's.
+// restartWorkloads restarts the owners of the pods, because the operator does not own them.
 func restartWorkloads(s *snapshot.Snapshot, at string) ([]Change, error) {
 	var changes []Change
 	for _, w := range s.Workloads {
@@ -139,7 +139,7 @@ func restartWorkloads(s *snapshot.Snapshot, at string) ([]Change, error) {
 	return changes, nil
 }
 
-// Pause sets or ends the pause of a kind that has one.
+// Pause starts or ends the pause of a kind that supports it.
 func Pause(s *snapshot.Snapshot, paused bool) ([]Change, error) {
 	verb, word := "pause", "paused"
 	if !paused {
@@ -162,7 +162,7 @@ func Pause(s *snapshot.Snapshot, paused bool) ([]Change, error) {
 	return nil, fmt.Errorf("the rollout is that of what owns the pods: %s", commands(s, "rollout "+verb))
 }
 
-// commands are those of kubectl for what owns the pods.
+// commands returns kubectl commands for the owners of the pods.
 func commands(s *snapshot.Snapshot, command string) string {
 	var all []string
 	for _, w := range s.Workloads {
@@ -174,14 +174,14 @@ func commands(s *snapshot.Snapshot, command string) string {
 	return strings.Join(all, "; ")
 }
 
-// content is what a revision of a StatefulCluster records.
+// content is the content of a StatefulCluster's revision.
 type content struct {
 	Template    corev1.PodTemplateSpec `json:"template"`
 	ServiceName string                 `json:"serviceName,omitempty"`
 }
 
-// Undo goes back to the revision before the present one, or to that of a number. Sizes of
-// claims stay: volumes cannot shrink.
+// Undo returns to the previous revision, or to the one with the given number. Sizes of claims are
+// kept: volumes cannot shrink.
 func Undo(s *snapshot.Snapshot, revision int64) ([]Change, error) {
 	namespace, name := s.Object.GetNamespace(), s.Object.GetName()
 	switch o := s.Object.(type) {

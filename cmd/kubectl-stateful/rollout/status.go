@@ -1,5 +1,5 @@
-// Package rollout says how far a rollout is, and how one is begun, held and taken back:
-// in each kind by what its API has. It reads no clock and writes nothing.
+// Package rollout returns the progress of a rollout, and the changes that start, pause and revert
+// one, according to the API of each kind. It reads no clock and writes nothing.
 package rollout
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
 )
 
-// Progress is how far a rollout is.
+// Progress is the progress of a rollout.
 type Progress struct {
-	// Line says it to a person.
+	// Line describes it for the user.
 	Line string
-	// Trouble says what is wrong meanwhile, and need not end it; "" if nothing is.
+	// Trouble is a problem that does not end the rollout; "" if there is none.
 	Trouble string
-	// Done is true when nothing is left to do.
+	// Done is true if the rollout is complete.
 	Done bool
-	// Failed is why it cannot end well without a person; nil while it may.
+	// Failed is the reason why it cannot succeed without manual intervention, or nil.
 	Failed error
 }
 
@@ -38,7 +38,7 @@ type judge struct {
 	conditions []metav1.Condition
 }
 
-// Status says how far the rollout of an object is.
+// Status returns the progress of the rollout of an object.
 func Status(s *snapshot.Snapshot) Progress {
 	state := kinds.StateOf(s.Object)
 	if s.Object.GetDeletionTimestamp() != nil {
@@ -69,7 +69,7 @@ func Status(s *snapshot.Snapshot) Progress {
 	return progress
 }
 
-// progress is what each kind says.
+// progress calls the function of the kind.
 func (j judge) progress() Progress {
 	switch o := j.Object.(type) {
 	case *stcv1alpha1.StatefulCluster:
@@ -84,8 +84,8 @@ func (j judge) progress() Progress {
 	return failed("no rollout is known of %s", j.Kind.Kind)
 }
 
-// mends reports whether a rollout may mend what an object is stalled by: members of an
-// earlier template that do not become Ready.
+// mends reports whether the rollout may fix the reason for which an object is stalled: members of
+// an earlier template that do not become Ready.
 func (j judge) mends(stalled metav1.Condition) bool {
 	switch set := j.Object.(type) {
 	case *stcv1alpha1.StatefulCluster:
@@ -117,7 +117,7 @@ func (j judge) is(name string, status metav1.ConditionStatus) bool {
 	return j.condition(name).Status == status
 }
 
-// settled reports whether all that is wanted is there, and nothing is on its way.
+// settled reports whether the desired state is reached and no operation is in progress.
 func (j judge) settled() bool {
 	return j.is("Available", metav1.ConditionTrue) && j.is("Progressing", metav1.ConditionFalse)
 }
@@ -126,7 +126,7 @@ func (j judge) done() Progress {
 	return Progress{Done: true, Line: fmt.Sprintf("%s %q successfully rolled out", j.Kind.Singular(), j.Object.GetName())}
 }
 
-// waiting says what is waited for.
+// waiting returns the reason to wait.
 func (j judge) waiting() Progress {
 	said := j.condition("Progressing")
 	if said.Status != metav1.ConditionTrue {
@@ -158,8 +158,8 @@ func partitionOf(set *stcv1alpha1.StatefulCluster) int32 {
 	return set.Spec.UpdateStrategy.RollingUpdate.Partition
 }
 
-// blamesPresentTemplate reports whether the message names a pod of the present template:
-// what members of an earlier one do, is what the rollout is to mend.
+// blamesPresentTemplate reports whether the message names a pod of the present template. The
+// rollout replaces members of an earlier template.
 func (j judge) blamesPresentTemplate(set *stcv1alpha1.StatefulCluster, message string) bool {
 	return slices.ContainsFunc(j.Pods, func(pod corev1.Pod) bool {
 		present := pod.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision
@@ -188,7 +188,7 @@ func (j judge) replicated(set *rssv1alpha1.ReplicatedStatefulSet) Progress {
 	return j.done()
 }
 
-// outOfDate are the pods that were not made from the present template.
+// outOfDate returns the pods that were not created from the present template.
 func (j judge) outOfDate(set *rssv1alpha1.ReplicatedStatefulSet) []string {
 	present := ""
 	for i := range j.StatefulSets {

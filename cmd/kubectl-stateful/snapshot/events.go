@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Decision is what was done or found out about an object, as an event tells it.
+// Decision is an action or a finding about an object, from its events.
 type Decision struct {
 	Type    string    `json:"type"`
 	Reason  string    `json:"reason"`
@@ -23,11 +23,11 @@ type Decision struct {
 	By      string    `json:"by,omitempty"`
 }
 
-// InvolvedUID is the field by which the API server finds the events of an object.
+// InvolvedUID is the field by which the API server selects the events of an object.
 const InvolvedUID = "involvedObject.uid"
 
-// Decisions are the events of an object, the newest last. What was said more than once
-// is there once, with its count.
+// Decisions returns the events of an object, the newest last. Repeated events are merged and
+// counted.
 func Decisions(ctx context.Context, c client.Reader, object client.Object) ([]Decision, error) {
 	var events corev1.EventList
 	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(InvolvedUID, string(object.GetUID()))}
@@ -47,7 +47,7 @@ func Decisions(ctx context.Context, c client.Reader, object client.Object) ([]De
 	return decisions, nil
 }
 
-// merge adds a decision, or counts it where the same was said before.
+// merge adds a decision, or increases the count of the same one.
 func merge(all []Decision, one Decision) []Decision {
 	for i := range all {
 		if all[i].Reason != one.Reason || all[i].Message != one.Message {
@@ -65,7 +65,8 @@ func merge(all []Decision, one Decision) []Decision {
 	return append(all, one)
 }
 
-// decisionOf reads an event of either API: the older one counts, the newer one has series.
+// decisionOf converts an event of either API: the older one has a count, the newer one has a
+// series.
 func decisionOf(event *corev1.Event) Decision {
 	d := Decision{Type: event.Type, Reason: event.Reason, Message: event.Message, Count: max(event.Count, 1), By: event.ReportingController}
 	if d.By == "" {

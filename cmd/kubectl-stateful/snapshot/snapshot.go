@@ -1,4 +1,4 @@
-// Package snapshot reads an object of one of the kinds, and what belongs to it.
+// Package snapshot reads an object of one of the kinds, and the objects that belong to it.
 package snapshot
 
 import (
@@ -21,31 +21,31 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
 )
 
-// Snapshot is an object and what belongs to it, as the API server told it.
+// Snapshot is an object and the objects that belong to it, as read from the API server.
 type Snapshot struct {
 	Kind   kinds.Kind
 	Object client.Object
-	// Pods are those of the object, sorted by name, ordinals as numbers.
+	// Pods are the pods of the object, sorted by name; ordinals are sorted as numbers.
 	Pods []corev1.Pod
-	// Claims are those that pods use and those that are set aside, by name.
+	// Claims are the claims that pods use and those that are set aside, by name.
 	Claims map[string]corev1.PersistentVolumeClaim
-	// Nodes are those of the pods, by name. One that is not here is gone, or it may not be
+	// Nodes are the nodes of the pods, by name. A missing node does not exist or is forbidden to
 	// read: see Unread.
 	Nodes map[string]corev1.Node
-	// Revisions are those of a StatefulCluster, the oldest first.
+	// Revisions are the revisions of a StatefulCluster, the oldest first.
 	Revisions []appsv1.ControllerRevision
-	// StatefulSets are those of an ExtendedStatefulSet or a ReplicatedStatefulSet.
+	// StatefulSets are the StatefulSets of an ExtendedStatefulSet or a ReplicatedStatefulSet.
 	StatefulSets []appsv1.StatefulSet
-	// Workloads are what owns the pods of a StatefulSingleton.
+	// Workloads are the owners of the pods of a StatefulSingleton.
 	Workloads []Workload
-	// Unread says what may not be read, in a sentence each.
+	// Unread has a sentence for each resource that is forbidden to read.
 	Unread []string
 }
 
-// manyNodes is from how many on Nodes are read in one list.
+// manyNodes is the number of nodes from which on they are read in one list.
 const manyNodes = 20
 
-// Get reads the object alone.
+// Get reads only the object.
 func Get(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name string) (client.Object, error) {
 	object := kind.New()
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
@@ -55,7 +55,8 @@ func Get(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name 
 	return object, nil
 }
 
-// Load reads the object and what belongs to it. What may not be read is left out and said.
+// Load reads the object and the objects that belong to it. Forbidden resources are skipped and
+// reported in Unread.
 func Load(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name string) (*Snapshot, error) {
 	object, err := Get(ctx, c, kind, namespace, name)
 	if err != nil {
@@ -83,7 +84,7 @@ func Load(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name
 	return s, nil
 }
 
-// Node is the Node of that name; nil if it is not known.
+// Node returns the Node of that name, or nil if it is unknown.
 func (s *Snapshot) Node(name string) *corev1.Node {
 	if node, ok := s.Nodes[name]; ok {
 		return &node
@@ -91,7 +92,8 @@ func (s *Snapshot) Node(name string) *corev1.Node {
 	return nil
 }
 
-// ownership says which pods may belong to the object, and which of them do.
+// ownership returns a selector for pods that may belong to the object, and a predicate for those
+// that do.
 func (s *Snapshot) ownership() (labels.Selector, func(*corev1.Pod) bool, error) {
 	owner := func(pod *corev1.Pod) *metav1.OwnerReference { return metav1.GetControllerOf(pod) }
 	switch o := s.Object.(type) {
@@ -117,7 +119,7 @@ func (s *Snapshot) ownership() (labels.Selector, func(*corev1.Pod) bool, error) 
 	return labels.Nothing(), func(*corev1.Pod) bool { return false }, nil
 }
 
-// StatefulSetOf is the name of the StatefulSet of a ReplicatedStatefulSet.
+// StatefulSetOf returns the name of the StatefulSet of a ReplicatedStatefulSet.
 func StatefulSetOf(set *rssv1alpha1.ReplicatedStatefulSet) string { return "rss-" + set.Name }
 
 func ended(pod *corev1.Pod) bool {
@@ -181,7 +183,7 @@ func (s *Snapshot) readChildren(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// dropStrangers takes out pods whose StatefulSet is not the object's.
+// dropStrangers removes pods whose StatefulSet does not belong to the object.
 func (s *Snapshot) dropStrangers() {
 	s.Pods = slices.DeleteFunc(s.Pods, func(pod corev1.Pod) bool {
 		ref := metav1.GetControllerOf(&pod)
@@ -189,7 +191,7 @@ func (s *Snapshot) dropStrangers() {
 	})
 }
 
-// owned are those whose controller is the object.
+// owned returns the objects whose controller is the object.
 func owned[T any](object client.Object, all []T, meta func(*T) metav1.Object) []T {
 	return slices.DeleteFunc(all, func(one T) bool { return !metav1.IsControlledBy(meta(&one), object) })
 }
@@ -213,12 +215,12 @@ func (s *Snapshot) readClaims(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// setAside reports whether the claim was one of a member that went.
+// setAside reports whether the claim belonged to a member that was removed.
 func (s *Snapshot) setAside(claim *corev1.PersistentVolumeClaim) bool {
 	return s.Kind.Is(kinds.StatefulCluster) && claim.Labels[stcv1alpha1.LabelCluster] == s.Object.GetName() && claim.Labels[stcv1alpha1.LabelRetained] != ""
 }
 
-// ClaimsOf are the names of the claims of a pod.
+// ClaimsOf returns the names of the claims of a pod.
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for _, volume := range pod.Spec.Volumes {

@@ -14,26 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Workload is what owns pods of a StatefulSingleton: its pods are not the operator's.
+// Workload is an owner of a StatefulSingleton's pods: the operator does not own them.
 type Workload struct {
-	// Object is a Deployment, a StatefulSet or a DaemonSet; nil if it is something else
-	// or is gone.
+	// Object is a Deployment, a StatefulSet or a DaemonSet. It is nil if the owner has another kind
+	// or is missing.
 	Object client.Object
-	// Kind and Name of it.
+	// Kind and Name of the owner.
 	Kind, Name string
 }
 
-// String is the way kubectl takes it.
+// String returns the owner in kubectl's format.
 func (w Workload) String() string { return strings.ToLower(w.Kind) + "/" + w.Name }
 
-// Progress is how far the rollout of a workload is.
+// Progress is the progress of a workload's rollout.
 type Progress struct {
-	// Seen reports whether its own controller has looked at the present template.
+	// Seen reports whether the workload's controller has observed the present template.
 	Seen            bool
 	Wanted, Updated int32
 }
 
-// Progress is how far its rollout is; false for what has none.
+// Progress returns the progress of the rollout, or false if the workload has no rollouts.
 func (w Workload) Progress() (Progress, bool) {
 	switch o := w.Object.(type) {
 	case *appsv1.Deployment:
@@ -46,7 +46,7 @@ func (w Workload) Progress() (Progress, bool) {
 	return Progress{}, false
 }
 
-// readWorkloads finds what owns the pods, through the ReplicaSets of Deployments.
+// readWorkloads reads the owners of the pods. A Deployment is found through its ReplicaSets.
 func (s *Snapshot) readWorkloads(ctx context.Context, c client.Reader) error {
 	for i := range s.Pods {
 		ref := metav1.GetControllerOf(&s.Pods[i])

@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
 )
 
-// shownLosses is how many lost members the tree names; status.lost has more.
+// shownLosses is the max number of lost members in the tree; status.lost has more.
 const shownLosses = 3
 
 func (r *Report) cluster(s *snapshot.Snapshot, set *stcv1alpha1.StatefulCluster, now time.Time) {

@@ -50,7 +50,7 @@ func versionOf(status *estsv1alpha1.ExtendedStatefulSetStatus, set *appsv1.State
 	return v
 }
 
-// versionRole is what a version is for at the moment.
+// versionRole returns the present role of a version.
 func versionRole(status *estsv1alpha1.ExtendedStatefulSetStatus, version string) string {
 	switch version {
 	case strconv.FormatInt(status.CurrentVersion, 10):

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// tone is what a text says of itself.
+// tone is the color of a text.
 type tone string
 
-// The tones, as a terminal shows them.
+// The tones as terminal sequences.
 const (
 	plain tone = ""
 	well  tone = "\x1b[32m"
@@ -26,7 +26,7 @@ type cell struct {
 	tone tone
 }
 
-// branch is a line of the tree, in columns, and those below it.
+// branch is a line of the tree, in columns, and the lines below it.
 type branch struct {
 	cells    []cell
 	branches []branch
@@ -81,12 +81,12 @@ func (o *writer) line(indent, fork string, cells []cell, widths []int) {
 	}
 }
 
-// widthsOf are the widths of the columns of lines that stand below each other.
+// widthsOf returns the widths of the columns of consecutive lines.
 func widthsOf(branches []branch) []int {
 	var widths []int
 	for _, b := range branches {
 		for i, c := range b.cells {
-			if i == len(b.cells)-1 { // the last one may be as long as it is
+			if i == len(b.cells)-1 { // the last column is not aligned
 				break
 			}
 			if i == len(widths) {
@@ -98,8 +98,8 @@ func widthsOf(branches []branch) []int {
 	return widths
 }
 
-// Printable is a text without what could steer a terminal: messages can have been written
-// by anybody who may write an event or an annotation.
+// Printable returns a text without control characters for a terminal: anyone who can create events
+// or annotations may have written the messages.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -109,7 +109,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// PrintableLines returns a text of several lines without what could steer a terminal.
+// PrintableLines is Printable for a text of several lines.
 func PrintableLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -132,14 +132,14 @@ func branchOf(r Report) branch {
 	return top
 }
 
-// add adds a list under its heading, if there is anything in it.
+// add adds a list with its heading, if it is not empty.
 func (b *branch) add(heading string, below []branch) {
 	if len(below) > 0 {
 		b.branches = append(b.branches, branch{cells: []cell{{heading, bold}}, branches: below})
 	}
 }
 
-// state is the phase, and whether the object goes.
+// state returns the phase, and whether the object is being deleted.
 func (r Report) state() string {
 	if r.Deleting {
 		return strings.TrimSpace(r.Phase + " (being deleted)")
@@ -160,8 +160,8 @@ func (r Report) tone() tone {
 	return worst
 }
 
-// conditionBranches are the conditions that matter. What another has said is not said again:
-// Ready and Stalled have the words of the one that they follow from.
+// conditionBranches returns the conditions that matter. A message is not repeated: Ready and
+// Stalled have the message of the condition from which they are derived.
 func conditionBranches(conditions []Condition) []branch {
 	var branches []branch
 	saidBy := map[string]string{}

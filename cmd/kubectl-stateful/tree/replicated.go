@@ -41,7 +41,7 @@ func (r *Report) replicated(s *snapshot.Snapshot, set *rssv1alpha1.ReplicatedSta
 	}
 }
 
-// roleOf is what a member does, by what its command status said last.
+// roleOf returns the role of a member, by the last result of its status command.
 func roleOf(members rssv1alpha1.Members, name string) string {
 	switch {
 	case slices.Contains(members.Primary, name):
@@ -56,7 +56,7 @@ func roleOf(members rssv1alpha1.Members, name string) string {
 	return "unknown"
 }
 
-// templateVersion says whether a pod was made from the present template.
+// templateVersion returns whether a pod was created from the present template.
 func templateVersion(pod *corev1.Pod, present string) string {
 	switch pod.Annotations[rssv1alpha1.AnnotationTemplate] {
 	case "":
@@ -67,14 +67,14 @@ func templateVersion(pod *corev1.Pod, present string) string {
 	return "out of date"
 }
 
-// maintenance is how far a member of spec.maintenance is, in words.
+// maintenance describes the state of a member in spec.maintenance.
 var maintenance = map[rssv1alpha1.MaintenanceState]string{
 	rssv1alpha1.MaintenanceParked:      "is parked",
 	rssv1alpha1.MaintenanceWaiting:     "is parked when the command in it has ended",
 	rssv1alpha1.MaintenanceHandingOver: "hands its role over, and is parked then",
 }
 
-// replicatedNotes are what the record says of a member.
+// replicatedNotes returns the information about a member in the status.
 func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev1.Pod, role string, now time.Time) []string {
 	var notes []string
 	for _, listed := range status.Maintenance {

@@ -1,5 +1,5 @@
-// Package tree says where an object of one of the kinds stands: a report that programs
-// read, and the tree that people do.
+// Package tree describes the state of an object of one of the kinds: as a report for programs, and
+// as a tree for users.
 package tree
 
 import (
@@ -20,40 +20,40 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
 )
 
-// Report is where an object stands.
+// Report is the state of an object.
 type Report struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Phase is status.phase; none for a StatefulCluster.
+	// Phase is status.phase; a StatefulCluster has none.
 	Phase string `json:"phase,omitempty"`
-	// Summary is the same in figures.
+	// Summary is the state in numbers.
 	Summary string `json:"summary"`
-	// Observed reports whether the operator has looked at the present spec.
+	// Observed reports whether the operator has observed the present spec.
 	Observed bool `json:"observed"`
 	// Deleting reports whether the object is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
-	// Conditions are all of them. The tree shows those that matter.
+	// Conditions are all conditions. The tree shows those that matter.
 	Conditions []Condition `json:"conditions"`
 	// Versions are the contents of the template that are in use.
 	Versions []Version `json:"versions,omitempty"`
 	// Members are the pods.
 	Members []Member `json:"members"`
-	// Lost are members that will not come back, the last one first.
+	// Lost are lost members, the last one first.
 	Lost []string `json:"lost,omitempty"`
-	// WaitsFor is what is waited for, in a sentence each.
+	// WaitsFor has a sentence for each reason to wait.
 	WaitsFor []string `json:"waitsFor,omitempty"`
-	// Notes are what else a person should know.
+	// Notes are other information for the user.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Condition is a condition, and whether it says that something is wrong.
+// Condition is a condition, and whether it reports a problem.
 type Condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Matters reports whether a reader has to see it.
+	// Matters reports whether the tree shows it.
 	Matters bool `json:"matters"`
 	good    bool
 }
@@ -75,7 +75,7 @@ type Member struct {
 	Version string  `json:"version,omitempty"`
 	Node    string  `json:"node,omitempty"`
 	Claims  []Claim `json:"claims,omitempty"`
-	// Notes are what is known of it beside that.
+	// Notes are other information about it.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -87,7 +87,7 @@ type Claim struct {
 	Class string `json:"storageClass,omitempty"`
 }
 
-// Of reports where the object of a snapshot stands, at that time.
+// Of returns the state of a snapshot's object at that time.
 func Of(s *snapshot.Snapshot, now time.Time) Report {
 	state := kinds.StateOf(s.Object)
 	r := Report{
@@ -114,16 +114,16 @@ func Of(s *snapshot.Snapshot, now time.Time) Report {
 	return r
 }
 
-// goodWhenTrue are the conditions that are True while all is well. All others are False.
+// goodWhenTrue are the conditions whose normal status is True. It is False for all others.
 var goodWhenTrue = []string{"Available", "Ready", "Seeded"}
 
-// alwaysShown are the conditions that a reader looks for.
+// alwaysShown are the conditions that the tree always shows.
 var alwaysShown = []string{"Available"}
 
 func (r *Report) judge(conditions []metav1.Condition) {
 	for _, c := range conditions {
 		good := (c.Status == metav1.ConditionTrue) == slices.Contains(goodWhenTrue, c.Type)
-		told := c.Type == "Progressing" && c.Status == metav1.ConditionTrue // it is what is waited for
+		told := c.Type == "Progressing" && c.Status == metav1.ConditionTrue // it is reported in WaitsFor
 		r.Conditions = append(r.Conditions, Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, good: good,
 			Matters: slices.Contains(alwaysShown, c.Type) || (!good && !told),
@@ -171,7 +171,7 @@ func claimOf(s *snapshot.Snapshot, name string) Claim {
 	return c
 }
 
-// nodeState names the Node of a pod, with what is the matter with it.
+// nodeState returns the Node of a pod, with its problem.
 func nodeState(s *snapshot.Snapshot, pod *corev1.Pod) string {
 	name := pod.Spec.NodeName
 	if name == "" {
@@ -193,7 +193,7 @@ func nodeState(s *snapshot.Snapshot, pod *corev1.Pod) string {
 	return name
 }
 
-// NodeReady reports whether the kubelet of a Node answers.
+// NodeReady reports whether a Node is Ready.
 func NodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -203,7 +203,7 @@ func NodeReady(node *corev1.Node) bool {
 	return false
 }
 
-// Fenced reports whether a person has said that the machine of a Node is off.
+// Fenced reports whether an administrator has marked the machine of a Node as off.
 func Fenced(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
@@ -217,7 +217,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// podState is the state of a pod in a word.
+// podState returns the state of a pod as one word.
 func podState(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "Terminating"
@@ -241,12 +241,12 @@ func podState(pod *corev1.Pod) string {
 	return string(pod.Status.Phase)
 }
 
-// ago is how long ago something was.
+// ago formats the time since then.
 func ago(now, then time.Time) string {
 	return duration.HumanDuration(max(now.Sub(then), 0))
 }
 
-// counted is a number of things.
+// counted formats a number of things.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -254,7 +254,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// list joins names, and says how many more there are.
+// list joins names, and appends how many more there are.
 func list(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

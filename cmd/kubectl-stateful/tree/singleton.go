@@ -58,7 +58,7 @@ func singletonRole(status *ssnv1.StatefulSingletonStatus, pod *corev1.Pod) strin
 	}
 }
 
-// workloadVersion says what owns the pods, and how far its rollout is.
+// workloadVersion returns the owner of the pods, and the progress of its rollout.
 func workloadVersion(w snapshot.Workload) Version {
 	v := Version{Name: w.String(), Role: "owns the pods"}
 	if progress, known := w.Progress(); known {
