@@ -1,26 +1,26 @@
-// Command trim drops the descriptions and the defaults inside the Kubernetes types
-// that our CustomResourceDefinitions embed, and keeps those of our own fields.
+// Command trim drops the descriptions and the defaults inside the Kubernetes types that our
+// CustomResourceDefinitions embed, and keeps those of our own fields.
 //
-// A whole pod template with its descriptions is larger than the annotation in
-// which `kubectl apply` keeps the last applied object (262,144 bytes), and
-// `kubectl explain pod` says the same.
+// A whole pod template with its descriptions is larger than the annotation in which `kubectl apply`
+// keeps the last applied object (262,144 bytes), and `kubectl explain pod` prints the same
+// descriptions.
 //
-// The API server fills in the defaults when the operator makes the pods. In a
-// CustomResourceDefinition they do harm: the form of OpenShift's console takes the
-// defaults also of objects that nobody wrote, such as the fsType of an azureDisk
-// for each volume, and sends what is then refused.
+// The API server sets the defaults when the operator creates the pods. In a
+// CustomResourceDefinition they are harmful: the form of OpenShift's console also sets defaults of
+// objects that the user has not specified, such as the fsType of an azureDisk for each volume. The
+// result is then refused.
 //
-// Of the pods of Jobs before and after an upgrade it keeps the quantities only: three whole
-// templates are too long for a definition. UpdateJob.UnmarshalJSON looks at the rest. And it
-// drops ephemeral containers, which the API server refuses in every template of a pod.
+// For the pods of Jobs before and after an upgrade, it keeps only the quantities: three whole
+// templates are too long for a definition. UpdateJob.UnmarshalJSON checks the rest. It also drops
+// ephemeral containers, which the API server refuses in every pod template.
 //
-// And it bounds the integers of fields that hold an integer or a string: the Go type has 32 bits,
-// and a value that does not decode is one that no list of objects may hold. The status of a claim
-// template is kept as an empty object for the same reason.
+// It limits the integers of fields that hold an integer or a string: the Go type has 32 bits, and
+// an object with a value that does not decode makes every list of objects fail. The status of a
+// claim template becomes an empty object for the same reason.
 //
-// And it bounds the selectors that are compared with every pod, and quantities: a marker
-// cannot say that of a Kubernetes type. A quantity with an exponent of many digits passes
-// the pattern that controller-gen knows, and takes all memory of who decodes it.
+// It also limits quantities, and the selectors that are compared with every pod: a marker cannot do
+// that for a Kubernetes type. A quantity with an exponent of many digits matches the pattern that
+// controller-gen writes, and exhausts the memory of the process that decodes it.
 package main
 
 import (
@@ -33,8 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// embedded are the fields that hold a Kubernetes type. They keep their own
-// description.
+// embedded are the fields that hold a Kubernetes type. They keep their own description.
 var embedded = map[string]bool{
 	"affinity":             true,
 	"containers":           true,
@@ -49,10 +48,10 @@ var embedded = map[string]bool{
 	"volumes":              true,
 }
 
-// jobs are the fields that hold a Job, of whose pods only quantities are checked.
+// jobs are the fields that hold a Job. Only the quantities of its pods are checked.
 var jobs = map[string]bool{"preUpdateJob": true, "postUpdateJob": true}
 
-// preserved marks a schema of an object in which there may be other fields too.
+// preserved marks the schema of an object that may have other fields too.
 const preserved = "x-kubernetes-preserve-unknown-fields"
 
 // intOrString marks the schema of an intstr.IntOrString, and of a quantity, which has a pattern.
@@ -61,23 +60,22 @@ const intOrString = "x-kubernetes-int-or-string"
 // claimTemplates is the field that holds PersistentVolumeClaims.
 const claimTemplates = "volumeClaimTemplates"
 
-// selectors are the label selectors in spec that are bounded, by the name of the
-// definition.
+// selectors are the label selectors in spec that are limited, by the name of the definition.
 var selectors = map[string][]string{
 	"statefulsingletons.apps.openshift.statefulsingleton.com": {"selector"},
 }
 
-// The bounds of a selector. The key of a label has 253 characters of prefix, a slash
-// and 63; its value has 63.
+// Limits of a selector. The key of a label has at most 253 characters of prefix, a slash and 63
+// characters; its value has at most 63.
 const (
-	mostTerms  = 32 // labels, and expressions
-	mostValues = 32 // of an expression
+	mostTerms  = 32 // max number of labels, and of expressions
+	mostValues = 32 // max number of values of an expression
 	longestKey = 317
 	longest    = 63
 )
 
-// What controller-gen writes of a quantity, and what is said instead: an exponent has at
-// most two digits. controllers/internal/bounds says the same to webhooks.
+// anyQuantity is controller-gen's pattern of a quantity. quantity is the replacement: an exponent
+// has at most two digits. controllers/internal/bounds applies the same limit in webhooks.
 const (
 	anyQuantity     = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 	quantity        = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
@@ -131,7 +129,7 @@ func trim(content []byte) ([]byte, error) {
 	return append([]byte("---\n"), trimmed...), err
 }
 
-// walk looks for schemas: objects with properties, and quantities.
+// walk finds schemas to trim: objects with properties, and quantities.
 func walk(node any) {
 	switch node := node.(type) {
 	case []any:
@@ -167,23 +165,23 @@ func walk(node any) {
 	}
 }
 
-// dropStatus drops the fields of the status from the items of a list of claims. Nobody reads them,
-// and they hold times that the schema cannot check.
+// dropStatus drops the fields of the status from the items of a list of claims. They are not used,
+// and they contain times that the schema cannot check.
 func dropStatus(list any) {
 	if status, ok := at(list, "items", "properties", "status").(map[string]any); ok {
 		delete(status, "properties")
 	}
 }
 
-// keepOwn trims what is below a schema, and leaves the schema itself.
+// keepOwn trims the schemas below a schema, but not the schema itself.
 func keepOwn(schema any) {
 	if top, ok := schema.(map[string]any); ok {
 		trimBelow(top, nil)
 	}
 }
 
-// trimBelow trims the schemas in one, which is of the items of a list with those
-// keys. An API server refuses a list whose keys have neither a value nor a default.
+// trimBelow trims the schemas inside a schema. keys are the list-map keys of the list whose items
+// it describes. An API server refuses a list whose keys have neither a value nor a default.
 func trimBelow(schema map[string]any, keys []any) {
 	properties, _ := schema["properties"].(map[string]any)
 	for name, field := range properties {
@@ -194,7 +192,7 @@ func trimBelow(schema map[string]any, keys []any) {
 	bare(schema["additionalProperties"], false, nil)
 }
 
-// bare drops a schema's description and, unless it is a key, its default.
+// bare drops a schema's description and, unless it is a list-map key, its default.
 func bare(schema any, isKey bool, keys []any) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -207,15 +205,15 @@ func bare(schema any, isKey bool, keys []any) {
 	trimBelow(s, keys)
 }
 
-// dropEphemeral drops ephemeral containers from a pod. Where other fields are kept, they are
-// too, and so are their quantities.
+// dropEphemeral drops ephemeral containers from a pod. If unknown fields are preserved, ephemeral
+// containers and their quantities are preserved too.
 func dropEphemeral(properties map[string]any) {
 	if _, isPod := properties["initContainers"]; isPod {
 		delete(properties, "ephemeralContainers")
 	}
 }
 
-// keepQuantities leaves nothing of the template of a Job but what has quantities.
+// keepQuantities drops everything except quantities from the template of a Job.
 func keepQuantities(job any) {
 	spec, _ := at(job, "properties", "spec", "properties").(map[string]any)
 	template, ok := spec["template"].(map[string]any)
@@ -230,8 +228,8 @@ func keepQuantities(job any) {
 	spec["template"] = kept
 }
 
-// toQuantities drops what leads to no quantity from a schema, and reports whether anything
-// does.
+// toQuantities drops the parts of a schema that contain no quantity, and reports whether any are
+// left.
 func toQuantities(node any) bool {
 	schema, ok := node.(map[string]any)
 	if !ok {
@@ -251,7 +249,7 @@ func toQuantities(node any) bool {
 	}
 	if found {
 		schema[preserved] = true
-		delete(schema, "required") // they may be among what was dropped, and so may keys of lists
+		delete(schema, "required") // required fields and list keys may have been dropped
 	}
 	for _, inner := range []any{schema["items"], schema["additionalProperties"]} {
 		found = toQuantities(inner) || found
@@ -261,7 +259,7 @@ func toQuantities(node any) bool {
 	return found
 }
 
-// bound puts bounds into the selectors of a definition.
+// bound adds limits to the selectors of a definition.
 func bound(definition map[string]any) {
 	name, _ := at(definition, "metadata", "name").(string)
 	versions, _ := at(definition, "spec", "versions").([]any)
@@ -288,7 +286,7 @@ func boundSelector(properties any) {
 	set("maxLength", longest, "matchExpressions", "items", "properties", "values", "items")
 }
 
-// at is what is found on a path of keys; nil if nothing is.
+// at returns the value at a path of keys, or nil if there is none.
 func at(node any, path ...string) any {
 	for _, key := range path {
 		object, _ := node.(map[string]any)

@@ -200,7 +200,7 @@ func TestSelectorsAreBounded(t *testing.T) {
 	}
 }
 
-// 30 characters took all memory of who decoded them.
+// A quantity of 30 characters exhausted the memory of the process that decoded it.
 func TestQuantitiesAreBounded(t *testing.T) {
 	got, err := trim([]byte("storage:\n  pattern: " + anyQuantity + "\n"))
 	if err != nil {
@@ -216,9 +216,9 @@ func TestQuantitiesAreBounded(t *testing.T) {
 	}
 }
 
-// mostBytes is how long a definition may be, as JSON: kubectl apply keeps a copy in an
-// annotation, the API server another one for each version of it in its memory, and a bundle
-// holds them all.
+// mostBytes is the max size of a definition as JSON. kubectl apply stores a copy in an annotation,
+// the API server keeps another copy of each version in memory, and a bundle contains all
+// definitions.
 const mostBytes = 120 << 10
 
 func TestDefinitionsAreShort(t *testing.T) {
@@ -249,7 +249,7 @@ func read(t *testing.T, file string) (object map[string]any) {
 	return object
 }
 
-// quantitiesOf are the paths of all quantities in a type, as fields of a schema.
+// quantitiesOf returns the schema paths of all quantities in a type.
 func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (paths [][]string) {
 	switch {
 	case of == reflect.TypeFor[resource.Quantity]():
@@ -276,11 +276,11 @@ func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (p
 	return paths
 }
 
-// with is a longer path, and leaves the other as it is.
+// with returns a longer path, and does not change the original.
 func with(path []string, more ...string) []string { return slices.Concat(path, more) }
 
-// E44: the schema checks each quantity of a job, also where it checks nothing else. One with
-// a long exponent takes all memory of who decodes it.
+// E44: the schema checks each quantity of a job, even if it checks nothing else. A quantity with a
+// long exponent exhausts the memory of the process that decodes it.
 func TestE44EachQuantityOfAJobIsBounded(t *testing.T) {
 	definition := read(t, "../bases/fissile.cloudfoundry.org_extendedstatefulsets.yaml")
 	paths := quantitiesOf(reflect.TypeFor[batchv1.JobTemplateSpec](), nil, map[reflect.Type]bool{})
@@ -357,7 +357,7 @@ properties:
 func TestOfJobsOnlyQuantitiesAreKept(t *testing.T) {
 	input := "properties:\n  " + strings.ReplaceAll(strings.TrimSuffix(fmt.Sprintf(jobOf, anyQuantity), "\n"), "\n", "\n  ") + "\n"
 	want := fmt.Sprintf(trimmedJob, quantity)
-	for range 2 { // what is trimmed stays as it is
+	for range 2 { // trimming is idempotent
 		got, err := trim([]byte(input))
 		if err != nil {
 			t.Fatal(err)

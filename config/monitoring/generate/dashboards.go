@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// dashboards are all of them. Each has a line in kustomization.yaml.
+// dashboards are all dashboards. Each has a line in kustomization.yaml.
 var dashboards = []dashboard{overview, extended, replicated, clusters, singletons}
 
-// one asks one thing.
+// one returns a single query.
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
-// quantile is of the buckets of a histogram. Of what is rare there is none for most of the
+// quantile returns the quantile of a histogram's buckets. Rare events have no value most of the
 // time, which is not drawn.
 func quantile(q, buckets, by, over string) string {
 	labels := "le"
@@ -22,21 +22,21 @@ func quantile(q, buckets, by, over string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s[%s]))) >= 0", q, labels, buckets, over)
 }
 
-// usualAndSlow are the times in which half of all things were done, and nearly all.
+// usualAndSlow returns the queries for p50 and p99.
 func usualAndSlow(buckets, over string) []query {
 	return []query{{quantile("0.50", buckets, "", over), "p50"}, {quantile("0.99", buckets, "", over), "p99"}}
 }
 
-// newly is how often something happened since the point before.
+// newly returns a query for the increase of a counter since the previous point.
 func newly(by, counter string) string {
 	return fmt.Sprintf("sum by (%s) (increase(%s[$__interval]))", by, counter)
 }
 
-// asShown is the shortest time that is exact for what a panel shows.
+// asShown is the shortest range that is exact for the resolution of a panel.
 const asShown = "$__rate_interval"
 
-// unknown is what a number says where there is no metric: no object, or no operator that
-// tells of any.
+// unknown is shown instead of a number if there is no metric: there is no object, or no operator
+// that reports any.
 const unknown = "none known"
 
 var overview = dashboard{
@@ -84,19 +84,20 @@ var overview = dashboard{
 	},
 }
 
-// operators selects the operator among all programs that have metrics of these names: by the
-// Service that they are scraped by.
+// operators selects the operator by its metrics Service, because other programs may have metrics
+// with these names.
 const operators = `job="stateful-operator-metrics-service"`
 
 const (
-	// harmless are conditions that want nobody while they are True.
+	// harmless are conditions that need no attention while they are True.
 	harmless = "Available|Progressing|Ready|Reconciling|Seeded"
-	// needed are conditions that want somebody while they are not True, but for some reasons.
+	// needed are conditions that need attention while they are not True, except for the reasons in
+	// atPeace.
 	needed  = "Available|Seeded"
 	atPeace = "Stopped|NoPods"
 )
 
-// unwell are the conditions that are not as they should be, of the objects that matchers
+// unwell returns a query for the conditions that need attention, of the objects that matchers
 // select.
 func unwell(matchers ...string) string {
 	with := func(more ...string) string { return condition(slices.Concat(matchers, more)...) }
@@ -104,27 +105,28 @@ func unwell(matchers ...string) string {
 		with(fmt.Sprintf("type!~%q", harmless)), with(fmt.Sprintf("type=~%q", needed), fmt.Sprintf("reason!~%q", atPeace)))
 }
 
-// condition is 1 for each condition that is True, and else 0, of those that matchers select.
+// condition returns the metric of the conditions that matchers select: 1 if the condition is True,
+// 0 otherwise.
 func condition(matchers ...string) string {
 	return "stateful_operator_condition{" + strings.Join(matchers, ", ") + "}"
 }
 
-// notAvailable is how many objects are not Available and should be.
+// notAvailable returns a query for the number of objects that should be Available but are not.
 func notAvailable(matchers ...string) string {
 	of := slices.Concat(matchers, []string{`type="Available"`, fmt.Sprintf("reason!~%q", atPeace)})
 	return fmt.Sprintf("sum(%s == bool 0)", condition(of...))
 }
 
-// areTrue is of how many objects a condition is True.
+// areTrue returns a query for the number of objects for which a condition is True.
 func areTrue(kind string, matchers ...string) string {
 	of := slices.Concat(matchers, []string{fmt.Sprintf("type=%q", kind)})
 	return fmt.Sprintf("sum(%s == bool 1)", condition(of...))
 }
 
-// chosen selects the objects that are chosen in the dashboard of a kind.
+// chosen selects the objects that the user has chosen in the dashboard of a kind.
 const chosen = `namespace=~"$namespace", name=~"$name"`
 
-// ofKind is the dashboard of a kind: what each kind has, and then what this one has.
+// ofKind returns the dashboard of a kind: the panels common to all kinds, followed by its own.
 func ofKind(kind string, own ...panel) dashboard {
 	selector := fmt.Sprintf("kind=%q, %s", kind, chosen)
 	panels := []panel{
@@ -145,16 +147,17 @@ func ofKind(kind string, own ...panel) dashboard {
 	return dashboard{name: strings.ToLower(kind), title: "Stateful operator / " + kind, kind: kind, panels: append(panels, own...)}
 }
 
-// deviated are the objects of whose metric the least or most of all that is shown is not as it
-// should be, from begin to end.
+// deviated returns a query for the objects with a metric whose min or max in the shown time range
+// is wrong.
 func deviated(metric, over, wrong string) []query {
 	return one(fmt.Sprintf("max by (namespace, name) (%s) and on (namespace, name) (%s(%s[$__range] @ end()) %s)", metric, over, metric, wrong), "{{namespace}}/{{name}}")
 }
 
-// selected is a metric of the chosen objects.
+// selected returns a metric of the chosen objects.
 func selected(metric string) string { return fmt.Sprintf("%s{%s}", metric, chosen) }
 
-// writes are a kind's, of all objects: reasons are few, and objects are many.
+// writes returns a panel of a kind's writes, summed over all objects: there are few reasons, but
+// many objects.
 func writes(kind string, width int, about string) panel {
 	return panel{title: "Writes", shape: events.of(width), about: "Of all objects, by verb and reason." + about,
 		queries: one(newly("verb, reason", kind+"_actions_total"), "{{verb}} {{reason}}")}
@@ -202,7 +205,7 @@ var extended = ofKind("ExtendedStatefulSet",
 	writes("extendedstatefulset", columns, ""),
 )
 
-// turns are how many pods of a StatefulSingleton may run their program.
+// turns shows how many pods of a StatefulSingleton may run their program.
 var turns = bands.of(12).standing(state{"none", "yellow"}, state{"one", "green"}, state{"more", "red"})
 
 var singletons = ofKind("StatefulSingleton",

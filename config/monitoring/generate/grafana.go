@@ -5,52 +5,55 @@ import (
 	"maps"
 )
 
-// dashboard is one file. Its panels stand beside each other in their order, as long as they
-// fit into a line.
+// dashboard is one file. Its panels are placed from left to right in their order, and wrap to the
+// next line.
 type dashboard struct {
 	name, title string
-	// kind is that whose objects can be chosen by namespace and name; none is the operator.
+	// kind is the kind whose objects can be selected by namespace and name. It is empty for the
+	// operator.
 	kind   string
 	panels []panel
 }
 
-// panel shows one thing.
+// panel is one panel of a dashboard.
 type panel struct {
 	title string
-	// about says how to read it.
+	// about explains how to read it.
 	about   string
 	shape   shape
 	queries []query
-	// unit is Grafana's name of it, such as s or ops; empty is a plain number, and whole.
+	// unit is the name of the unit in Grafana, such as s or ops. Empty means an integer without a
+	// unit.
 	unit string
-	// none is what is shown in the place of nothing.
+	// none is shown if there is no value.
 	none string
-	// levels are the colours of a number, as Grafana's thresholds: each reaches up to the next.
+	// levels are the colours of a number, as Grafana's thresholds: each begins at its value.
 	levels []fields
-	// limit is drawn as a line; 0 is none.
+	// limit is drawn as a line; 0 means none.
 	limit float64
-	// columns are those of a table, in this order.
+	// columns are the columns of a table, in this order.
 	columns []string
 }
 
-// query is one of PromQL, and what its lines are called.
+// query is a PromQL query with its legend.
 type query struct{ expr, legend string }
 
-// shape is how a panel looks.
+// shape is the appearance of a panel.
 type shape struct {
-	kind          string // Grafana's name of it
-	width, height int    // of a grid with 24 columns
+	kind          string // Grafana's name of the panel type
+	width, height int    // in a grid with 24 columns
 	options       fields
-	custom        fields  // of each field
-	states        []state // that its numbers stand for
-	instant       bool    // only what is now
-	interval      string  // the shortest between two points; empty is that of a scrape
+	custom        fields  // custom properties of each field
+	states        []state // states that its numbers stand for
+	instant       bool    // only the latest value
+	interval      string  // min interval between two points; the default is the scrape interval
 }
 
-// state is what a number stands for, from 0 on. 2 stands for larger ones too.
+// state is the meaning of a number, beginning with 0. The state for 2 also applies to larger
+// numbers.
 type state struct{ text, color string }
 
-// fields are those of a JSON object.
+// fields are the fields of a JSON object.
 type fields map[string]any
 
 var (
@@ -61,7 +64,7 @@ var (
 	areas = shape{kind: "timeseries", width: 12, height: 8, options: legend, custom: fields{
 		"fillOpacity": 40, "showPoints": "auto", "stacking": fields{"mode": "normal"},
 	}}
-	// events are things that happen now and then: a bar says how many there were in its time.
+	// events shows rare events: each bar is the number of events in its interval.
 	events = shape{kind: "timeseries", width: 12, height: 8, options: legend, interval: "5m", custom: fields{
 		"drawStyle": "bars", "fillOpacity": 80, "stacking": fields{"mode": "normal"},
 	}}
@@ -70,13 +73,13 @@ var (
 		options: fields{"mergeValues": true, "showValue": "never", "perPage": 8, "legend": legend["legend"]}}
 )
 
-// of is the shape with another width.
+// of returns the shape with another width.
 func (s shape) of(width int) shape {
 	s.width = width
 	return s
 }
 
-// standing is the shape with numbers that stand for other states.
+// standing returns the shape with other states.
 func (s shape) standing(states ...state) shape {
 	s.states = states
 	return s
@@ -89,14 +92,14 @@ var legend = fields{
 
 var (
 	calm = []fields{{"color": "blue", "value": nil}}
-	// bad are the colours of a number that wants a person if it is not 0. Where nothing is
-	// known it is not green.
+	// bad are the colours of a number that needs attention if it is not 0. It is not green if the
+	// value is unknown.
 	bad = []fields{{"color": "blue", "value": nil}, {"color": "green", "value": 0}, {"color": "red", "value": 1}}
-	// just1 are those of a number that has to be 1.
+	// just1 are the colours of a number that must be 1.
 	just1 = []fields{{"color": "red", "value": nil}, {"color": "green", "value": 1}, {"color": "red", "value": 2}}
 )
 
-// colors are those of lines by their names, on all dashboards.
+// colors are the colours of lines by their names, on all dashboards.
 var colors = []struct{ color, names string }{
 	{"green", "ready|primary|Running|Stable|in time"},
 	{"blue", "secondary|Creating|PreJob|Canary|Promoting|PostJob|CleaningUp"},
@@ -105,16 +108,16 @@ var colors = []struct{ color, names string }{
 	{"red", "failed|lost|Failed|Aborted|too long|5.."},
 }
 
-// columns is how wide Grafana's grid is.
+// columns is the width of Grafana's grid.
 const columns = 24
 
-// tag is what all dashboards have, by which they name each other.
+// tag is a tag of all dashboards, which is used for links between them.
 const tag = "stateful-operator"
 
 var source = fields{"type": "prometheus", "uid": "${datasource}"}
 
-// uid is the dashboard's name in links; Grafana takes 40 letters. That of a kind ends in its
-// name, so that a row of a table can lead there.
+// uid returns the dashboard's ID in links, which Grafana limits to 40 letters. The ID of a kind's
+// dashboard ends with the kind, so that a row of a table can link to it.
 func (d dashboard) uid() string {
 	if d.kind != "" {
 		return tag + "-" + d.kind
@@ -143,7 +146,7 @@ func (d dashboard) variables() []fields {
 		choice("Name", "name", condition(kind, `namespace=~"$namespace"`)))
 }
 
-// choice is a variable with the values of a label.
+// choice returns a variable with the values of a label.
 func choice(title, label, of string) fields {
 	return fields{
 		"name": label, "label": title, "type": "query", "datasource": source, "query": fmt.Sprintf("label_values(%s, %s)", of, label),
@@ -153,7 +156,7 @@ func choice(title, label, of string) fields {
 	}
 }
 
-// placed are the panels, each in its place.
+// placed returns the panels with their positions.
 func (d dashboard) placed() []fields {
 	var all []fields
 	x, y, tallest := 0, 0, 0
@@ -185,7 +188,7 @@ func (p panel) model() fields {
 	return model
 }
 
-// defaults are of all lines of a panel.
+// defaults returns the defaults of all fields of a panel.
 func (p panel) defaults() fields {
 	defaults := fields{}
 	if p.none != "" {
@@ -196,7 +199,7 @@ func (p panel) defaults() fields {
 	case number.kind:
 		defaults["thresholds"] = fields{"mode": "absolute", "steps": p.levels}
 	case bands.kind:
-		defaults["mappings"], defaults["color"] = p.mappings(), fields{"mode": "fixed"} // else there is no legend
+		defaults["mappings"], defaults["color"] = p.mappings(), fields{"mode": "fixed"} // otherwise there is no legend
 	default:
 		defaults["unit"], defaults["min"], defaults["custom"] = p.unit, 0, p.custom()
 		if p.unit == "" {
@@ -209,7 +212,7 @@ func (p panel) defaults() fields {
 	return defaults
 }
 
-// custom are a shape's fields, with a scale on which 0 is seen to be at the bottom.
+// custom returns a shape's custom properties, with a scale that shows 0 at the bottom.
 func (p panel) custom() fields {
 	custom := fields{}
 	maps.Copy(custom, p.shape.custom)
@@ -222,7 +225,7 @@ func (p panel) custom() fields {
 	return custom
 }
 
-// mappings say what the numbers of bands stand for.
+// mappings returns the states of the numbers of bands.
 func (p panel) mappings() []fields {
 	var all []fields
 	for i, s := range p.shape.states {
@@ -236,12 +239,12 @@ func (p panel) mappings() []fields {
 	return all
 }
 
-// overrides are of lines, or of columns, by their names.
+// overrides returns the overrides of lines or columns, by their names.
 func (p panel) overrides() []fields {
 	all := []fields{}
 	switch p.shape.kind {
 	case table.kind:
-		// Or an empty cell says what stands in the place of no rows.
+		// Without this, an empty cell shows the text for an empty table.
 		all = append(all, override("byType", "string", fields{"id": "noValue", "value": ""}))
 		for _, name := range p.columns {
 			if properties, special := cells[name]; special {
@@ -260,14 +263,14 @@ func override(by, name string, properties ...fields) fields {
 	return fields{"matcher": fields{"id": by, "options": name}, "properties": properties}
 }
 
-// cells are how columns with these names look.
+// cells are the properties of columns with these names.
 var cells = map[string][]fields{
-	// The name of an alert leads to its page.
+	// The name of an alert links to its runbook.
 	"alertname": {{"id": "links", "value": []fields{{
 		"title": "Runbook", "targetBlank": true,
 		"url": "https://github.com/stateful-operator/stateful-operator/blob/main/docs/runbooks/${__value.raw}.md",
 	}}}},
-	// The object of a condition leads to the dashboard of its kind.
+	// The object of a condition links to the dashboard of its kind.
 	"object": {{"id": "links", "value": []fields{{
 		"title": "Dashboard", "url": "/d/" + tag + "-${__data.fields.kind}?var-namespace=${__data.fields.namespace}&var-name=${__value.raw}",
 	}}}},
@@ -289,23 +292,23 @@ func painted(how string) fields {
 	return fields{"id": "custom.cellOptions", "value": fields{"type": how}}
 }
 
-// mapped says how values look.
+// mapped returns a mapping of values to their appearance.
 func mapped(values fields) fields {
 	return fields{"id": "mappings", "value": []fields{{"type": "value", "options": values}}}
 }
 
-// fieldOf is what Prometheus' answer calls a column.
+// fieldOf returns the name of a column in Prometheus' response.
 func fieldOf(column string) string {
 	switch column {
 	case "status", "how many":
 		return "Value"
-	case "object": // the name of one whose kind has a dashboard
+	case "object": // the name of an object whose kind has a dashboard
 		return "name"
 	}
 	return column
 }
 
-// ordered puts the columns of a table in their order, and hides the others.
+// ordered returns a transformation that sorts the columns of a table, and hides the others.
 func (p panel) ordered() []fields {
 	hidden, index, names := fields{"Time": true, "Value": true, "kind": true}, fields{}, fields{}
 	for i, column := range p.columns {

@@ -1,5 +1,5 @@
-// Command generate writes the dashboards of config/monitoring, a file each: what Grafana
-// shows of the operator, and of the objects of each kind.
+// Command generate writes the Grafana dashboards of config/monitoring, one file each: for the
+// operator, and for the objects of each kind.
 package main
 
 import (
@@ -34,12 +34,12 @@ func write(folder string) error {
 	return nil
 }
 
-// text is a dashboard as Grafana reads it.
+// text returns the JSON of a dashboard for Grafana.
 func (d dashboard) text() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false) // comparisons of queries are read by people
+	encoder.SetEscapeHTML(false) // keeps comparisons in queries readable
 	if err := encoder.Encode(d.model()); err != nil {
 		return nil, err
 	}

@@ -27,14 +27,14 @@ func TestDashboardsAreWrittenAnew(t *testing.T) {
 	}
 }
 
-// place is a panel's in Grafana's grid.
+// place is the position of a panel in Grafana's grid.
 type place struct {
 	ID      int
 	Title   string
 	GridPos struct{ X, Y, W, H int }
 }
 
-// over reports whether two panels cover each other.
+// over reports whether two panels overlap.
 func (p place) over(q place) bool {
 	a, b := p.GridPos, q.GridPos
 	beside := a.X+a.W <= b.X || b.X+b.W <= a.X
@@ -78,7 +78,7 @@ func TestEachPanelSaysHowToReadIt(t *testing.T) {
 			g.Expect(p.queries).NotTo(BeEmpty(), where)
 			for _, q := range p.queries {
 				g.Expect(d.kind == "" && strings.Contains(q.expr, "$name")).To(BeFalse(), "%s: nothing can be chosen", where)
-				// A legend names labels that the query leaves.
+				// A legend uses only labels that the query keeps.
 				for label := range strings.SplitSeq(q.legend, "{{") {
 					name, _, is := strings.Cut(label, "}}")
 					kept := !strings.Contains(q.expr, "by (") || strings.Contains(q.expr, name)
@@ -89,7 +89,7 @@ func TestEachPanelSaysHowToReadIt(t *testing.T) {
 	}
 }
 
-// leavesOut is a comparison, which gives nothing where it is not true.
+// leavesOut matches a comparison, which drops series for which it is false.
 var leavesOut = regexp.MustCompile(` (==|!=|>|>=) (\d|max)`)
 
 func TestNothingIsExplained(t *testing.T) {

@@ -1,6 +1,6 @@
-// Command generate writes the ConsoleYAMLSamples of config/openshift: what the
-// console of OpenShift offers beside the editor when somebody makes an object of
-// ours. They are made from config/samples, so that each example is written once.
+// Command generate writes the ConsoleYAMLSamples of config/openshift. The OpenShift console offers
+// them to users who create an object of one of the kinds. They are generated from config/samples,
+// so that each example has only one source.
 package main
 
 import (
@@ -20,9 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// offered are the samples, in the order of the console, and their titles there.
-// Each runs as it is under restricted-v2: those that need a user, a Secret or a
-// ConfigMap of theirs are not among them.
+// offered are the samples with their titles, in the order of the console. Each runs unchanged under
+// restricted-v2. Samples that need a user, a Secret or a ConfigMap are not included.
 var offered = []struct{ file, title string }{
 	{"statefulcluster/plain.yaml", "Three members, each with a claim"},
 	{"statefulcluster/rolling-surge.yaml", "Updates without a missing member"},
@@ -83,12 +82,12 @@ func write(out io.Writer, samples string) error {
 	return nil
 }
 
-// ours are the groups of this project.
+// ours are the API groups of this project.
 var ours = []string{"enge.me", "clusterlabs.org", "fissile.cloudfoundry.org", "apps.openshift.statefulsingleton.com"}
 
-// convert takes the one object of ours out of a sample: the console's editor makes
-// one at a time. The comment at the top describes it; what else is in the sample is
-// named, since it is not made.
+// convert extracts the only object of this project's kinds from a sample: the console's editor
+// creates one object at a time. The comment at the top is its description. Other objects in the
+// sample are listed in the description, because the console does not create them.
 func convert(title string, sample []byte) (*consoleSample, error) {
 	s := &consoleSample{TypeMeta: metav1.TypeMeta{APIVersion: "console.openshift.io/v1", Kind: "ConsoleYAMLSample"}}
 	s.Spec.Title, s.Spec.Description = title, firstParagraph(string(sample))
@@ -126,7 +125,8 @@ func convert(title string, sample []byte) (*consoleSample, error) {
 	return s, nil
 }
 
-// firstParagraph is the comment at the top, up to a line without text, in one line.
+// firstParagraph returns the comment at the top of a sample, up to a line without text, as one
+// line.
 func firstParagraph(sample string) string {
 	var words []string
 	for line := range strings.Lines(sample) {

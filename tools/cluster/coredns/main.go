@@ -1,5 +1,5 @@
-// CoreDNS with the plugins that a local cluster uses. The stock program links
-// the clients of four clouds as well, which trebles its build time.
+// Command coredns is CoreDNS with the plugins that a local cluster uses. The stock program also
+// links the clients of four clouds, which trebles its build time.
 package main
 
 import (

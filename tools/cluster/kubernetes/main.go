@@ -1,6 +1,6 @@
-// Command kubernetes is each Kubernetes program that a local cluster runs, and etcd: it is
-// the one by whose name it is called. Linked once, they take a minute less to build, and a
-// quarter of the space.
+// Command kubernetes contains all Kubernetes programs of a local cluster, and etcd. The name by
+// which it is called selects the program. A single binary takes a minute less to build than
+// separate ones, and a quarter of the space.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// daemons are built when they are called, as each adds flags and metrics of its own.
+// daemons are constructed only when they are called, because each adds its own flags and metrics.
 var daemons = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": manager.NewControllerManagerCommand,
@@ -35,7 +35,7 @@ var daemons = map[string]func() *cobra.Command{
 	"kubelet":                 newKubelet,
 }
 
-// newKubelet is the kubelet of any version: newer ones take a context.
+// newKubelet returns the kubelet's command in any version: newer ones take a context.
 func newKubelet() *cobra.Command {
 	switch command := any(kubelet.NewKubeletCommand).(type) {
 	case func() *cobra.Command:

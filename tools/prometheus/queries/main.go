@@ -1,5 +1,5 @@
-// Command queries reads queries of Prometheus by name, a JSON object on its standard input,
-// and writes for each which metrics it asks for, or what is wrong with it.
+// Command queries parses queries of Prometheus. It reads a JSON object of queries by name on
+// standard input. For each query it writes the metrics that it uses, or the error.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// answer is what is known of a query.
+// answer is the result of a query.
 type answer struct {
 	Metrics []string `json:"metrics,omitempty"`
 	Error   string   `json:"error,omitempty"`
@@ -44,7 +44,7 @@ func run(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(answers)
 }
 
-// metricsOf are the names of the metrics that a query asks for, each once.
+// metricsOf returns the names of the metrics that a query uses, without duplicates.
 func metricsOf(query string) ([]string, error) {
 	expression, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
