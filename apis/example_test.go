@@ -18,7 +18,7 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// An operator of yours registers the kinds with the scheme of its manager or client.
+// Other operators register the kinds with the scheme of their manager or client.
 func Example_scheme() {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(engev1alpha1.AddToScheme(scheme))
@@ -37,8 +37,8 @@ func Example_scheme() {
 	// true
 }
 
-// It makes a database of three members, of which it gives the image, the commands that the
-// image brings, and nothing else. Set TypeMeta where you apply on the server's side:
+// This creates a database of three members. It specifies only the image and the commands in it. Set
+// TypeMeta for server-side apply:
 //
 //	err := c.Patch(ctx, set, client.Apply, client.FieldOwner("your-operator"))
 func Example_replicatedStatefulSet() {
@@ -87,8 +87,8 @@ func Example_replicatedStatefulSet() {
 	//   - stop
 }
 
-// It waits until a set serves by its conditions, as for any object of Kubernetes. A status
-// that was written for another generation says nothing of this one.
+// This checks by conditions whether a set serves, like for any Kubernetes object. Conditions of
+// another generation do not count.
 func Example_conditions() {
 	set := engev1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	set.Status.ObservedGeneration = 2
@@ -100,7 +100,7 @@ func Example_conditions() {
 	// Output: true
 }
 
-// An ExtendedStatefulSet holds an ordinary StatefulSet template.
+// An ExtendedStatefulSet contains an ordinary StatefulSet template.
 func Example_extendedStatefulSet() {
 	labels := map[string]string{"app": "shop"}
 	template := appsv1.StatefulSetSpec{
@@ -118,7 +118,7 @@ func Example_extendedStatefulSet() {
 	// Output: 3
 }
 
-// A StatefulSingleton selects the pods of a Deployment that stays as it is.
+// A StatefulSingleton selects the pods of an unmodified Deployment.
 func Example_statefulSingleton() {
 	singleton := statefulsingletonv1.StatefulSingleton{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mailer"},

@@ -1,5 +1,5 @@
-// Package v1alpha1 is the contract of ReplicatedStatefulSet: its fields, their
-// defaults and bounds, and every name that it puts on objects.
+// Package v1alpha1 contains the API of ReplicatedStatefulSet: its fields with their defaults and
+// limits, and every name that the operator sets on objects.
 //
 // +kubebuilder:object:generate=true
 // +groupName=clusterlabs.org

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// RetentionPolicy says what becomes of the claims of a member that is no more.
+// RetentionPolicy specifies whether the claims of a removed member are kept.
 // +kubebuilder:validation:Enum=Retain;Delete
 type RetentionPolicy string
 
@@ -11,17 +11,17 @@ const (
 	DeleteClaims RetentionPolicy = "Delete"
 )
 
-// ClaimRetentionPolicy says what becomes of claims whose member is no more.
+// ClaimRetentionPolicy specifies whether the claims of removed members are kept.
 type ClaimRetentionPolicy struct {
-	// WhenDeleted applies when the ReplicatedStatefulSet is deleted, to the claims that
-	// were made for it: those that are older than it are kept. Defaults to Retain.
+	// WhenDeleted applies when the ReplicatedStatefulSet is deleted, to the claims that were
+	// created for it. Older claims are kept. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
 	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
 
-	// WhenScaled applies when a member goes in a scale-down to at least one member. 0
-	// replicas stop the set, and keep all claims. Defaults to Retain.
+	// WhenScaled applies when a member is removed by a scale-down to at least one member. Scaling
+	// to 0 replicas stops the set, and keeps all claims. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When scaled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}

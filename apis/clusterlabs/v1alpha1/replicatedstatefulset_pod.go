@@ -5,14 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PodPolicy is what every member runs. A change of it reaches the members one at
-// a time, but for commands other than preStop, which hold from the next time on.
+// PodPolicy specifies the pods of the members. A change is rolled out to one member at a time.
+// Commands other than preStop are an exception: a change applies to their next execution.
 // +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is the name of none of pod.containers; name one of them, or remove it to take the first"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates || (self.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : []) == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : [])))",fieldPath=".volumeClaimTemplates",message="only the requested storage and the volumeAttributesClassName may change, and the storage only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another"
 type PodPolicy struct {
-	// Containers of the pod; at least one, each with an image. Commands run in
-	// the one that pod.container names. It must come up idle: the application is
-	// started by a command.
+	// Containers of the pod; at least one, each with an image. Commands run in the container that
+	// pod.container names. It must start idle: a command starts the application.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="a pod has at least one container; commands run in it"
 	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
@@ -21,22 +20,20 @@ type PodPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Containers []corev1.Container `json:"containers"`
 
-	// Container is the name of the container in which commands run. Defaults to
-	// the first.
+	// Container is the name of the container in which commands run. Defaults to the first.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Container of the commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Container string `json:"container,omitempty"`
 
-	// Commands by name. sequence prints how new this member's data is, one whole
-	// number that fits 64 bits. status ends with 0 (it runs, as a secondary if
-	// there is a command secondary), 7 (stopped) or 8 (it runs as primary). stop
-	// and primary stop and start it. These four are needed. seed starts the
-	// first member and defaults to primary. secondary starts it as a secondary;
-	// without it the members that are not primary are idle. promote and demote
-	// turn a running one round, and default to primary, and to stop and then
-	// secondary. preStop is run by the kubelet when the pod is deleted, unless
-	// the container says a preStop itself.
+	// Commands by name. sequence prints how new this member's data is, as one integer of at most 64
+	// bits. status exits with 0 (running; as a secondary if there is a command secondary), 7
+	// (stopped) or 8 (running as primary). stop stops the member, and primary starts it as primary.
+	// These four are required. seed starts the first member; default primary. secondary starts a
+	// member as a secondary; without it, members that are not primary are idle. promote changes a
+	// running secondary to primary; default primary. demote changes a running primary to secondary;
+	// default stop and then secondary. The kubelet runs preStop when the pod is deleted, unless the
+	// container has its own preStop hook.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="'sequence' in self",message="sequence is missing; add the command that prints how new the data of a member is"
 	// +kubebuilder:validation:XValidation:rule="'status' in self",message="status is missing; add the command that says by its exit code whether a member runs"
@@ -55,8 +52,8 @@ type PodPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Init containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
-	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server and
-	// one secret-<name> for each of spec.secrets. Defaults to none.
+	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server, and one secret-<name>
+	// for each of spec.secrets. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !(v.name in ['podinfo', 'tls-peer', 'tls-server']))",message="podinfo, tls-peer and tls-server are volumes of the operator; rename yours"
@@ -65,41 +62,40 @@ type PodPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
-	// VolumeClaimTemplates are the claims of every member, <template>-<pod>,
-	// each to be mounted as the volume of its name. They are kept when the set
-	// shrinks or goes. They may be made to request more storage, where their
-	// storage class can expand volumes, and are immutable else. Defaults to none.
+	// VolumeClaimTemplates are the claims of every member, named <template>-<pod>. Each is mounted
+	// as the volume of its name. They are kept when the set is scaled down or deleted. The
+	// requested storage may be increased if the storage class can expand volumes; everything else
+	// is immutable. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// Labels of the pods. Key app and keys that begin with rss or
-	// clusterlabs.org/ are the operator's. Defaults to none.
+	// Labels of the pods. Key app and keys with the prefix rss or clusterlabs.org/ are reserved for
+	// the operator. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('rss') && !k.startsWith('clusterlabs.org/'))",message="label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename them"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations of the pods. Keys that begin with clusterlabs.org/ are the
-	// operator's. Defaults to none.
+	// Annotations of the pods. Keys with the prefix clusterlabs.org/ are reserved for the operator.
+	// Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('clusterlabs.org/'))",message="annotations that begin with clusterlabs.org/ are the operator's; remove them"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// AntiAffinity keeps any two members from one Node
-	// (kubernetes.io/hostname), beside what spec.affinity says. Defaults to
-	// false.
+	// AntiAffinity keeps any two members from the same Node (kubernetes.io/hostname), in addition
+	// to spec.affinity. Defaults to false.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
 
-	// AutomountServiceAccountToken mounts the token of the ServiceAccount.
-	// Defaults to what the ServiceAccount says.
+	// AutomountServiceAccountToken mounts the token of the ServiceAccount. Defaults to the value of
+	// the ServiceAccount.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Automount service account token",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
@@ -109,15 +105,14 @@ type PodPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security context",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
 
-	// NodeSelector is what the labels of the pods' Nodes must be, together with
-	// spec.nodeSelector, of which it wins. Defaults to none.
+	// NodeSelector is merged with spec.nodeSelector, and has precedence over it. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// TerminationGracePeriodSeconds is for how many seconds a deleted pod may go
-	// on before its containers are killed. Defaults to 600.
+	// TerminationGracePeriodSeconds is the number of seconds after which the containers of a
+	// deleted pod are killed. Defaults to 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
@@ -125,11 +120,10 @@ type PodPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
-	// Template is a pod template, metadata and spec, for every field of a pod that
-	// is not here: priorityClassName, topologySpreadConstraints and the like, as a
-	// StatefulSet has them. Its labels, annotations, containers, volumes and other
-	// lists are added to those of spec and spec.pod; what is said there too is
-	// refused. Defaults to none.
+	// Template is a pod template with metadata and spec, for every field of a pod that is missing
+	// here, for example priorityClassName or topologySpreadConstraints. Its labels, annotations,
+	// containers, volumes and other lists are added to those of spec and spec.pod. Fields and items
+	// that are also set there are refused. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -139,18 +133,18 @@ type PodPolicy struct {
 
 // Command is a program that runs in a container of a member.
 type Command struct {
-	// Command is the program and its arguments, taken as they are: no shell. The
-	// DNS names of the members that are primary are appended, but not to preStop,
-	// and $(RSS_EPOCH) in it is status.epoch: a new primary gets a higher one.
+	// Command is the program and its arguments, without a shell. The DNS names of the primary
+	// members are appended, except for preStop. $(RSS_EPOCH) in it is replaced by status.epoch,
+	// which is higher for each new primary.
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"
 	// +listType=atomic
 	Command []string `json:"command"`
 
-	// Timeout is how long the command may take. Then its answer is unknown, and
-	// the operator goes on to find out. Not below 10s, nor above a day; preStop has
-	// the grace period of the pod instead. Defaults to 10m.
+	// Timeout is the max run time of the command. After that its result is unknown, and the
+	// operator checks the state of the member. Min 10s, max one day. preStop has the grace period
+	// of the pod instead. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	Timeout Duration `json:"timeout,omitempty"`

@@ -10,28 +10,27 @@ import (
 type Phase string
 
 const (
-	// PhaseNone: the operator has not looked at the object yet.
+	// PhaseNone: the operator has not observed the object yet.
 	PhaseNone Phase = ""
 	// PhaseCreating: no member has been started yet.
 	PhaseCreating Phase = "Creating"
 	// PhaseRunning: the operator keeps the members running.
 	PhaseRunning Phase = "Running"
-	// PhasePaused: the operator does nothing; reason says why.
+	// PhasePaused: the operator does nothing; reason explains why.
 	PhasePaused Phase = "Paused"
-	// PhaseFailed: nothing can be done until a person acts; reason says what is
-	// the matter. The phase goes when its cause goes.
+	// PhaseFailed: manual intervention is required; reason has the problem. The phase ends when the
+	// problem is resolved.
 	PhaseFailed Phase = "Failed"
 )
 
-// ReplicatedStatefulSetStatus is what the operator sees, and in epoch, sequences,
-// grants and commands what it must not forget: these are written before what they
-// speak of is done.
+// ReplicatedStatefulSetStatus is the observed state. The operator depends on epoch, sequences,
+// grants and commands: it writes them before the actions that they record.
 type ReplicatedStatefulSetStatus struct {
-	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
-	// does. It is neither sent nor stored.
+	// Problem is why the other fields are empty: the stored status does not decode. "" if it does.
+	// It is neither sent nor stored.
 	Problem string `json:"-"`
 
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec to which this status applies.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -39,12 +38,12 @@ type ReplicatedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
 	Phase Phase `json:"phase,omitempty"`
-	// Reason says in a sentence why the phase is what it is.
+	// Reason explains the phase in a sentence.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reason"
 	Reason string `json:"reason,omitempty"`
-	// ControlPaused is true while spec.paused is heeded.
+	// ControlPaused is true while the operator is paused by spec.paused.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Paused"
 	ControlPaused bool `json:"controlPaused,omitempty"`
@@ -53,8 +52,8 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of members whose application runs, as primary
-	// or secondary, in a pod that is Ready.
+	// ReadyReplicas is the number of members whose application runs, as primary or secondary, in a
+	// pod that is Ready.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
@@ -64,19 +63,19 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries"
 	Primaries int32 `json:"primaries"`
-	// PrimariesWanted is the number of members that are to be primary now: what
-	// spec.primaries comes to.
+	// PrimariesWanted is the number of members that should be primary now, derived from
+	// spec.primaries.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries wanted"
 	PrimariesWanted int32 `json:"primariesWanted"`
-	// RestoreReplicas is the number of members that were last there all at once.
-	// It is kept while replicas is 0: a set comes back with that many or more,
-	// since the newest copy may be on any of them.
+	// RestoreReplicas is the last number of members that existed at the same time. It is kept while
+	// replicas is 0: the set must be restarted with at least that many, because any of them may
+	// have the newest copy.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas to come back with"
 	RestoreReplicas int32 `json:"restoreReplicas,omitempty"`
-	// Selector selects the pods, in the form that /scale wants.
+	// Selector selects the pods, in the format of /scale.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
@@ -85,29 +84,28 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Service",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	ServiceName string `json:"serviceName,omitempty"`
-	// Members are the names of the pods by what they do.
+	// Members are the names of the pods by state.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podStatuses"}
 	Members Members `json:"members,omitempty"`
-	// Epoch counts how often a first primary was started, by a seed or when all
-	// others had stopped, from 1. It is counted up before that one is told to
-	// start, so that what members said before can be told from what they say
-	// after.
+	// Epoch counts the starts of a first primary, by a seed or after all others had stopped, from
+	// 1. It is incremented before that start, to distinguish earlier reports of members from later
+	// ones.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Epoch"
 	Epoch int64 `json:"epoch,omitempty"`
-	// Sequences are how new the copies of the members are, as they said last.
-	// They stay when a pod goes, since its data does.
+	// Sequences are the last reported versions of the members' copies. They are kept when a pod is
+	// deleted, because its data is kept.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Sequences",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Sequences []Sequence `json:"sequences,omitempty"`
-	// Grants are the containers in which the application may be primary: never
-	// fewer than those in which it is. Each is written here before a command that
-	// may make it one is sent, and goes only on proof that it is none any more.
-	// The operator needs them; do not edit them.
+	// Grants are the containers in which the application may be primary: at least those in which it
+	// is. Each is recorded before a command that may make it primary is sent. It is removed only
+	// when it is certain that the application is not primary any more. The operator needs them; do
+	// not edit them.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	// +listType=map
@@ -115,41 +113,40 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=containerID
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Grants",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Grants []Grant `json:"grants,omitempty"`
-	// Commands were begun, and their end has not been seen: each is written here
-	// before it is sent, so that an operator that starts anew knows of it.
+	// Commands are commands that were started, and whose end has not been observed. Each is
+	// recorded before it is sent, so that a restarted operator knows about it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=uid
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Running commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Commands []RunningCommand `json:"commands,omitempty"`
-	// Failures are how often starts and stops of members failed lately.
+	// Failures count the recent failed starts and stops of members.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failures",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Failures []Failure `json:"failures,omitempty"`
-	// Unanswered are members that run, and whose command status has not answered for
-	// longer than 30 seconds. They stay here until it does, whatever becomes of the
-	// operator.
+	// Unanswered are running members whose status command has not responded for longer than 30
+	// seconds. They are kept here until it responds, even if the operator restarts.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Without an answer",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
-	// Maintenance are the members of spec.maintenance, and how far they are. It is written
-	// before it is heeded. The operator needs it; do not edit it.
+	// Maintenance are the members of spec.maintenance, with their state. It is written before it
+	// takes effect. The operator needs it; do not edit it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maintenance"
 	Maintenance []MemberMaintenance `json:"maintenance,omitempty"`
-	// Orders are those of spec.switchoverTo and spec.seedFrom, the newest first, and what
-	// became of them: the last 16 of each. It is written before one is carried out, and one
-	// that is in it is not carried out again. The operator needs it; do not edit it.
+	// Orders are the states of the orders in spec.switchoverTo and spec.seedFrom, the newest first:
+	// the last 16 of each. An order is recorded here before it is executed, and a recorded order is
+	// not executed again. The operator needs it; do not edit it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -166,9 +163,9 @@ type ReplicatedStatefulSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Members are the names of the pods by what they do, each list sorted by ordinal.
+// Members are the names of the pods by state, each list sorted by ordinal.
 type Members struct {
-	// Ready are pods that run, whatever the application in them does.
+	// Ready are pods that run, independent of the state of the application.
 	// +optional
 	// +listType=atomic
 	Ready []string `json:"ready,omitempty"`
@@ -184,66 +181,65 @@ type Members struct {
 	// +optional
 	// +listType=atomic
 	Secondary []string `json:"secondary,omitempty"`
-	// Failed are members that run a pod and failed in it: their status said so,
-	// or a start did not succeed.
+	// Failed are members whose pod runs but which have failed: their status command reported it, or
+	// a start did not succeed.
 	// +optional
 	// +listType=atomic
 	Failed []string `json:"failed,omitempty"`
 }
 
-// Sequence is how new the copy of a member is.
+// Sequence is the version of a member's copy.
 type Sequence struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// Sequence is what the command sequence printed: an unsigned number of 64
-	// bits, in decimal.
+	// Sequence is the output of the command sequence: an unsigned 64-bit integer in decimal.
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[0-9]+$`
 	Sequence string `json:"sequence"`
-	// Epoch is status.epoch when it was read.
+	// Epoch is the value of status.epoch when it was read.
 	// +optional
 	Epoch int64 `json:"epoch"`
 	// Time at which it was read.
 	Time metav1.Time `json:"time"`
 }
 
-// Grant lets the application of one container be primary.
+// Grant allows the application of one container to be primary.
 type Grant struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
 	// UID of the pod.
 	UID types.UID `json:"uid"`
-	// ContainerID of the container: in another one it is not primary by this.
+	// ContainerID of the container. The grant does not apply to any other container.
 	// +kubebuilder:validation:MaxLength=253
 	ContainerID string `json:"containerID"`
-	// Epoch is status.epoch when it was given.
+	// Epoch is the value of status.epoch when the grant was given.
 	// +optional
 	Epoch int64 `json:"epoch"`
-	// Since is when it was given.
+	// Since is when the grant was given.
 	Since metav1.MicroTime `json:"since"`
-	// BeginWithin is how long after that the start may begin that it was given for.
-	// Longer than 5s, which nothing means, where the API server was slow.
+	// BeginWithin is the max time after that until the start begins. It is longer than 5s, the
+	// default, if the API server was slow.
 	// +optional
 	BeginWithin *metav1.Duration `json:"beginWithin,omitempty"`
-	// Confirmed is true once the member was seen running as primary.
+	// Confirmed is true after the member has been observed running as primary.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
-// RunningCommand is a command that was begun and whose end has not been seen.
+// RunningCommand is a command that was started and whose end has not been observed.
 type RunningCommand struct {
-	// Pod that it runs in.
+	// Pod in which it runs.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// UID of the pod: in another pod of that name it does not run.
+	// UID of the pod. The command does not run in another pod of that name.
 	UID types.UID `json:"uid"`
-	// ContainerID of the container: in another one it does not run.
+	// ContainerID of the container. The command does not run in any other container.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ContainerID string `json:"containerID,omitempty"`
-	// RestartCount of the container when the command was begun.
+	// RestartCount of the container when the command was started.
 	// +optional
 	RestartCount int32 `json:"restartCount"`
 	// Name of the command, as in spec.pod.commands.
@@ -251,10 +247,10 @@ type RunningCommand struct {
 	Name string `json:"name"`
 	// StartedAt is when the operator sent it.
 	StartedAt metav1.MicroTime `json:"startedAt"`
-	// Timeout is how long it was given.
+	// Timeout of the command.
 	Timeout metav1.Duration `json:"timeout"`
-	// BeginWithin is how long after startedAt it may begin. Longer than 5s, which
-	// nothing means, where the API server was slow.
+	// BeginWithin is the max time after startedAt until it begins. It is longer than 5s, the
+	// default, if the API server was slow.
 	// +optional
 	BeginWithin *metav1.Duration `json:"beginWithin,omitempty"`
 }
@@ -264,60 +260,59 @@ type Failure struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// UID of the pod in which it failed last: another pod of that name has not failed,
-	// but where a seed, primary or promote ended with 0 and made no primary.
+	// UID of the pod in which it failed last. A failure does not count against another pod of that
+	// name, unless a seed, primary or promote exited with 0 without making the member primary.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// ContainerID of the container in which it failed last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ContainerID string `json:"containerID,omitempty"`
-	// Count of starts and stops that failed, each within failureWindow of the
-	// one before.
+	// Count of failed starts and stops, each within failureWindow of the previous one.
 	Count int32 `json:"count"`
-	// Last is when one failed last.
+	// Last is the time of the last failure.
 	Last metav1.Time `json:"last"`
-	// Command is what failed last, as in spec.pod.commands.
+	// Command that failed last, as in spec.pod.commands.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Command string `json:"command,omitempty"`
-	// Code is the exit code of what failed last; 0 is one that ended with 0 and
-	// that status denied.
+	// Code is the exit code of the last failure. 0 means that the command exited with 0, but status
+	// did not confirm it.
 	// +optional
 	Code int32 `json:"code,omitempty"`
-	// Generation of the spec when it failed last. With the exit codes 2 to 5 the
-	// member is not started again before the spec or its pod is another, with 6
-	// none of the set is before the spec is.
+	// Generation of the spec at the last failure. After exit codes 2 to 5 the member is not started
+	// again until the spec or its pod changes. After exit code 6 no member of the set is started
+	// until the spec changes.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// Unclean is true from a failed start until a stop succeeds.
+	// Unclean is true after a failed start until a stop succeeds.
 	// +optional
 	Unclean bool `json:"unclean,omitempty"`
 }
 
-// Unanswered is a member whose command status does not answer.
+// Unanswered is a member whose status command does not respond.
 type Unanswered struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// ContainerID of the container that was asked: the next one is asked anew.
+	// ContainerID of the container. The command is retried in the next container.
 	// +kubebuilder:validation:MaxLength=253
 	ContainerID string `json:"containerID"`
-	// Since is when it was first asked in vain.
+	// Since is when the command first did not respond.
 	Since metav1.Time `json:"since"`
 }
 
-// MaintenanceState is how far a member of spec.maintenance is.
+// MaintenanceState is the state of a member in spec.maintenance.
 // +kubebuilder:validation:Enum=HandingOver;Waiting;Parked
 type MaintenanceState string
 
 const (
-	// MaintenanceHandingOver: it is primary, or was a moment ago, and no other member has
-	// its role yet.
+	// MaintenanceHandingOver: the member is or was just primary, and no other member has its role
+	// yet.
 	MaintenanceHandingOver MaintenanceState = "HandingOver"
-	// MaintenanceWaiting: a command in it has not ended, as far as is known.
+	// MaintenanceWaiting: a command in the member may still run.
 	MaintenanceWaiting MaintenanceState = "Waiting"
-	// MaintenanceParked: no command but status and sequence is run in it.
+	// MaintenanceParked: only the commands status and sequence run in the member.
 	MaintenanceParked MaintenanceState = "Parked"
 )
 
@@ -326,8 +321,8 @@ type MemberMaintenance struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// State is how far it is.
+	// State of the member.
 	State MaintenanceState `json:"state"`
-	// Since is when it came to be so.
+	// Since is when the state began.
 	Since metav1.Time `json:"since"`
 }

@@ -1,6 +1,5 @@
-// Package v1alpha1 is the contract of StatefulCluster: its fields, their
-// defaults and bounds, and the names of its conditions, reasons, labels and
-// annotations.
+// Package v1alpha1 contains the API of StatefulCluster: its fields with their defaults and limits,
+// and the names of its conditions, reasons, labels and annotations.
 //
 // +kubebuilder:object:generate=true
 // +groupName=enge.me

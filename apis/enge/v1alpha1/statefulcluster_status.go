@@ -5,18 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StatefulClusterStatus is what the operator sees.
+// StatefulClusterStatus is the observed state.
 type StatefulClusterStatus struct {
-	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
-	// does. It is neither sent nor stored.
+	// Problem is why the other fields are empty: the stored status does not decode. "" if it does.
+	// It is neither sent nor stored.
 	Problem string `json:"-"`
 
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec to which this status applies.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Replicas is the number of members: pods owned by this object that are
-	// neither lost nor being deleted.
+	// Replicas is the number of members: pods owned by this object that are neither lost nor
+	// terminating.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
@@ -41,7 +41,7 @@ type StatefulClusterStatus struct {
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updated replicas"
 	UpdatedReplicas int32 `json:"updatedReplicas"`
-	// CurrentRevision is the revision that all members had last.
+	// CurrentRevision is the last revision that all members had.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current revision"
@@ -51,47 +51,44 @@ type StatefulClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Update revision"
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CollisionCount makes revision names differ where two hash alike.
+	// CollisionCount distinguishes the names of revisions with the same hash.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Collisions"
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Selector is the selector in the form that /scale wants.
+	// Selector is the selector in the format of /scale.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
-	// LostReplicas is the number of members that are lost and have no Ready
-	// replacement yet.
+	// LostReplicas is the number of lost members without a Ready replacement.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost replicas"
 	LostReplicas int32 `json:"lostReplicas"`
-	// Lost names the last 10 members that were lost, newest first.
+	// Lost lists the last 10 lost members, newest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Lost []LostMember `json:"lost,omitempty"`
-	// Updating names the members whose pod is deleted by an update, or by an
-	// eviction that keeps the member, and comes back under the same name.
+	// Updating lists the members whose pod is being recreated with the same name, because of an
+	// update or of an eviction that keeps the member.
 	// +optional
 	// +kubebuilder:validation:MaxItems=20000
 	// +listType=map
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Updating []UpdatingMember `json:"updating,omitempty"`
-	// Creating holds the names of new members whose pod was not seen yet. A name
-	// is written here before a pod is created under it, so that whoever goes on
-	// with the work goes on with the same names.
+	// Creating has the names of new members whose pod has not been observed yet. A name is recorded
+	// here before a pod with it is created, so that a restarted operator uses the same names.
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	// +kubebuilder:validation:items:MaxLength=63
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Names of members that are being created",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Creating []string `json:"creating,omitempty"`
-	// Claims are those of members, and of those that were, at most 2000. A claim
-	// that is not named here is not deleted by persistentVolumeClaimRetentionPolicy,
-	// and no member comes back on it unless it is given to the set
-	// (annotation enge.me/adopt).
+	// Claims are the claims of present and former members, at most 2000. A claim that is not listed
+	// here is not deleted by persistentVolumeClaimRetentionPolicy, and no member uses it unless it
+	// is given to the set (annotation enge.me/adopt).
 	// +optional
 	// +kubebuilder:validation:MaxItems=2000
 	// +listType=map
@@ -108,10 +105,10 @@ type StatefulClusterStatus struct {
 
 // LostMember is a member that was lost.
 type LostMember struct {
-	// Name of the pod; no other pod of the set will ever have it.
+	// Name of the pod. It is never used again in the set.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Reason why the member counts as lost.
+	// Reason for the loss.
 	Reason LossReason `json:"reason"`
 	// Time at which the loss was recorded.
 	Time metav1.Time `json:"time"`
@@ -122,23 +119,23 @@ type LostMember struct {
 	Claims []string `json:"claims,omitempty"`
 }
 
-// RecordedClaim is a claim that is known to be a member's.
+// RecordedClaim is a claim that belongs to a member.
 type RecordedClaim struct {
 	// Name of the claim.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// UID of the claim; another of the same name is not meant.
+	// UID of the claim. The record does not apply to another claim of the same name.
 	UID types.UID `json:"uid"`
 }
 
-// UpdatingMember is a member whose pod comes back under the same name.
+// UpdatingMember is a member whose pod is being recreated with the same name.
 type UpdatingMember struct {
 	// Name of the pod.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// UID of the pod that goes.
+	// UID of the old pod.
 	UID types.UID `json:"uid"`
-	// Revision of the pod that comes.
+	// Revision of the new pod.
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
 	// Reason is Update, or Eviction for a member that replacement.onEviction
@@ -147,7 +144,7 @@ type UpdatingMember struct {
 	Reason UpdatingReason `json:"reason,omitempty"`
 }
 
-// UpdatingReason says why a pod comes back under its name.
+// UpdatingReason is why a pod is recreated with the same name.
 // +kubebuilder:validation:Enum=Update;Eviction
 type UpdatingReason string
 

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodManagementPolicy says how many missing members are created at a time.
+// PodManagementPolicy specifies how many missing members are created at a time.
 // +kubebuilder:validation:Enum=Parallel;OrderedReady
 type PodManagementPolicy string
 
@@ -17,66 +17,66 @@ const (
 	OrderedReadyPodManagement PodManagementPolicy = "OrderedReady"
 )
 
-// UpdateStrategyType says who starts the update of a member.
+// UpdateStrategyType specifies what starts the update of a member.
 // +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 type UpdateStrategyType string
 
 const (
-	// RollingUpdateStrategy updates members by itself, within its budget.
+	// RollingUpdateStrategy updates members automatically, within the limits of rollingUpdate.
 	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
-	// OnDeleteStrategy gives the new template only to members created from now on.
+	// OnDeleteStrategy uses the new template only for members created from now on.
 	OnDeleteStrategy UpdateStrategyType = "OnDelete"
 )
 
-// InPlacePolicy says whether an update may change a running pod.
+// InPlacePolicy specifies whether an update may change a running pod.
 // +kubebuilder:validation:Enum=IfPossible;Never
 type InPlacePolicy string
 
 const (
-	// InPlaceIfPossible changes images, labels, annotations and resources of
-	// the running pod and recreates it only for other changes.
+	// InPlaceIfPossible changes images, labels, annotations and resources of the running pod, and
+	// recreates it only for other changes.
 	InPlaceIfPossible InPlacePolicy = "IfPossible"
-	// InPlaceNever recreates the pod, under its name and on its claims, for every change.
+	// InPlaceNever recreates the pod, with the same name and claims, for every change.
 	InPlaceNever InPlacePolicy = "Never"
 )
 
-// RetentionPolicy says what becomes of the claims of a member that is no more.
+// RetentionPolicy specifies whether the claims of a removed member are kept.
 // +kubebuilder:validation:Enum=Retain;Delete
 type RetentionPolicy string
 
 const (
-	// RetainClaims keeps the claims, labelled with the reason; they are never attached again.
+	// RetainClaims keeps the claims, labelled with the reason. They are never attached again.
 	RetainClaims RetentionPolicy = "Retain"
 	// DeleteClaims deletes the claims and with them, by the usual reclaim policy, the data.
 	DeleteClaims RetentionPolicy = "Delete"
 )
 
-// EvictionPolicy says what an eviction through the API means for a member.
+// EvictionPolicy specifies the effect of an eviction through the API on a member.
 // +kubebuilder:validation:Enum=Replace;Keep;ReplaceFirst
 type EvictionPolicy string
 
 const (
 	// EvictionReplaces treats an evicted member as lost.
 	EvictionReplaces EvictionPolicy = "Replace"
-	// EvictionKeeps brings the evicted member back under its name on its claims.
+	// EvictionKeeps recreates the evicted member with the same name and claims.
 	EvictionKeeps EvictionPolicy = "Keep"
-	// EvictionReplacesFirst refuses evictions, and replaces the members of a Node that is
-	// cordoned, each after a new member is available.
+	// EvictionReplacesFirst refuses evictions, and replaces the members on a cordoned Node, each
+	// after a new member is available.
 	EvictionReplacesFirst EvictionPolicy = "ReplaceFirst"
 )
 
-// NoneReadyPolicy says what becomes of lost members while no member of the set is Ready.
+// NoneReadyPolicy specifies how lost members are handled while no member of the set is Ready.
 // +kubebuilder:validation:Enum=Hold;Replace
 type NoneReadyPolicy string
 
 const (
-	// NoneReadyHolds keeps them: they come back on their claims when they can.
+	// NoneReadyHolds keeps them: they are recreated on their claims when possible.
 	NoneReadyHolds NoneReadyPolicy = "Hold"
-	// NoneReadyReplaces replaces them as at any time.
+	// NoneReadyReplaces replaces them as usual.
 	NoneReadyReplaces NoneReadyPolicy = "Replace"
 )
 
-// StatefulClusterSpec is what the user wants. It has at most 256 KiB.
+// StatefulClusterSpec is the desired state. Its max size is 256 KiB.
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || size(self.template.spec.containers) <= 32",fieldPath=".template.spec.containers",message="there may be at most 32; remove the others"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || !has(self.template.spec.initContainers) || size(self.template.spec.initContainers) <= 32",fieldPath=".template.spec.initContainers",message="there may be at most 32; remove the others"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || !has(self.template.spec.volumes) || size(self.template.spec.volumes) <= 128",fieldPath=".template.spec.volumes",message="there may be at most 128; remove the others"
@@ -84,8 +84,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.template.metadata) || !has(self.template.metadata.annotations) || size(self.template.metadata.annotations) <= 64",fieldPath=".template.metadata.annotations",message="there may be at most 64; remove the others"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"
 type StatefulClusterSpec struct {
-	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
-	// too large. "" if neither is. It is neither sent nor stored.
+	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
+	// "" if there is no problem. It is neither sent nor stored.
 	Problem string `json:"-"`
 
 	// Replicas is the number of members wanted. Defaults to 1.
@@ -96,32 +96,30 @@ type StatefulClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"},order=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector must match the labels of the template, and is immutable. It is
-	// what /scale and your Services select by; membership is decided by the
-	// owner of a pod, never by its labels. It has at most 32 labels and 32
-	// expressions of 32 values.
+	// Selector must match the labels of the template, and is immutable. It is the selector for
+	// /scale and Services. Membership is determined by the owner of a pod, never by its labels. Max
+	// 32 labels, and 32 expressions with 32 values each.
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) <= 32",fieldPath=".matchLabels",message="there may be at most 32; remove the others"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) <= 32 && self.matchExpressions.all(e, !has(e.values) || size(e.values) <= 32)",fieldPath=".matchExpressions",message="there may be at most 32, each of at most 32 values; remove the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Pod"},order=2
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// Template is the pod of every member. Without labels it gets the
-	// matchLabels of the selector.
+	// Template is the pod template of every member. If it has no labels, it gets the matchLabels of
+	// the selector.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod template",order=3
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// VolumeClaimTemplates are the claims of every member. Each is mounted as
-	// the volume of its name. Growing the requested storage expands the live
-	// claims; nothing else may change. Defaults to none.
+	// VolumeClaimTemplates are the claims of every member. Each is mounted as the volume of its
+	// name. Increasing the requested storage expands the existing claims; nothing else may change.
+	// Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=4
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// ServiceName is the headless Service that you make for the set. With it
-	// every pod has a hostname and a subdomain, so that <pod>.<service>
-	// resolves. Defaults to none.
+	// ServiceName is a headless Service that the user creates for the set. With it every pod has a
+	// hostname and a subdomain, so that <pod>.<service> resolves. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
@@ -135,14 +133,14 @@ type StatefulClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod management policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Parallel","urn:alm:descriptor:com.tectonic.ui:select:OrderedReady"},order=6
 	PodManagementPolicy PodManagementPolicy `json:"podManagementPolicy,omitempty"`
 
-	// UpdateStrategy says how a changed template reaches the members.
+	// UpdateStrategy specifies how a changed template is rolled out to the members.
 	// +optional
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=7
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// MinReadySeconds is for how many seconds a member must be Ready to count
-	// as available. Defaults to 0.
+	// MinReadySeconds is the number of seconds for which a member must be Ready to be available.
+	// Defaults to 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -150,8 +148,8 @@ type StatefulClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Minimum ready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many old revisions are kept; fewer where they are
-	// more than 2 MiB together. Defaults to 10.
+	// RevisionHistoryLimit is the number of old revisions to keep. Fewer are kept if they exceed 2
+	// MiB in total. Defaults to 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -159,15 +157,15 @@ type StatefulClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Revision history limit",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=9
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// PersistentVolumeClaimRetentionPolicy says what becomes of claims whose
-	// member is no more.
+	// PersistentVolumeClaimRetentionPolicy specifies whether the claims of removed members are
+	// kept.
 	// +optional
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"},order=10
 	PersistentVolumeClaimRetentionPolicy ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	// Replacement says when a member counts as lost, and how many may be
-	// replaced at one time.
+	// Replacement specifies when a member is lost, and how many members may be replaced at the same
+	// time.
 	// +optional
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replacement",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"},order=11
@@ -180,7 +178,7 @@ type StatefulClusterSpec struct {
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
-// UpdateStrategy says how a changed template reaches the members.
+// UpdateStrategy specifies how a changed template is rolled out to the members.
 type UpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Defaults to RollingUpdate.
 	// +optional
@@ -188,26 +186,24 @@ type UpdateStrategy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:RollingUpdate","urn:alm:descriptor:com.tectonic.ui:select:OnDelete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// RollingUpdate holds the budget of type RollingUpdate.
+	// RollingUpdate has the limits for type RollingUpdate.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Rolling update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 
-	// InPlace is IfPossible or Never. In place, images, labels and annotations
-	// are patched on the running pod and resources through its resize
-	// subresource; name, UID, node and claims stay. Any other change recreates
-	// the pod under the same name on the same claims. Defaults to IfPossible.
+	// InPlace is IfPossible or Never. In place, images, labels and annotations are patched on the
+	// running pod, and resources through its resize subresource; name, UID, node and claims stay.
+	// Any other change recreates the pod with the same name and claims. Defaults to IfPossible.
 	// +optional
 	// +kubebuilder:default=IfPossible
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="In place",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:IfPossible","urn:alm:descriptor:com.tectonic.ui:select:Never","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	InPlace InPlacePolicy `json:"inPlace,omitempty"`
 }
 
-// RollingUpdate is the budget of a rolling update.
+// RollingUpdate has the limits of a rolling update.
 type RollingUpdate struct {
-	// MaxUnavailable is how many members, or what part of them (rounded up),
-	// may be unavailable during the update. Defaults to 1; may be 0 only with
-	// a maxSurge.
+	// MaxUnavailable is the max number or percentage of members (rounded up) that may be
+	// unavailable during the update. Defaults to 1; may be 0 only with a maxSurge.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
@@ -215,9 +211,9 @@ type RollingUpdate struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// MaxSurge is how many members, or what part of them (rounded up), may be
-	// added in the new revision, with new names and new claims, while as many
-	// old ones are retired. Defaults to 0: names are kept.
+	// MaxSurge is the max number or percentage of members (rounded up) that may be added in the new
+	// revision, with new names and claims, while the same number of old members is retired.
+	// Defaults to 0: names are kept.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
@@ -225,7 +221,7 @@ type RollingUpdate struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// Partition is how many members stay at the current revision. Defaults to 0.
+	// Partition is the number of members that stay at the current revision. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=20000
@@ -233,7 +229,7 @@ type RollingUpdate struct {
 	Partition int32 `json:"partition,omitempty"`
 }
 
-// ClaimRetentionPolicy says what becomes of claims whose member is no more.
+// ClaimRetentionPolicy specifies whether the claims of removed members are kept.
 type ClaimRetentionPolicy struct {
 	// WhenDeleted applies when the StatefulCluster is deleted. Defaults to Retain.
 	// +optional
@@ -241,8 +237,8 @@ type ClaimRetentionPolicy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
 	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
 
-	// WhenScaled applies when a member is retired by a scale-down or by a
-	// surge update. Defaults to Retain.
+	// WhenScaled applies when a member is retired by a scale-down or by an update with a surge.
+	// Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When scaled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
@@ -255,13 +251,12 @@ type ClaimRetentionPolicy struct {
 	WhenLost RetentionPolicy `json:"whenLost,omitempty"`
 }
 
-// Replacement says when a member counts as lost, and how many may be replaced
-// at one time.
+// Replacement specifies when a member is lost, and how many members may be replaced at the same
+// time.
 type Replacement struct {
-	// NodeLostSeconds is for how many seconds the Ready condition of a
-	// member's Node must be False or Unknown. A Node that is tainted
-	// node.kubernetes.io/out-of-service counts at once, and one that is gone
-	// after 40 seconds. Defaults to 30.
+	// NodeLostSeconds is the number of seconds for which the Ready condition of the member's Node
+	// must be False or Unknown. A Node with the taint node.kubernetes.io/out-of-service is lost at
+	// once, and a missing Node after 40 seconds. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=1
@@ -269,8 +264,8 @@ type Replacement struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node lost seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	NodeLostSeconds *int32 `json:"nodeLostSeconds,omitempty"`
 
-	// UnreadySeconds is for how many seconds a member that was Ready once must
-	// be not Ready; 0 is never. Defaults to 300.
+	// UnreadySeconds is the number of seconds for which a member that was once Ready must be not
+	// Ready; 0 means never. Defaults to 300.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
@@ -278,8 +273,8 @@ type Replacement struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	UnreadySeconds *int32 `json:"unreadySeconds,omitempty"`
 
-	// StartupSeconds is for how many seconds after it was scheduled a member
-	// may be not yet Ready; 0 is for ever. Defaults to 600.
+	// StartupSeconds is the max number of seconds between the scheduling of a member and its first
+	// Ready; 0 means unlimited. Defaults to 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
@@ -287,8 +282,8 @@ type Replacement struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Startup seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	StartupSeconds *int32 `json:"startupSeconds,omitempty"`
 
-	// PendingSeconds is for how many seconds a member may be unschedulable; 0
-	// is for ever. Defaults to 300.
+	// PendingSeconds is the max number of seconds for which a member may be unschedulable; 0 means
+	// unlimited. Defaults to 300.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
@@ -296,34 +291,31 @@ type Replacement struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pending seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	PendingSeconds *int32 `json:"pendingSeconds,omitempty"`
 
-	// OnEviction is what an eviction through the API (a drain) means. Replace:
-	// the member is lost. Keep: the same member comes back under its name on
-	// its claims, for sets whose volumes can move. ReplaceFirst: evictions of
-	// members that are Ready are refused; when a Node is cordoned, new members
-	// are made, maxSurge at a time and at least 1, and a member of that Node is
-	// retired when one more than replicas is available, so that a drain finds
-	// it gone. Defaults to Replace.
+	// OnEviction specifies the effect of an eviction through the API (a drain). Replace: the member
+	// is lost. Keep: the member is recreated with the same name and claims, for sets whose volumes
+	// can move. ReplaceFirst: evictions of Ready members are refused. When a Node is cordoned, new
+	// members are created, maxSurge at a time and at least 1, and a member on that Node is retired
+	// when one more than replicas is available, so that a drain finds no member. Defaults to
+	// Replace.
 	// +optional
 	// +kubebuilder:default=Replace
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
 
-	// WhenNoneReady is what becomes of members that count as lost while no
-	// member of the set is Ready, as after a power cut, and always in a set of
-	// one member. Hold: none that may have data on claims is replaced, and no
-	// claim is set aside; members whose pods ended come back on their claims.
-	// Replace: they are replaced by empty ones as at any time. The taint
-	// node.kubernetes.io/out-of-service and deletions by users count all the
-	// same. Defaults to Hold.
+	// WhenNoneReady specifies how lost members are handled while no member of the set is Ready, for
+	// example after a power outage, and always in a set with one member. Hold: a member that may
+	// have data on claims is not replaced, and no claim is set aside; members whose pods ended are
+	// recreated on their claims. Replace: they are replaced by empty members as usual. The taint
+	// node.kubernetes.io/out-of-service and deletions by users still count as losses. Defaults to
+	// Hold.
 	// +optional
 	// +kubebuilder:default=Hold
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When none is ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Hold","urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	WhenNoneReady NoneReadyPolicy `json:"whenNoneReady,omitempty"`
 
-	// MaxConcurrent is how many members, or what part of them (rounded down,
-	// at least 1), may be in replacement at one time. It is also the
-	// maxUnavailable of the set's PodDisruptionBudget, unless onEviction is
-	// ReplaceFirst. Defaults to 25%.
+	// MaxConcurrent is the max number or percentage of members (rounded down, at least 1) that may
+	// be in replacement at the same time. It is also the maxUnavailable of the set's
+	// PodDisruptionBudget, unless onEviction is ReplaceFirst. Defaults to 25%.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
@@ -333,10 +325,10 @@ type Replacement struct {
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 }
 
-// StatefulCluster is a set of stateful pods with no order, in which a name is
-// used once. A member is a pod and its claims, one unit. When a member is
-// lost, a new member with a new name and new claims takes its place at once,
-// and the lost one never comes back. Same name means same data, always.
+// StatefulCluster is a set of stateful pods without an order, in which each name is used only once.
+// A member is a pod with its claims. When a member is lost, it is replaced at once by a new member
+// with a new name and new claims, and the lost member is never recreated. The same name always
+// means the same data.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=stc,categories=all
@@ -356,10 +348,10 @@ type StatefulCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec StatefulClusterSpec `json:"spec"`
-	// Status is what the operator sees. Until it has looked, observedGeneration is -1, so
-	// that no tool takes an object for ready that nobody has looked at.
+	// Status is the observed state. observedGeneration is -1 until the operator has observed the
+	// object, so that tools do not regard a new object as ready.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status StatefulClusterStatus `json:"status,omitempty"`

@@ -3,7 +3,7 @@ package v1alpha1
 import "github.com/stateful-operator/stateful-operator/apis/internal/decode"
 
 // UnmarshalJSON decodes a spec. If the text does not fit the type, Problem has the error and all
-// other fields are empty. It returns an error only if the text is no JSON.
+// other fields are empty. It returns an error only if the text is not JSON.
 func (s *ExtendedStatefulSetSpec) UnmarshalJSON(text []byte) (err error) {
 	type plain ExtendedStatefulSetSpec // without this method
 	into := plain(*s)
@@ -13,7 +13,7 @@ func (s *ExtendedStatefulSetSpec) UnmarshalJSON(text []byte) (err error) {
 }
 
 // UnmarshalJSON decodes a status. If the text does not fit the type, Problem has the error and all
-// other fields are empty. It returns an error only if the text is no JSON.
+// other fields are empty. It returns an error only if the text is not JSON.
 func (s *ExtendedStatefulSetStatus) UnmarshalJSON(text []byte) (err error) {
 	type plain ExtendedStatefulSetStatus // without this method
 	into := plain(*s)

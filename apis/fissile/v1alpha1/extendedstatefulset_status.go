@@ -5,52 +5,51 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Phase is where an upgrade stands.
+// Phase is the state of an upgrade.
 // +kubebuilder:validation:Enum=Stable;Waiting;PreJob;Canary;Promoting;PostJob;CleaningUp;Aborted;Stale
 type Phase string
 
 const (
-	// PhaseStable: the version of the template serves, and no other is there.
+	// PhaseStable: the version of the template serves, and no other exists.
 	PhaseStable Phase = "Stable"
-	// PhaseWaiting: an upgrade waits until the version that serves is Ready.
+	// PhaseWaiting: an upgrade waits until the serving version is Ready.
 	PhaseWaiting Phase = "Waiting"
 	// PhasePreJob: preUpdateJob runs.
 	PhasePreJob Phase = "PreJob"
-	// PhaseCanary: the first pods of the new version have to prove themselves.
+	// PhaseCanary: the first pods of the new version are being tested.
 	PhaseCanary Phase = "Canary"
-	// PhasePromoting: the new version takes over the rest.
+	// PhasePromoting: the new version replaces the remaining pods.
 	PhasePromoting Phase = "Promoting"
 	// PhasePostJob: postUpdateJob runs.
 	PhasePostJob Phase = "PostJob"
-	// PhaseCleaningUp: the new version serves, and lower ones go.
+	// PhaseCleaningUp: the new version serves, and lower ones are removed.
 	PhaseCleaningUp Phase = "CleaningUp"
 	// PhaseAborted: a failed job stopped the upgrade; the old version serves.
 	PhaseAborted Phase = "Aborted"
-	// PhaseStale: the new version was given up; the old version serves.
+	// PhaseStale: the new version was rolled back; the old version serves.
 	PhaseStale Phase = "Stale"
 )
 
-// ExtendedStatefulSetStatus is what the operator sees, and what it must not
-// forget.
+// ExtendedStatefulSetStatus is the observed state, and the operator's record of its actions.
 type ExtendedStatefulSetStatus struct {
-	// Problem is why the other fields are empty: the status that is stored does not decode. "" if it
-	// does. It is neither sent nor stored.
+	// Problem is why the other fields are empty: the stored status does not decode. "" if it does.
+	// It is neither sent nor stored.
 	Problem string `json:"-"`
 
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec to which this status applies.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Versions says of each version that has a StatefulSet whether at least one
-	// of its pods is Ready.
+	// Versions has each version that has a StatefulSet. The value is true if at least one of its
+	// pods is Ready.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Versions",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Versions map[string]bool `json:"versions,omitempty"`
-	// CurrentVersion is the version that serves. 0 before the first.
+	// CurrentVersion is the serving version. 0 before the first.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current version"
 	CurrentVersion int64 `json:"currentVersion,omitempty"`
-	// CurrentDigest is the digest of the content of the version that serves.
+	// CurrentDigest is the digest of the content of the serving version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Digest that serves"
@@ -59,54 +58,54 @@ type ExtendedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Version of the template"
 	UpdateVersion int64 `json:"updateVersion,omitempty"`
-	// CurrentRevision is the revision that serves: its number, and the begin of the
-	// digest of its content.
+	// CurrentRevision is the serving revision: its number, and a prefix of the digest of its
+	// content.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current revision"
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// UpdateRevision is the revision of the upgrade under way, or of the one that
-	// failed; else that which serves. It is what spec.approvedRevision names.
+	// UpdateRevision is the revision of the present or failed upgrade, or otherwise the serving
+	// revision. Use it in spec.approvedRevision.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Revision of the template"
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// VersionHighWater is the highest version that was ever given out. It is
-	// written before the first object of that version is made.
+	// VersionHighWater is the highest version number ever used. It is recorded before the first
+	// object of that version is created.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Highest version"
 	VersionHighWater int64 `json:"versionHighWater,omitempty"`
-	// Phase is where the upgrade stands.
+	// Phase is the state of the upgrade.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
 	Phase Phase `json:"phase,omitempty"`
-	// Attempts is how many attempts the present upgrade has begun.
+	// Attempts is the number of attempts that the present upgrade has started.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attempts"
 	Attempts int32 `json:"attempts,omitempty"`
-	// Update is the upgrade under way, or the one that failed. None while the
-	// version of the template serves.
+	// Update is the present or failed upgrade. It is absent while the version of the template
+	// serves.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Upgrade under way"
 	Update *UpdateStatus `json:"update,omitempty"`
-	// Replicas is the number of pods; with zones, of those in the first zone.
+	// Replicas is the number of pods; with zones, of the pods in the first zone.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of pods of the version that serves, or while
-	// ordinals move of any version, that are Ready, in all zones.
+	// ReadyReplicas is the number of Ready pods of the serving version in all zones; while ordinals
+	// move, of any version.
 	// +optional
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// Selector selects the pods that serve, in the form that /scale wants; with
-	// zones, those in the first zone.
+	// Selector selects the serving pods, in the format of /scale; with zones, those in the first
+	// zone.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
-	// Zones gives each zone that was ever named its index for good: claims are
-	// named after it.
+	// Zones has the permanent index of each zone that was ever in the spec. Names of claims contain
+	// it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -129,29 +128,25 @@ type ZoneStatus struct {
 	Name string `json:"name"`
 	// Index of the zone, from 0, in names and labels.
 	Index int32 `json:"index"`
-	// Replicas is the number of pods in the zone; 0 in one that was taken off the
-	// spec.
+	// Replicas is the number of pods in the zone; 0 if it was removed from the spec.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of those that are Ready.
+	// ReadyReplicas is the number of Ready pods in the zone.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 }
 
-// UpdateStatus is an upgrade. Decisions rest on it after a restart of the
-// operator.
+// UpdateStatus is an upgrade. A restarted operator continues with it.
 type UpdateStatus struct {
 	// Digest of the content of the version.
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`
-	// Handover is how this upgrade takes over, once and for all: Coexist or
-	// PerOrdinal.
+	// Handover of this upgrade, which never changes: Coexist or PerOrdinal.
 	Handover Handover `json:"handover"`
-	// EarlierAttempts is how many attempts upgrades before this one made with the
-	// same version.
+	// EarlierAttempts is the number of attempts of earlier upgrades to the same version.
 	// +optional
 	EarlierAttempts int32 `json:"earlierAttempts,omitempty"`
-	// Zone is the zone that is upgraded; none without zones.
+	// Zone that is being upgraded; empty without zones.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zone of the upgrade"
@@ -159,31 +154,31 @@ type UpdateStatus struct {
 	// StartedAt is when the attempt began; updateWatchTime counts from it.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// CanaryAt is when the canaries of the zone were asked for; canaryWatchTime
-	// counts from it, or from when their StatefulSet was made if that was later.
+	// CanaryAt is when the canaries of the zone were requested. canaryWatchTime counts from it, or
+	// from the creation of their StatefulSet if that was later.
 	// +optional
 	CanaryAt *metav1.Time `json:"canaryAt,omitempty"`
-	// GoodAt is since when the canaries of the zone are good, while they wait for a
-	// job or for approval. canaryWatchTime stands still from then on.
+	// GoodAt is when the canaries of the zone became good, while they wait for a job or for
+	// approval. canaryWatchTime is paused from then on.
 	// +optional
 	GoodAt *metav1.Time `json:"goodAt,omitempty"`
-	// HeldAt is since when good canaries wait for approval. updateWatchTime stands
-	// still from then on.
+	// HeldAt is when good canaries began to wait for approval. updateWatchTime is paused from then
+	// on.
 	// +optional
 	HeldAt *metav1.Time `json:"heldAt,omitempty"`
-	// Approved is true once the revision was approved and went on. Further zones and
-	// attempts ask no more.
+	// Approved is true after the revision was approved. Further zones and attempts need no
+	// approval.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
-	// Returning is true while a failed attempt gives back what it took.
+	// Returning is true while a failed attempt is being rolled back.
 	// +optional
 	Returning bool `json:"returning,omitempty"`
-	// Reason is why the last attempt failed: one word.
+	// Reason of the last failure, in one word.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reason of the last failure",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase:reason"}
 	Reason string `json:"reason,omitempty"`
-	// Message is the same for people.
+	// Message of the last failure, for users.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Message of the last failure"
@@ -191,16 +186,16 @@ type UpdateStatus struct {
 	// PreJob is the job before this attempt.
 	// +optional
 	PreJob *JobStatus `json:"preJob,omitempty"`
-	// CanaryJob is postUpdateJob where it is asked about the canaries.
+	// CanaryJob is postUpdateJob if it runs for the canaries.
 	// +optional
 	CanaryJob *JobStatus `json:"canaryJob,omitempty"`
-	// PostJob is the job after it.
+	// PostJob is the job after this attempt.
 	// +optional
 	PostJob *JobStatus `json:"postJob,omitempty"`
 }
 
-// JobStatus is a job before or after an upgrade. The Job is made suspended, and
-// only goes once its UID is here: so none runs twice, also if it is deleted.
+// JobStatus is a job before or after an upgrade. The Job is created suspended, and is resumed only
+// after its UID is recorded here. Therefore no job runs twice, even if it is deleted.
 type JobStatus struct {
 	// Name of the Job.
 	// +kubebuilder:validation:MaxLength=63
@@ -212,16 +207,15 @@ type JobStatus struct {
 	Result JobResult `json:"result,omitempty"`
 }
 
-// JobResult says how a job ended.
+// JobResult is the result of a job.
 // +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 type JobResult string
 
 const (
 	// JobSucceeded: the Job is complete.
 	JobSucceeded JobResult = "Succeeded"
-	// JobFailed: the Job failed, or somebody deleted it before it was complete.
+	// JobFailed: the Job failed, or another client deleted it before it was complete.
 	JobFailed JobResult = "Failed"
-	// JobUnknown: the Job was deleted, and the operator did not see whether it was
-	// complete.
+	// JobUnknown: the Job was deleted, and the operator has not observed whether it was complete.
 	JobUnknown JobResult = "Unknown"
 )

@@ -8,69 +8,68 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ConfigTracking says how changes of ConfigMaps and Secrets are found.
+// ConfigTracking specifies how changes of ConfigMaps and Secrets are detected.
 // +kubebuilder:validation:Enum=Index;OwnerReference
 type ConfigTracking string
 
 const (
 	// TrackByIndex writes nothing on the user's ConfigMaps and Secrets.
 	TrackByIndex ConfigTracking = "Index"
-	// TrackByOwnerReference puts owner references on them, and a finalizer on
-	// the ExtendedStatefulSet.
+	// TrackByOwnerReference adds owner references to them, and a finalizer to the
+	// ExtendedStatefulSet.
 	TrackByOwnerReference ConfigTracking = "OwnerReference"
 )
 
-// Handover says how a new version takes over.
+// Handover specifies how a new version replaces the old one.
 // +kubebuilder:validation:Enum=Auto;Coexist;PerOrdinal
 type Handover string
 
 const (
-	// HandoverAuto is Coexist without claim templates, else PerOrdinal.
+	// HandoverAuto is Coexist without claim templates, and PerOrdinal otherwise.
 	HandoverAuto Handover = "Auto"
-	// HandoverCoexist runs both versions side by side until the new one is good.
+	// HandoverCoexist runs both versions at the same time until the new one is good.
 	HandoverCoexist Handover = "Coexist"
 	// HandoverPerOrdinal stops an old pod, and starts the new one on its claims.
 	HandoverPerOrdinal Handover = "PerOrdinal"
 )
 
-// OnFailure says what a failed job means.
+// OnFailure specifies the effect of a failed job.
 // +kubebuilder:validation:Enum=Abort;Continue
 type OnFailure string
 
 const (
-	// OnFailureAbort stops the upgrade, and takes it back.
+	// OnFailureAbort stops the upgrade, and rolls it back.
 	OnFailureAbort OnFailure = "Abort"
-	// OnFailureContinue goes on as if the job had succeeded.
+	// OnFailureContinue continues as if the job had succeeded.
 	OnFailureContinue OnFailure = "Continue"
 )
 
-// When says what has to be good before a job is asked.
+// When specifies which pods must be good before a job runs.
 // +kubebuilder:validation:Enum=AllPods;Canary;Both
 type When string
 
 const (
-	// WhenAllPods asks when the new version has all its pods.
+	// WhenAllPods runs the job when the new version has all its pods.
 	WhenAllPods When = "AllPods"
-	// WhenCanary asks when its first canaries are good.
+	// WhenCanary runs the job when the first canaries are good.
 	WhenCanary When = "Canary"
-	// WhenBoth asks both times, each by a Job of its own.
+	// WhenBoth runs it both times, each as a separate Job.
 	WhenBoth When = "Both"
 )
 
-// Approval says whether somebody is asked before a new version takes over.
+// Approval specifies whether a new version must be approved before it takes over.
 // +kubebuilder:validation:Enum=Automatic;Manual
 type Approval string
 
 const (
-	// ApprovalAutomatic goes on when the canaries are good.
+	// ApprovalAutomatic continues when the canaries are good.
 	ApprovalAutomatic Approval = "Automatic"
 	// ApprovalManual waits with good canaries until approvedRevision names them.
 	ApprovalManual Approval = "Manual"
 )
 
-// ExtendedStatefulSetSpec is what the user wants.
-// The rules on the number of replicas are rules of the schema, because the API
-// server applies it to /scale too, and while the operator is down.
+// ExtendedStatefulSetSpec is the desired state. The limits of replicas are rules of the schema,
+// because the API server also applies them to /scale, and while the operator is down.
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",fieldPath=".scaling.min",message="may not be more than scaling.max; lower it, or raise max"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",message="may not be less than scaling.min; take more replicas, or lower min first"
@@ -82,63 +81,61 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec.volumeClaimTemplates) || size(self.template.spec.volumeClaimTemplates) <= 16",fieldPath=".template.spec.volumeClaimTemplates",message="may be at most 16; take fewer claim templates"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || !has(self.template.spec.volumeClaimTemplates) || self.template.spec.replicas * size(self.template.spec.volumeClaimTemplates) * (has(self.zones) && size(self.zones) > 0 ? size(self.zones) : 1) <= 4000",fieldPath=".template.spec.replicas",message="times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"
 type ExtendedStatefulSetSpec struct {
-	// Problem is why the other fields are empty: the spec that is stored does not decode, or it is
-	// too large. "" if neither is. It is neither sent nor stored.
+	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
+	// "" if there is no problem. It is neither sent nor stored.
 	Problem string `json:"-"`
 
-	// Template is an ordinary StatefulSet. A change of it, other than of its
-	// replicas and of the sizes of its claims, makes a new version.
+	// Template is an ordinary StatefulSet. Each change creates a new version, except for changes of
+	// its replicas and of the sizes of its claims.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"},order=1
 	Template StatefulSetTemplate `json:"template"`
 
-	// Scaling are rules on template.spec.replicas. They hold on create, on update
-	// and on /scale. Defaults to none.
+	// Scaling limits template.spec.replicas. It applies to create, update and /scale. Defaults to
+	// none.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scaling",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"},order=2
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// UpdateOnEnvChange restarts the pods in place, rolling, when a ConfigMap or
-	// Secret that the template references changes. Defaults to false.
+	// UpdateOnEnvChange restarts the pods in a rolling update, without a new version, when a
+	// ConfigMap or Secret that the template references changes. Defaults to false.
 	// +optional
 	// +kubebuilder:default=false
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update on env change",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=3
 	UpdateOnEnvChange bool `json:"updateOnEnvChange,omitempty"`
 
-	// ConfigTracking says how changes of ConfigMaps and Secrets are found. Index
-	// writes nothing on them. OwnerReference puts owner references on them and a
-	// finalizer on this object; on OpenShift that needs rights that the operator does
-	// not have by itself. Defaults to Index.
+	// ConfigTracking specifies how changes of ConfigMaps and Secrets are detected. Index writes
+	// nothing to them. OwnerReference adds owner references to them and a finalizer to this object;
+	// on OpenShift that needs rights that the operator does not have by default. Defaults to Index.
 	// +optional
 	// +kubebuilder:default=Index
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config tracking",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Index","urn:alm:descriptor:com.tectonic.ui:select:OwnerReference","urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateOnEnvChange:true"},order=4
 	ConfigTracking ConfigTracking `json:"configTracking,omitempty"`
 
-	// UpdateStrategy says how a new version takes over.
+	// UpdateStrategy specifies how a new version replaces the old one.
 	// +optional
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=5
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// Approval is Automatic: a new version goes on when its canaries are good; or
-	// Manual: it then waits with its canaries until approvedRevision names it. To go
-	// back needs no approval. Defaults to Automatic.
+	// Approval is Automatic or Manual. Automatic: a new version continues when its canaries are
+	// good. Manual: it waits with good canaries until approvedRevision names it. A rollback needs
+	// no approval. Defaults to Automatic.
 	// +optional
 	// +kubebuilder:default=Automatic
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Automatic","urn:alm:descriptor:com.tectonic.ui:select:Manual"},order=10
 	Approval Approval `json:"approval,omitempty"`
 
-	// ApprovedRevision is the revision that may go on from its canaries, as
-	// status.updateRevision names it. Approval Manual asks for it. One that is not the
-	// revision of the upgrade under way has no effect. Defaults to none.
+	// ApprovedRevision is the revision that may continue after its canaries, as in
+	// status.updateRevision. Approval Manual requires it. It has no effect if it is not the
+	// revision of the present upgrade. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v[1-9][0-9]{0,18}-[0-9a-f]{16}$')",message="must be a revision as status.updateRevision names it, for example v2-0123456789abcdef"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approved revision",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldDependency:approval:Manual"},order=11
 	ApprovedRevision string `json:"approvedRevision,omitempty"`
 
-	// Zones gives each zone a StatefulSet of its own with the full replicas.
-	// Zones are upgraded one after another, in this order. Each keeps its index,
-	// whatever becomes of the list. Defaults to none.
+	// Zones creates a separate StatefulSet with all replicas for each zone. Zones are upgraded one
+	// after another, in this order. Each keeps its index when the list changes. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -147,7 +144,7 @@ type ExtendedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zones",order=6
 	Zones []string `json:"zones,omitempty"`
 
-	// ZoneNodeLabel is the label of Nodes that names their zone. Defaults to
+	// ZoneNodeLabel is the label of Nodes that has their zone. Defaults to
 	// topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:default="topology.kubernetes.io/zone"
@@ -163,24 +160,22 @@ type ExtendedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zone (ignored)",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	AZ *string `json:"az,omitempty"`
 
-	// InjectReplicasEnv gives every container REPLICAS, the number of replicas in
-	// a zone. Scaling then restarts the pods, rolling. Defaults to true.
+	// InjectReplicasEnv sets the variable REPLICAS in every container to the number of replicas in
+	// a zone. Scaling then restarts the pods in a rolling update. Defaults to true.
 	// +optional
 	// +kubebuilder:default=true
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inject replicas env",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
 	InjectReplicasEnv *bool `json:"injectReplicasEnv,omitempty"`
 
-	// ActivePassiveProbes are commands by the name of their container. A pod on
-	// which they succeed carries the label fissile.cloudfoundry.org/pod-active.
-	// Defaults to none.
+	// ActivePassiveProbes are commands by the name of their container. A pod on which they succeed
+	// has the label fissile.cloudfoundry.org/pod-active. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active/passive probes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=9
 	ActivePassiveProbes map[string]ActivePassiveProbe `json:"activePassiveProbes,omitempty"`
 
-	// PodDisruptionBudget says how many pods of a zone a drain may take at one time,
-	// of those that serve: each zone gets a PodDisruptionBudget, and without zones the
-	// object one. Defaults to none.
+	// PodDisruptionBudget limits how many serving pods of a zone may be evicted at the same time.
+	// Each zone has its own PodDisruptionBudget; without zones there is one. Defaults to none.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget","urn:alm:descriptor:com.tectonic.ui:advanced"},order=10
 	PodDisruptionBudget *DisruptionBudget `json:"podDisruptionBudget,omitempty"`
@@ -192,20 +187,20 @@ type ExtendedStatefulSetSpec struct {
 	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
-// DisruptionBudget says how many pods of a zone a drain may take. It has one of both.
+// DisruptionBudget limits the evictions of a zone's pods. It has exactly one of both fields.
 // +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="must have minAvailable or maxUnavailable, and not both; write one of them"
 type DisruptionBudget struct {
-	// MinAvailable is how many pods, or what part of template.spec.replicas (rounded up),
-	// an eviction must leave available in a zone. Defaults to none.
+	// MinAvailable is the min number of pods, or percentage of template.spec.replicas (rounded up),
+	// that must be available in a zone after an eviction. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000 : self.matches('^(100|[1-9]?[0-9])%$')",message="minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min available",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget"}
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
-	// MaxUnavailable is how many pods, or what part of template.spec.replicas (rounded
-	// up), may be missing in a zone after an eviction. 0 lets no pod be evicted. Defaults
-	// to none.
+	// MaxUnavailable is the max number of pods, or percentage of template.spec.replicas (rounded
+	// up), that may be unavailable in a zone after an eviction. 0 allows no evictions. Defaults to
+	// none.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"
@@ -226,17 +221,17 @@ type DisruptionBudget struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.volumes) || size(self.spec.template.spec.volumes) <= 256",fieldPath=".spec.template.spec.volumes",message="may be at most 256; take fewer volumes"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.imagePullSecrets) || size(self.spec.template.spec.imagePullSecrets) <= 64",fieldPath=".spec.template.spec.imagePullSecrets",message="may be at most 64; take fewer Secrets"
 type StatefulSetTemplate struct {
-	// Metadata holds labels and annotations for the StatefulSets. Defaults to none.
+	// Metadata has labels and annotations for the StatefulSets. Defaults to none.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the spec of apps/v1 StatefulSet. Absent replicas become the smallest
-	// number that scaling allows. There may be 1000 of them, and 2000 in all zones.
+	// Spec is the spec of apps/v1 StatefulSet. Replicas default to the smallest number that scaling
+	// allows. Max 1000 replicas, and 2000 in all zones.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="StatefulSet spec",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"}
 	Spec appsv1.StatefulSetSpec `json:"spec"`
 }
 
-// Scaling are rules on the number of replicas.
+// Scaling limits the number of replicas.
 type Scaling struct {
 	// Min is the smallest number of replicas. Defaults to none.
 	// +optional
@@ -252,20 +247,20 @@ type Scaling struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	Max *int32 `json:"max,omitempty"`
 
-	// OddOnly allows odd numbers only. Defaults to false.
+	// OddOnly allows only odd numbers. Defaults to false.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Odd only",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	OddOnly bool `json:"oddOnly,omitempty"`
 }
 
-// UpdateStrategy says how a new version takes over.
+// UpdateStrategy specifies how a new version replaces the old one.
 // +kubebuilder:validation:XValidation:rule="!has(self.preUpdateJob) || !has(self.preUpdateJob.when)",fieldPath=".preUpdateJob.when",message="is for postUpdateJob: this job runs before there are canaries; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || !self.canaryWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.updateWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
-	// Canaries is how many pods of the new version must be Ready, for
-	// template.spec.minReadySeconds, before it takes over the rest, as all of them
-	// must before the old version goes. Without minReadySeconds they must for 10s,
-	// or half of canaryWatchTime if that is less. Defaults to 1.
+	// Canaries is the number of pods of the new version that must be Ready for
+	// template.spec.minReadySeconds before the new version takes over the rest. All of its pods
+	// must be Ready that long before the old version is removed. Without minReadySeconds the time
+	// is 10s, or half of canaryWatchTime if that is less. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -273,8 +268,8 @@ type UpdateStrategy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Canaries *int32 `json:"canaries,omitempty"`
 
-	// RetryCount is how often a failed attempt is made again before the version
-	// is given up. Defaults to 0.
+	// RetryCount is the number of retries after a failed attempt before the version is rolled back
+	// for good. Defaults to 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -282,15 +277,15 @@ type UpdateStrategy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Retry count",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	RetryCount int32 `json:"retryCount,omitempty"`
 
-	// UpdateNotReady upgrades although pods of the version that serves are not
-	// Ready. Defaults to false.
+	// UpdateNotReady starts an upgrade even if pods of the serving version are not Ready. Defaults
+	// to false.
 	// +optional
 	// +kubebuilder:default=false
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update not ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateNotReady bool `json:"updateNotReady,omitempty"`
 
-	// CanaryWatchTime is within what time the canaries of a zone must be good, or
-	// the attempt has failed. Defaults to 5m.
+	// CanaryWatchTime is the max time until the canaries of a zone are good. After that the attempt
+	// fails. Defaults to 5m.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
@@ -301,8 +296,8 @@ type UpdateStrategy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
 
-	// UpdateWatchTime is within what time an attempt, with its jobs and all zones,
-	// must be complete, or it has failed. Defaults to 10m.
+	// UpdateWatchTime is the max time of an attempt, with its jobs and all zones. After that it
+	// fails. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
@@ -313,40 +308,39 @@ type UpdateStrategy struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
 
-	// Handover is Coexist (both versions side by side), PerOrdinal (an old pod
-	// stops, then the new one starts on its claims) or Auto: Coexist without claim
-	// templates, else PerOrdinal. With Coexist and ReadWriteMany claims the two
-	// pods of an ordinal share them for a while. Defaults to Auto.
+	// Handover is Coexist (both versions run at the same time), PerOrdinal (an old pod stops, then
+	// the new one starts on its claims) or Auto: Coexist without claim templates, and PerOrdinal
+	// otherwise. With Coexist and ReadWriteMany claims, the two pods of an ordinal share them for a
+	// while. Defaults to Auto.
 	// +optional
 	// +kubebuilder:default=Auto
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Handover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Auto","urn:alm:descriptor:com.tectonic.ui:select:Coexist","urn:alm:descriptor:com.tectonic.ui:select:PerOrdinal","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Handover Handover `json:"handover,omitempty"`
 
-	// PreUpdateJob runs before the new version is made. Defaults to none.
+	// PreUpdateJob runs before the new version is created. Defaults to none.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job before the update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	PreUpdateJob *UpdateJob `json:"preUpdateJob,omitempty"`
 
-	// PostUpdateJob runs when the new version has all its pods, before the old one
-	// goes, or as its field when says with the first canaries. Defaults to none.
+	// PostUpdateJob runs when the new version has all its pods, before the old one is removed, or
+	// with the first canaries if its field when is set. Defaults to none.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job after the update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	PostUpdateJob *UpdateJob `json:"postUpdateJob,omitempty"`
 }
 
-// UpdateJob is a Job before or after an upgrade. It runs at most once for each
-// version and attempt.
+// UpdateJob is a Job before or after an upgrade. It runs at most once for each version and attempt.
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || size(self.metadata.labels) <= 64",fieldPath=".metadata.labels",message="may be at most 64; take fewer labels"
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || size(self.metadata.annotations) <= 64",fieldPath=".metadata.annotations",message="may be at most 64; take fewer annotations"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.parallelism) || self.spec.parallelism <= 100",fieldPath=".spec.parallelism",message="may be at most 100; take fewer pods at one time"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.completions) || self.spec.completions <= 1000",fieldPath=".spec.completions",message="may be at most 1000; take fewer completions"
 type UpdateJob struct {
-	// The metadata and spec of a Job. Its ttlSecondsAfterFinished and suspend are
-	// the operator's. The operator looks at its template, and the schema does not.
+	// The metadata and spec of a Job. ttlSecondsAfterFinished and suspend are reserved for the
+	// operator. The operator checks its template, because the schema does not.
 	batchv1.JobTemplateSpec `json:",inline"`
 
-	// Problem is why the template cannot be read; empty if it can. It is neither sent
-	// nor stored.
+	// Problem is why the template cannot be decoded; empty if it can. It is neither sent nor
+	// stored.
 	Problem string `json:"-"`
 
 	// OnFailure is Abort or Continue. Defaults to Abort.
@@ -354,46 +348,46 @@ type UpdateJob struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
-	// When is AllPods: postUpdateJob is asked when the new version has all its pods;
-	// Canary: when its first canaries are good, before it takes more and before it is
-	// approved; or Both. It is not for preUpdateJob. Defaults to AllPods.
+	// When is AllPods: postUpdateJob runs when the new version has all its pods; Canary: when its
+	// first canaries are good, before more pods are created and before the approval; or Both. It is
+	// not for preUpdateJob. Defaults to AllPods.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:AllPods","urn:alm:descriptor:com.tectonic.ui:select:Canary","urn:alm:descriptor:com.tectonic.ui:select:Both","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	When When `json:"when,omitempty"`
 }
 
-// ActivePassiveProbe asks a container whether its pod is the active one.
+// ActivePassiveProbe determines whether the pod of a container is active.
 // +kubebuilder:validation:XValidation:rule="!has(self.exec.command) || size(self.exec.command) <= 64",fieldPath=".exec.command",message="may be at most 64; take fewer arguments, or write a script"
 type ActivePassiveProbe struct {
-	// Exec is the command; an exit code of 0 is yes.
+	// Exec is the command. The pod is active if it exits with 0.
 	Exec *corev1.ExecAction `json:"exec"`
 
-	// PeriodSeconds is how often it is asked. Defaults to 30.
+	// PeriodSeconds is the interval of the probe. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
-	// TimeoutSeconds is after how long no answer is no. The question goes by way
-	// of the API server. Defaults to 5.
+	// TimeoutSeconds is the timeout of the probe, after which the pod is passive. The command runs
+	// through the API server. Defaults to 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// SingleActive keeps the label to one pod, of all zones: it goes to another
-	// only once it is off the one that had it. With several probes one that says
-	// so is enough. Defaults to false.
+	// SingleActive limits the label to one pod of all zones: another pod gets it only after it was
+	// removed from the previous one. With several probes it is enough to set it in one of them.
+	// Defaults to false.
 	// +optional
 	// +kubebuilder:default=false
 	SingleActive bool `json:"singleActive,omitempty"`
 }
 
-// ExtendedStatefulSet is an ordinary StatefulSet template, upgraded as a whole
-// new version beside the old one, on the same volumes, and taken back by itself
-// when it turns out bad.
+// ExtendedStatefulSet is an ordinary StatefulSet template. It is upgraded by creating a whole new
+// version in addition to the old one, on the same volumes. A bad version is rolled back
+// automatically.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=ests,categories=all
@@ -415,10 +409,10 @@ type ExtendedStatefulSet struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user wants.
+	// Spec is the desired state.
 	Spec ExtendedStatefulSetSpec `json:"spec"`
-	// Status is what the operator sees. Until it has looked, observedGeneration is -1, so
-	// that no tool takes an object for ready that nobody has looked at.
+	// Status is the observed state. observedGeneration is -1 until the operator has observed the
+	// object, so that tools do not regard a new object as ready.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ExtendedStatefulSetStatus `json:"status,omitempty"`

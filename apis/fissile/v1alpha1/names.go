@@ -3,32 +3,29 @@ package v1alpha1
 // Kind is the kind of the objects of this package.
 const Kind = "ExtendedStatefulSet"
 
-// Finalizer holds an ExtendedStatefulSet with configTracking OwnerReference
-// until its owner references are off the ConfigMaps and Secrets of others.
+// Finalizer keeps an ExtendedStatefulSet with configTracking OwnerReference until its owner
+// references are removed from the users' ConfigMaps and Secrets.
 const Finalizer = "fissile.cloudfoundry.org/finalizer"
 
-// Labels of the operator on StatefulSets, pods, claims, Services and Jobs. They
-// select what the operator caches; whose an object is, its controller owner
-// reference says.
+// Labels of the operator on StatefulSets, pods, claims, Services and Jobs. They select the objects
+// that the operator caches. The controller owner reference determines the owner of an object.
 const (
-	// LabelSet holds the name of the ExtendedStatefulSet. Pods with it get their
-	// claims from the webhook.
+	// LabelSet is the name of the ExtendedStatefulSet. The webhook sets the claims of pods with it.
 	LabelSet = "fissile.cloudfoundry.org/extendedstatefulset"
-	// LabelVersion holds the version, on pods and StatefulSets. It is part of the
-	// selector of each StatefulSet, so that the versions share no pod.
+	// LabelVersion is the version, on pods and StatefulSets. It is part of the selector of each
+	// StatefulSet, so that versions share no pods.
 	LabelVersion = "fissile.cloudfoundry.org/version"
-	// LabelZoneIndex holds the index of the zone, from 0; "0" without zones.
+	// LabelZoneIndex is the index of the zone, from 0; "0" without zones.
 	LabelZoneIndex = "fissile.cloudfoundry.org/az-index"
-	// LabelZoneName holds the name of the zone; absent without zones.
+	// LabelZoneName is the name of the zone; absent without zones.
 	LabelZoneName = "fissile.cloudfoundry.org/az-name"
-	// LabelPodOrdinal holds the ordinal of a pod, as apps.kubernetes.io/pod-index
-	// does; the webhook sets it.
+	// LabelPodOrdinal is the ordinal of a pod, like apps.kubernetes.io/pod-index. The webhook sets
+	// it.
 	LabelPodOrdinal = "fissile.cloudfoundry.org/pod-ordinal"
-	// LabelPodActive is PodActive on the pods on which the active/passive probe
-	// succeeds.
+	// LabelPodActive is PodActive on the pods on which the active/passive probe succeeds.
 	LabelPodActive = "fissile.cloudfoundry.org/pod-active"
-	// LabelStatefulSet holds the name of the StatefulSet without its version:
-	// <name> or <name>-z<index>.
+	// LabelStatefulSet is the name of the StatefulSet without its version: <name> or
+	// <name>-z<index>.
 	LabelStatefulSet = "fissile.cloudfoundry.org/statefulset-name"
 	// PodActive is the value of LabelPodActive.
 	PodActive = "active"
@@ -36,62 +33,59 @@ const (
 
 // Annotations of the operator.
 const (
-	// AnnotationVersion holds the version, on StatefulSets.
+	// AnnotationVersion is the version, on StatefulSets.
 	AnnotationVersion = "fissile.cloudfoundry.org/version"
-	// AnnotationDigest holds the digest of the content of a version, on
-	// StatefulSets: of the template without its replicas and the sizes of its
-	// claims.
+	// AnnotationDigest is the digest of the content of a version, on StatefulSets: of the template
+	// without its replicas and the sizes of its claims.
 	AnnotationDigest = "fissile.cloudfoundry.org/template-digest"
-	// AnnotationApplied holds what the operator wrote last on a StatefulSet, a
-	// digest and the generation that the write made, so that it sees what others
-	// change.
+	// AnnotationApplied is the last write of the operator on a StatefulSet, as a digest and the
+	// resulting generation, to detect changes by others.
 	AnnotationApplied = "fissile.cloudfoundry.org/applied"
-	// AnnotationAttempts holds, on StatefulSets, how many attempts were made to
-	// upgrade to their version.
+	// AnnotationAttempts is the number of attempts to upgrade to the version of a StatefulSet.
 	AnnotationAttempts = "fissile.cloudfoundry.org/attempts"
-	// AnnotationConfigHash holds, on pod templates, what reports whether the
-	// referenced ConfigMaps and Secrets changed.
+	// AnnotationConfigHash is a hash in pod templates that changes when the referenced ConfigMaps
+	// and Secrets change.
 	AnnotationConfigHash = "fissile.cloudfoundry.org/config-hash"
-	// AnnotationConfigRecord holds, on StatefulSets, what that hash stands for, in
-	// JSON: it tells a change of contents from one of metadata.
+	// AnnotationConfigRecord has the inputs of that hash, on StatefulSets, in JSON. It
+	// distinguishes a change of data from one of metadata.
 	AnnotationConfigRecord = "fissile.cloudfoundry.org/config-record"
-	// AnnotationGuard is "true" on ConfigMaps and Secrets that have, beside an owner
-	// reference to an ExtendedStatefulSet, one to their namespace from the operator:
-	// so the garbage collector never takes them along.
+	// AnnotationGuard is "true" on ConfigMaps and Secrets that have, in addition to an owner
+	// reference to an ExtendedStatefulSet, a reference to their namespace from the operator.
+	// Because of it, the garbage collector never deletes them with the set.
 	AnnotationGuard = "fissile.cloudfoundry.org/guarded-by-namespace"
-	// AnnotationAdopt is on a claim that somebody else made, and holds the name of the
-	// ExtendedStatefulSet that may take it: the consent of who owns the claim.
+	// AnnotationAdopt is on a claim that was created by another client. Its value is the name of
+	// the ExtendedStatefulSet that may adopt it: the consent of the claim's owner.
 	AnnotationAdopt = "fissile.cloudfoundry.org/adopt"
-	// AnnotationZones holds, on StatefulSets and pods, the JSON array of the
-	// zones in the order of the spec.
+	// AnnotationZones is the JSON array of the zones in the order of the spec, on StatefulSets and
+	// pods.
 	AnnotationZones = "fissile.cloudfoundry.org/zones"
-	// AnnotationHostnames is "true" on pods whose host name says the ordinal and
-	// not the version: the webhook sets <name>[-z<index>]-<ordinal>.
+	// AnnotationHostnames is "true" on pods whose host name has the ordinal but not the version:
+	// the webhook sets <name>[-z<index>]-<ordinal>.
 	AnnotationHostnames = "fissile.cloudfoundry.org/stable-hostname"
-	// AnnotationStarted is "true" on a Job that the operator has started. It is
-	// started once: a Job that is suspended after that was suspended by others.
+	// AnnotationStarted is "true" on a Job that the operator has started. It is started once: if it
+	// is suspended after that, another client has suspended it.
 	AnnotationStarted = "fissile.cloudfoundry.org/started"
-	// AnnotationStopped holds when the operator last suspended a Job that is no
-	// longer needed, in RFC 3339.
+	// AnnotationStopped is when the operator last suspended a Job that is no longer needed, in RFC
+	// 3339.
 	AnnotationStopped = "fissile.cloudfoundry.org/stopped-at"
 	// AnnotationStale is "true" on the StatefulSets of a version that failed.
 	AnnotationStale = "fissile.cloudfoundry.org/stale"
-	// AnnotationStaleReason says why, beside AnnotationStale.
+	// AnnotationStaleReason is the reason for AnnotationStale.
 	AnnotationStaleReason = "fissile.cloudfoundry.org/stale-reason"
-	// AnnotationStaleSince says since when, in RFC 3339, beside AnnotationStale.
+	// AnnotationStaleSince is the time of AnnotationStale, in RFC 3339.
 	AnnotationStaleSince = "fissile.cloudfoundry.org/stale-since"
 )
 
-// True is the value of annotations that are there or not.
+// True is the value of annotations that are either set or absent.
 const True = "true"
 
-// UnassignedClaim ends the name of the claim in the pod template of a version:
-// <name>-unassigned. No such claim exists, so that a pod that no webhook saw
-// waits instead of running on empty storage.
+// UnassignedClaim is the suffix of the claim name in the pod template of a version:
+// <name>-unassigned. No such claim exists, so that a pod that bypassed the webhook waits instead of
+// running on empty storage.
 const UnassignedClaim = "-unassigned"
 
-// Environment variables in every container and init container. They take the
-// place of the user's of the same name.
+// Environment variables in every container and init container. They replace the user's variables of
+// the same name.
 const (
 	// EnvReplicas is the number of replicas, in each zone.
 	EnvReplicas = "REPLICAS"
@@ -107,11 +101,10 @@ const (
 
 // Condition types of an ExtendedStatefulSet.
 const (
-	// ConditionAvailable is True when all wanted pods of what serves are
-	// available.
+	// ConditionAvailable is True when all wanted pods of the serving version are available.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the operator brings something about:
-	// an upgrade, a way back, a scaling.
+	// ConditionProgressing is True while an operation is in progress: an upgrade, a rollback, a
+	// scaling.
 	ConditionProgressing = "Progressing"
 	// ConditionStale is True while the version of the present template is marked
 	// as failed.
@@ -119,19 +112,19 @@ const (
 	// ConditionAborted is True while a failed job keeps the present template from
 	// being rolled out.
 	ConditionAborted = "Aborted"
-	// ConditionConfigMissing is True while a ConfigMap or Secret that the template
-	// requires is not there, or cannot be read.
+	// ConditionConfigMissing is True while a ConfigMap or Secret that the template requires is
+	// missing, or cannot be read.
 	ConditionConfigMissing = "ConfigMissing"
-	// ConditionDegraded is True when there is a problem, and has the reason of the
-	// condition that says more of it.
+	// ConditionDegraded is True if there is a problem. It has the reason of the condition with the
+	// details.
 	ConditionDegraded = "Degraded"
-	// ConditionReady is True while the object is as its spec says: it serves, and
-	// nothing is left to do.
+	// ConditionReady is True while the object matches its spec: it serves, and no operation is in
+	// progress.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while it comes to be so by itself.
+	// ConditionReconciling is True while the operator is bringing the object to its spec.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while it does not before a person does something; it
-	// says what.
+	// ConditionStalled is True while the object cannot reach its spec without manual intervention.
+	// The message has instructions.
 	ConditionStalled = "Stalled"
 )
 
@@ -141,36 +134,34 @@ const (
 	ReasonAllAvailable = "AllPodsAvailable"
 	// ReasonPodsUnavailable: fewer pods than wanted are available.
 	ReasonPodsUnavailable = "PodsUnavailable"
-	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	// ReasonInvalidSpec: the spec passed admission but is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonComplete: nothing is left to do.
+	// ReasonComplete: no operation is in progress.
 	ReasonComplete = "Complete"
-	// ReasonWaiting: pods are not Ready yet, and nothing else is to be done.
+	// ReasonWaiting: pods are not Ready yet, and no other operation is in progress.
 	ReasonWaiting = "WaitingForPods"
-	// ReasonCurrentNotReady: an upgrade waits until the version that serves is
-	// Ready.
+	// ReasonCurrentNotReady: an upgrade waits until the serving version is Ready.
 	ReasonCurrentNotReady = "CurrentNotReady"
-	// ReasonUpgrading: a new version is on its way.
+	// ReasonUpgrading: a new version is being rolled out.
 	ReasonUpgrading = "Upgrading"
-	// ReasonWaitingForApproval: the canaries are good, and the upgrade goes on when
+	// ReasonWaitingForApproval: the canaries are good, and the upgrade continues when
 	// spec.approvedRevision names its revision.
 	ReasonWaitingForApproval = "WaitingForApproval"
-	// ReasonReturning: what a failed or superseded version took is given back.
+	// ReasonReturning: a failed or superseded version is being rolled back.
 	ReasonReturning = "Returning"
-	// ReasonScaling: pods are being added or taken away.
+	// ReasonScaling: pods are being added or removed.
 	ReasonScaling = "Scaling"
-	// ReasonBudgetTaken: a PodDisruptionBudget has the name of one of ours and is somebody
-	// else's.
+	// ReasonBudgetTaken: a PodDisruptionBudget with a required name belongs to another owner.
 	ReasonBudgetTaken = "BudgetTaken"
-	// ReasonServiceTaken: a Service has the name of one of ours and is somebody
-	// else's, or was orphaned. It is left alone.
+	// ReasonServiceTaken: a Service with a required name belongs to another owner, or was orphaned.
+	// It is not changed.
 	ReasonServiceTaken = "ServiceTaken"
-	// ReasonClaimTaken: a claim has the name of one of ours and is somebody else's. It
-	// is left alone, and so is its ordinal.
+	// ReasonClaimTaken: a claim with a required name belongs to another owner. The claim and its
+	// ordinal are not changed.
 	ReasonClaimTaken = "ClaimTaken"
-	// ReasonWriteRefused: the API server refuses a write; it is tried again.
+	// ReasonWriteRefused: the API server refuses a write. It is retried.
 	ReasonWriteRefused = "WriteRefused"
-	// ReasonHealthy: nothing of the kind.
+	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
 	// ReasonCanaryFailed: the canaries were not Ready within canaryWatchTime.
 	ReasonCanaryFailed = "CanaryFailed"
@@ -180,78 +171,78 @@ const (
 	ReasonPreJobFailed = "PreUpdateJobFailed"
 	// ReasonPostJobFailed: postUpdateJob failed.
 	ReasonPostJobFailed = "PostUpdateJobFailed"
-	// ReasonPodsHindered: pods of the version that serves cannot be created or started.
+	// ReasonPodsHindered: pods of the serving version cannot be created or started.
 	ReasonPodsHindered = "PodsHindered"
 	// ReasonJobResultUnknown: the Job that an upgrade waits for was deleted before the
 	// operator saw its result.
 	ReasonJobResultUnknown = "JobResultUnknown"
 	// ReasonJobSuspended: another client suspended the Job that an upgrade waits for.
 	ReasonJobSuspended = "JobSuspended"
-	// ReasonConfigFound: all that is required is there.
+	// ReasonConfigFound: all required objects exist.
 	ReasonConfigFound = "ConfigFound"
-	// ReasonConfigNotFollowed: updateOnEnvChange is false, so nobody looks.
+	// ReasonConfigNotFollowed: updateOnEnvChange is false, so required objects are not checked.
 	ReasonConfigNotFollowed = "ConfigNotFollowed"
-	// ReasonConfigMissing: something that is required is not.
+	// ReasonConfigMissing: a required object is missing.
 	ReasonConfigMissing = "ConfigMissing"
-	// ReasonConfigUnreadable: something that is required cannot be read.
+	// ReasonConfigUnreadable: a required object cannot be read.
 	ReasonConfigUnreadable = "ConfigUnreadable"
-	// ReasonConfigCached: pods may have old contents of an immutable ConfigMap or Secret
-	// that was deleted and created again.
+	// ReasonConfigCached: pods may have old contents of an immutable ConfigMap or Secret that was
+	// recreated.
 	ReasonConfigCached = "ConfigCached"
-	// ReasonConfigChanged: pods are about to be restarted for a change of what they
-	// reference.
+	// ReasonConfigChanged: pods will be restarted because an object that they reference has
+	// changed.
 	ReasonConfigChanged = "ConfigChanged"
-	// ReasonConfigTurn: that restart waits until others are over.
+	// ReasonConfigTurn: that restart waits for other restarts to finish.
 	ReasonConfigTurn = "ConfigRestartWaits"
 )
 
 // Reasons of events.
 const (
-	// EventConfigFollowed: from now on pods are restarted when what they reference
-	// changes.
+	// EventConfigFollowed: from now on pods are restarted when the objects that they reference
+	// change.
 	EventConfigFollowed = "ConfigFollowed"
-	// EventConfigRestart: pods are restarted, since what they reference changed.
+	// EventConfigRestart: pods are restarted because an object that they reference has changed.
 	EventConfigRestart = "ConfigRestart"
-	// EventConfigKeyChanged: the operator has another key for its hashes; nothing
-	// was edited, and no pod is restarted.
+	// EventConfigKeyChanged: the operator has a new key for its hashes. Nothing was edited, and no
+	// pod is restarted.
 	EventConfigKeyChanged = "ConfigKeyChanged"
-	// EventConfigKeyLost: the operator has another key for its hashes, and there
-	// was an edit: pods are restarted to be safe, maybe for nothing.
+	// EventConfigKeyLost: the operator has a new key for its hashes, and there was an edit: pods
+	// are restarted to be safe, possibly without need.
 	EventConfigKeyLost = "ConfigKeyLost"
-	// EventTracked: an owner reference was put on a ConfigMap or Secret.
+	// EventTracked: an owner reference was added to a ConfigMap or Secret.
 	EventTracked = "Tracked"
-	// EventUntracked: an owner reference was taken off a ConfigMap or Secret.
+	// EventUntracked: an owner reference was removed from a ConfigMap or Secret.
 	EventUntracked = "Untracked"
-	// EventVersionCreated: the StatefulSets of a new version are made.
+	// EventVersionCreated: the StatefulSets of a new version were created.
 	EventVersionCreated = "VersionCreated"
-	// EventUpgradeBegun: a new template is on its way.
+	// EventUpgradeBegun: the rollout of a new template has started.
 	EventUpgradeBegun = "UpgradeBegun"
 	// EventWaitingForApproval: the canaries are good, and the upgrade waits.
 	EventWaitingForApproval = "WaitingForApproval"
-	// EventApproved: the revision of an upgrade was approved, and it goes on.
+	// EventApproved: the revision of an upgrade was approved, and the upgrade continues.
 	EventApproved = "Approved"
-	// EventUpgraded: a version took over, and lower ones go.
+	// EventUpgraded: a version took over, and lower ones are removed.
 	EventUpgraded = "Upgraded"
-	// EventSuperseded: a new template took the place of one on its way.
+	// EventSuperseded: a new template replaced one that was being rolled out.
 	EventSuperseded = "Superseded"
-	// EventAttemptFailed: an attempt failed, and there will be another.
+	// EventAttemptFailed: an attempt failed, and will be retried.
 	EventAttemptFailed = "AttemptFailed"
-	// EventStale: a version was given up.
+	// EventStale: a version was rolled back for good.
 	EventStale = "Stale"
 	// EventAborted: a failed job stopped an upgrade.
 	EventAborted = "Aborted"
-	// EventEditUndone: what somebody else wrote on a StatefulSet was put back.
+	// EventEditUndone: another client's write on a StatefulSet was reverted.
 	EventEditUndone = "EditUndone"
-	// EventEditKept: somebody else wrote on a StatefulSet whose template is not the
-	// spec's at the moment, so that only its replicas can be put back.
+	// EventEditKept: another client wrote on a StatefulSet whose template is not the present one of
+	// the spec, so that only its replicas can be reverted.
 	EventEditKept = "EditKept"
-	// EventSurplusDeleted: a pod of an ordinal that its StatefulSet no longer has is deleted.
+	// EventSurplusDeleted: a pod whose ordinal its StatefulSet no longer has is deleted.
 	EventSurplusDeleted = "SurplusDeleted"
-	// EventStrayReplaced: a pod that no webhook saw, and that so had no claim, is deleted.
+	// EventStrayReplaced: a pod without claims, because it bypassed the webhook, is deleted.
 	EventStrayReplaced = "StrayReplaced"
 	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
-	// policy changed it back; it is tried again within 10 minutes.
+	// policy reverted it. It is retried within 10 minutes.
 	EventWriteUndone = "WriteUndone"
-	// EventForeignPod: a pod that belongs to no version had the labels of one, and lost them.
+	// EventForeignPod: the labels of a version were removed from a pod that belongs to no version.
 	EventForeignPod = "ForeignPod"
 )

@@ -9,15 +9,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/apis/internal/decode"
 )
 
-// longestJob is how long a job may be, as JSON. A list of empty objects becomes two
-// hundred times as long when it is read, and its length is bounded by nothing else.
+// longestJob is the max size of a job as JSON. A list of empty objects needs two hundred times as
+// much memory when it is decoded, and its length has no other limit.
 const longestJob = 128 << 10
 
-// UnmarshalJSON reads a job. The schema says nothing of the template but its quantities, or
-// the CustomResourceDefinition would hold three descriptions of a pod. So a template may be
-// one that Kubernetes' type cannot hold. That must not be an error: who lists objects would
-// get none, of any namespace, because of one. Problem says it instead, and then the template
-// is empty.
+// UnmarshalJSON decodes a job. The schema checks only the quantities of its template, otherwise the
+// CustomResourceDefinition would contain three pod schemas. A template may therefore not fit
+// Kubernetes' type. That must not be an error: one such object would make every list fail, in all
+// namespaces. Instead, Problem has the error, and the template is empty.
 func (j *UpdateJob) UnmarshalJSON(text []byte) error {
 	type plain UpdateJob // without this method
 	var read plain
@@ -34,7 +33,7 @@ func (j *UpdateJob) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// problemOf reads a job, and says what is wrong with it. It is an error if it is no JSON.
+// problemOf decodes a job, and returns its problem. It returns an error if the text is not JSON.
 func problemOf(text []byte, into any) (string, error) {
 	if len(text) > longestJob {
 		return fmt.Sprintf("%d bytes of JSON are more than %d", len(text), longestJob), nil
@@ -52,7 +51,7 @@ func problemOf(text []byte, into any) (string, error) {
 	return decode.Problem(err), nil
 }
 
-// readWithoutTemplate reads what the schema knows of a job.
+// readWithoutTemplate decodes the parts of a job that the schema checks.
 func readWithoutTemplate(text []byte, into any) error {
 	var fields, spec map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const goodJob = `{"metadata":{"labels":{"a":"b"}},"spec":{"backoffLimit":2,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}},"onFailure":"Continue"}`
 
-// E44: one object that a stranger made must not keep the operator from all others.
+// E44: one object of another user must not keep the operator from reading all others.
 func TestE44AJobThatCannotBeReadIsNoErrorOfTheList(t *testing.T) {
 	for says, row := range map[string]struct{ template, want string }{
 		"a number for a string":    {`{"spec":{"containers":[{"name":5}]}}`, "cannot unmarshal number"},
@@ -58,7 +58,7 @@ func TestAJobThatCanBeReadIsWhatItSays(t *testing.T) {
 	g.Expect(json.Unmarshal([]byte(`{"onFailure":5,"spec":{}}`), &job)).NotTo(Succeed(), "what the schema checks is an error as ever")
 }
 
-// E44: an object has a megabyte and a half, and three bytes of it become seven hundred.
+// E44: an object has up to 1.5 MB, and three bytes of it become seven hundred in memory.
 func TestE44WhatIsReadOfAJobIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	var job UpdateJob

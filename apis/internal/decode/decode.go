@@ -1,9 +1,9 @@
-// Package decode decodes the parts of an object so that a value that does not fit its Go type
-// is data and no error.
+// Package decode decodes the parts of an object. A value that does not fit its Go type is reported
+// as data, not as an error.
 //
-// The API server checks an object against a schema, and decodes it into no type of ours. A schema
-// that is older or wider than the type lets values pass that the type cannot hold. As an error,
-// one such object would fail each list and each watch of its kind, in all namespaces.
+// The API server checks an object against a schema, and does not decode it into our types. A schema
+// that is older or wider than the type allows values that the type cannot hold. If that were an
+// error, one such object would fail each list and each watch of its kind, in all namespaces.
 package decode
 
 import (
@@ -15,9 +15,9 @@ import (
 // longestProblem is the max length of a problem in bytes. An error may quote a name of any length.
 const longestProblem = 256
 
-// Part decodes the JSON text of a spec or a status into a value of a type that has no UnmarshalJSON
-// of its own. If the text does not fit the type, it sets the value to its zero value and returns
-// why. It returns an error only if the text is no JSON.
+// Part decodes the JSON text of a spec or a status into a value of a type without its own
+// UnmarshalJSON. If the text does not fit the type, it sets the value to its zero value and returns
+// the reason. It returns an error only if the text is not JSON.
 func Part[T any](text []byte, into *T) (problem string, err error) {
 	err = json.UnmarshalCaseSensitivePreserveInts(text, into)
 	if err == nil {
@@ -31,7 +31,7 @@ func Part[T any](text []byte, into *T) (problem string, err error) {
 	return Problem(err), nil
 }
 
-// Problem returns the text of an error, of at most 256 bytes.
+// Problem returns the text of an error, truncated to 256 bytes.
 func Problem(err error) string {
 	text := err.Error()
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")

@@ -10,7 +10,7 @@ type part struct {
 	Name string `json:"name"`
 }
 
-// N1: a value that the type cannot hold is no error.
+// N1: a value that the type cannot hold is not an error.
 func TestPart(t *testing.T) {
 	for _, row := range []struct {
 		name, text, problem string

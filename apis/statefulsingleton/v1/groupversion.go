@@ -1,5 +1,5 @@
-// Package v1 is the contract of StatefulSingleton: its fields, their defaults
-// and bounds, and every name that it puts on pods.
+// Package v1 contains the API of StatefulSingleton: its fields with their defaults and limits, and
+// every name that the operator sets on pods.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.openshift.statefulsingleton.com

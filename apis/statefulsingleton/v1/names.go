@@ -1,45 +1,44 @@
 package v1
 
-// Prefix begins the names of everything that the operator puts on pods. A
-// selector cannot use such labels.
+// Prefix is the prefix of all names that the operator sets on pods. A selector cannot use such
+// labels.
 const Prefix = "apps.statefulsingleton.com/"
 
 // Names on pods.
 const (
-	// ReadinessGate is the pod condition that is True from the grant on. Until
-	// then the pod is not Ready, whatever its containers say.
+	// ReadinessGate is the pod condition that becomes True with the grant. Until then the pod is
+	// not Ready, independent of its containers.
 	ReadinessGate = Prefix + "singleton-ready"
 	// LabelManaged is "true" on every pod that has the gate.
 	LabelManaged = Prefix + "managed"
-	// LabelSingleton holds the name of the StatefulSingleton of the pod, so that
-	// its pods keep away from each other and from no others.
+	// LabelSingleton is the name of the StatefulSingleton of the pod, used for the anti-affinity of
+	// its pods.
 	LabelSingleton = Prefix + "singleton"
 	// AnnotationManaged is "true" on every pod that has the gate.
 	AnnotationManaged = Prefix + "statefulsingleton-managed"
-	// AnnotationSingletonUID is the UID of the StatefulSingleton that a pod was
-	// created under. Only the pods of this very object are deleted because a handover
-	// takes too long. The guard lets nobody change it.
+	// AnnotationSingletonUID is the UID of the StatefulSingleton under which a pod was created.
+	// Only pods with the UID of the present object are deleted if a handover takes too long. The
+	// guard refuses changes of it.
 	AnnotationSingletonUID = Prefix + "singleton-uid"
-	// AnnotationShortenGrace set to "true" by the author of a pod lets a
-	// StatefulSingleton with respectPodGracePeriod false shorten the pod's grace
-	// period.
+	// AnnotationShortenGrace set to "true" by the author of a pod allows a StatefulSingleton with
+	// respectPodGracePeriod false to shorten the pod's grace period.
 	AnnotationShortenGrace = Prefix + "shorten-grace-period"
-	// AnnotationGrant lets a pod start its program: the pod's own UID, a space
-	// and the holder's epoch. Any other text is no grant. Only who may update
-	// the status of StatefulSingletons may change it.
+	// AnnotationGrant allows a pod to start its program: the pod's own UID, a space and the
+	// holder's epoch. Any other text is not a grant. Only users who may update the status of
+	// StatefulSingletons may change it.
 	AnnotationGrant = Prefix + "grant"
-	// AnnotationReminder is the epoch of the grant, written some seconds after it.
-	// A kubelet that is renewing the pod's volumes when the grant comes may miss
-	// it, and looks again within 60 to 90 seconds, or when the pod changes.
+	// AnnotationReminder is the epoch of the grant, written some seconds after it. A kubelet that
+	// is updating the pod's volumes when it receives the grant may miss it, and checks again within
+	// 60 to 90 seconds, or when the pod changes.
 	AnnotationReminder = Prefix + "grant-reminder"
-	// AnnotationDetached is on a pod that the operator took from its ReplicaSet, so that
-	// this makes another one before the pod goes: the pod's own UID, a space and the name
-	// of the ReplicaSet. Its controller is the Deployment meanwhile. Any other text means
-	// nothing.
+	// AnnotationDetached is on a pod that the operator removed from its ReplicaSet, so that the
+	// ReplicaSet creates another one before the pod is deleted: the pod's own UID, a space and the
+	// name of the ReplicaSet. Its controller is the Deployment meanwhile. Any other text is
+	// ignored.
 	AnnotationDetached = Prefix + "detached"
-	// FinalizerPod keeps a pod that may be running a program visible until its
-	// containers have been seen stopped. Whoever takes it off takes the word of
-	// the kubelet away from the operator.
+	// FinalizerPod keeps a pod that may be running a program until its containers have been
+	// observed to be stopped. After a manual removal the operator no longer sees the kubelet's
+	// reports about the pod.
 	FinalizerPod = Prefix + "until-stopped"
 )
 
@@ -47,60 +46,59 @@ const (
 const (
 	// FinalizerSingleton keeps a deleted StatefulSingleton until no pod waits.
 	FinalizerSingleton = Prefix + "until-released"
-	// AnnotationReleaseNow set to "true" on a StatefulSingleton that is being
-	// deleted starts all its waiting pods at once, together, and takes off all
-	// finalizers.
+	// AnnotationReleaseNow set to "true" on a StatefulSingleton that is being deleted starts all
+	// its waiting pods at the same time, and removes all finalizers.
 	AnnotationReleaseNow = Prefix + "release-now"
 )
 
 // True is the value of labels and annotations that are set or absent.
 const True = "true"
 
-// What is added to a pod.
+// Names that are added to a pod.
 const (
 	// VolumeSignal is the downwardAPI volume with the grant.
 	VolumeSignal = "signal-volume"
-	// VolumeGate is the emptyDir that the gate is copied into.
+	// VolumeGate is the emptyDir into which the gate is copied.
 	VolumeGate = "gate-volume"
-	// VolumeScripts is the emptyDir that the script is copied into, in Script mode.
+	// VolumeScripts is the emptyDir into which the script is copied, in Script mode.
 	VolumeScripts = "wrapper-scripts"
 
-	// PathSignal is where VolumeSignal is mounted.
+	// PathSignal is the mount path of VolumeSignal.
 	PathSignal = "/var/run/signal"
-	// PathGate is where VolumeGate is mounted.
+	// PathGate is the mount path of VolumeGate.
 	PathGate = "/var/run/gate"
-	// PathScripts is where VolumeScripts is mounted.
+	// PathScripts is the mount path of VolumeScripts.
 	PathScripts = "/opt/wrapper"
 
-	// FileSignal in PathSignal holds the grant; it is empty without one.
+	// FileSignal in PathSignal contains the grant; it is empty without one.
 	FileSignal = "start-signal"
-	// FilePodUID in PathSignal holds the UID of the pod.
+	// FilePodUID in PathSignal contains the UID of the pod.
 	FilePodUID = "pod-uid"
 
-	// GateInImage is the gate in the operator's image.
+	// GateInImage is the path of the gate in the operator's image.
 	GateInImage = "/gate"
-	// GateInPod is the gate in a pod, where the program's containers find it.
+	// GateInPod is the path of the gate in the program's containers.
 	GateInPod = PathGate + "/gate"
-	// ScriptInPod is the script that holds a program back in Script mode.
+	// ScriptInPod is the path of the script that blocks a program in Script mode.
 	ScriptInPod = PathScripts + "/" + FileScript
 
-	// ContainerInstall copies the gate into VolumeGate, or VolumeScripts.
+	// ContainerInstall copies the gate to VolumeGate, or the script to VolumeScripts.
 	ContainerInstall = "gate-install"
-	// ContainerImagePrefix and a number name the containers that bring the
-	// pod's images to its node before it waits, in Init mode.
+	// ContainerImagePrefix with a number is the name of the containers that pull the pod's images
+	// to its node before it waits, in Init mode.
 	ContainerImagePrefix = "gate-image-"
 	// ContainerWait is the init container that waits, in Init mode.
 	ContainerWait = "gate-wait"
-	// ContainerSidecar says where the pod stands, on request and in Script mode.
+	// ContainerSidecar prints the state of the pod. It is added on request and in Script mode.
 	ContainerSidecar = "status-sidecar"
 
-	// EnvOriginalEntrypoint tells a program that is held back in its container
-	// what its container was: {"command":...,"args":...,"image":...}.
+	// EnvOriginalEntrypoint has the original container of a program that is blocked in its
+	// container: {"command":...,"args":...,"image":...}.
 	EnvOriginalEntrypoint = "ORIGINAL_ENTRYPOINT"
 )
 
-// The ConfigMap of each namespace that has a StatefulSingleton. It is for people to
-// read: no pod runs what is in it.
+// The ConfigMap in each namespace with a StatefulSingleton. It is documentation for users: no pod
+// runs its content.
 const (
 	// ConfigMapWrapper is its name.
 	ConfigMapWrapper = "statefulsingleton-wrapper"
@@ -114,37 +112,36 @@ const (
 	ManagedBy      = "statefulsingleton-controller"
 )
 
-// Condition types of a StatefulSingleton. The first three are always there, the
-// others only while they are True.
+// Condition types of a StatefulSingleton. The first three are always present, the others only while
+// they are True.
 const (
-	// ConditionAvailable is True while the active pod is Ready, and no other may be
-	// running the program.
+	// ConditionAvailable is True while the active pod is Ready, and no other may be running the
+	// program.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True during a handover; it names the container
-	// that is waited for.
+	// ConditionProgressing is True during a handover. The message names the container that has not
+	// stopped yet.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when there is a problem.
+	// ConditionDegraded is True if there is a problem.
 	ConditionDegraded = "Degraded"
-	// ConditionUnmanagedPod is True while a pod that matches may be running its
-	// program without the gate. No other pod starts until it is gone.
+	// ConditionUnmanagedPod is True while a pod that matches may be running its program without the
+	// gate. No other pod starts until it is deleted.
 	ConditionUnmanagedPod = "UnmanagedPod"
-	// ConditionSelectorConflict is True while a pod could match the selector of
-	// another StatefulSingleton too. The younger of the two starts no pod.
+	// ConditionSelectorConflict is True while a pod could match the selector of another
+	// StatefulSingleton too. The younger of the two starts no pods.
 	ConditionSelectorConflict = "SelectorConflict"
-	// ConditionRolloutHeld is True while a rollout cannot finish, because it
-	// waits for pods to be Ready that wait for their turn.
+	// ConditionRolloutHeld is True while a rollout is blocked, because it waits for waiting pods to
+	// become Ready.
 	ConditionRolloutHeld = "RolloutHeld"
-	// ConditionGuardMissing is True while the API server does not refuse pods
-	// that came without the gate: it is older than 1.30, or the policy could not
-	// be installed.
+	// ConditionGuardMissing is True while the API server does not refuse pods without the gate: it
+	// is older than 1.30, or the policy could not be installed.
 	ConditionGuardMissing = "GuardMissing"
-	// ConditionReady is True while the object is as its spec says: it serves, and
-	// nothing is left to do.
+	// ConditionReady is True while the object matches its spec: it serves, and no operation is in
+	// progress.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while it comes to be so by itself.
+	// ConditionReconciling is True while the operator is bringing the object to its spec.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while it does not before a person does something; it
-	// says what.
+	// ConditionStalled is True while the object cannot reach its spec without manual intervention.
+	// The message has instructions.
 	ConditionStalled = "Stalled"
 )
 
@@ -163,56 +160,52 @@ const (
 	ReasonSteady = "Steady"
 	// ReasonWaitingForStop: a pod has not stopped yet, and others wait.
 	ReasonWaitingForStop = "WaitingForStop"
-	// ReasonWaitingForPod: no pod has come as far as its gate yet.
+	// ReasonWaitingForPod: no pod has reached its gate yet.
 	ReasonWaitingForPod = "WaitingForPod"
-	// ReasonReleasing: the object is deleted, and its pods are let go one after
-	// another.
+	// ReasonReleasing: the object is deleted, and its pods are released one after another.
 	ReasonReleasing = "ReleasingPods"
 
 	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
-	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	// ReasonInvalidSpec: the spec passed admission but is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonTooMany: the namespace has more than 100 of these objects.
 	ReasonTooMany = "TooManySingletons"
 	// ReasonTimeout: a handover takes longer than maxTransitionTime.
 	ReasonTimeout = "TransitionTimeout"
-	// ReasonNodeLost: the pod that is waited for is on a Node that cannot be
-	// reached, and only a person can say that its machine is off.
+	// ReasonNodeLost: the handover waits for a pod on an unreachable Node, and only an
+	// administrator can confirm that its machine is off.
 	ReasonNodeLost = "NodeUnreachable"
 	// ReasonScriptFailing: the script of Script mode does not start in the pod's
 	// image.
 	ReasonScriptFailing = "ScriptFailing"
 	// ReasonWriteRefused: the API server refuses a write.
 	ReasonWriteRefused = "WriteRefused"
-	// ReasonSeveralRunning, of Available and Degraded: more than one pod may be
-	// running the program now. That takes pods without the gate, or such as a
-	// person has let go.
+	// ReasonSeveralRunning, of Available and Degraded: more than one pod may be running the program
+	// now. This requires pods without the gate, or pods that were released manually.
 	ReasonSeveralRunning = "SeveralPodsRunning"
-	// ReasonContainersMissing: pods lack a container that spec.containers names, and
-	// wait as a whole.
+	// ReasonContainersMissing: pods lack a container of spec.containers, and wait as a whole.
 	ReasonContainersMissing = "ContainersMissing"
-	// ReasonPodFailing: the pod whose turn it is does not run: it is not created, finds no
-	// Node, cannot start its program, or that ends again and again. A pod that has its turn
-	// keeps it.
+	// ReasonPodFailing: the holder of the grant does not run: it is not created, cannot be
+	// scheduled, cannot start its program, or its program ends repeatedly. A pod keeps its grant.
 	ReasonPodFailing = "PodFailing"
 
-	// ReasonNotReplacedFirst: spec.onEviction is ReplaceFirst, and evictions of the active
-	// pod are not refused, or not by the operator.
+	// ReasonNotReplacedFirst: spec.onEviction is ReplaceFirst, but evictions of the active pod are
+	// not refused, or not by the operator.
 	ReasonNotReplacedFirst = "NotReplacedFirst"
 
 	// ReasonPodWithoutGate: see ConditionUnmanagedPod.
 	ReasonPodWithoutGate = "PodWithoutGate"
 	// ReasonSelectorsOverlap: see ConditionSelectorConflict.
 	ReasonSelectorsOverlap = "SelectorsOverlap"
-	// ReasonOwnerUnknown: a pod waits for another to stop, and the operator does not
-	// know its owner, or whether the pod is to replace the other.
+	// ReasonOwnerUnknown: a pod waits for another to stop, and the operator does not know its
+	// owner, or whether the pod replaces the other.
 	ReasonOwnerUnknown = "OwnerUnknown"
-	// ReasonOwnersCompete: onTimeout deleted a pod of an unknown owner, which was created
-	// again: two revisions or owners want to run at the same time.
+	// ReasonOwnersCompete: onTimeout deleted a pod of an unknown owner, which was recreated: two
+	// revisions or owners are competing.
 	ReasonOwnersCompete = "OwnersCompete"
-	// ReasonStandbysNotReady: standbys are never Ready, and the rollout wants
-	// more Ready pods than one.
+	// ReasonStandbysNotReady: standbys are never Ready, and the rollout requires more than one
+	// Ready pod.
 	ReasonStandbysNotReady = "StandbysNotReady"
 	// ReasonNoPolicyAPI: the API server has no ValidatingAdmissionPolicy.
 	ReasonNoPolicyAPI = "NoPolicyAPI"
@@ -222,27 +215,25 @@ const (
 
 // Reasons of events.
 const (
-	// EventPodStarted: a pod was granted the start, and none held it before.
+	// EventPodStarted: a pod got the grant, and no other had it before.
 	EventPodStarted = "PodStarted"
-	// EventPodTransition: a pod was granted the start after another had stopped.
+	// EventPodTransition: a pod got the grant after another had stopped.
 	EventPodTransition = "PodTransition"
 	// EventTransitionTimeout: a handover takes longer than maxTransitionTime.
 	EventTransitionTimeout = "TransitionTimeout"
-	// EventPodDeleted: the operator deleted a pod to let a handover go on; the
-	// note says why.
+	// EventPodDeleted: the operator deleted a pod to continue a handover. The note has the reason.
 	EventPodDeleted = "PodDeleted"
-	// EventPodReleased: a pod was let go because its StatefulSingleton was
-	// deleted.
+	// EventPodReleased: a pod was released because its StatefulSingleton was deleted.
 	EventPodReleased = "PodReleased"
-	// EventPodDetached: a pod on a cordoned Node was taken from its ReplicaSet, which
-	// makes another one in its place.
+	// EventPodDetached: a pod on a cordoned Node was removed from its ReplicaSet, which creates
+	// another one in its place.
 	EventPodDetached = "PodDetached"
-	// EventPodReturned: such a pod is its ReplicaSet's again.
+	// EventPodReturned: such a pod was returned to its ReplicaSet.
 	EventPodReturned = "PodReturned"
-	// EventWriteRefused: the API server refused a write; it is tried again.
+	// EventWriteRefused: the API server refused a write. It is retried.
 	EventWriteRefused = "WriteRefused"
 	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
-	// policy changed it back; it is tried again within 10 minutes.
+	// policy reverted it. It is retried within 10 minutes.
 	EventWriteUndone = "WriteUndone"
 	// EventSeveralRunning: more than one pod may be running the program now.
 	EventSeveralRunning = "SeveralPodsRunning"
