@@ -192,7 +192,8 @@ func trimBelow(schema map[string]any, keys []any) {
 	bare(schema["additionalProperties"], false, nil)
 }
 
-// bare drops a schema's description and, unless it is a list-map key, its default.
+// bare drops a schema's description and its default. It keeps the default of a list-map key, and a
+// default of "".
 func bare(schema any, isKey bool, keys []any) {
 	s, ok := schema.(map[string]any)
 	if !ok {
