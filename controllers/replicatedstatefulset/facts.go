@@ -10,67 +10,67 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// facts is what rules look at: a world, and what follows from it. They are made once a
-// pass, by derive, and no rule changes them.
+// facts is the input of all rules: a world and everything derived from it. derive creates it once
+// per pass. Rules do not change it.
 type facts struct {
 	*world
-	// members are those of the world, with what is known of each.
+	// members are those of the world, with the derived facts of each.
 	members
-	// record is what the status remembers, brought up to date with the world.
+	// record is the record in the status, updated from the world.
 	record record
 }
 
-// members are the pods of a set, by ordinal.
+// members are the pods of a set, sorted by ordinal.
 type members []*member
 
-// known is what follows for one member from the world and the record.
+// known are the facts of one member that derive computes from the world and the record.
 type known struct {
-	// state is what its application is known to be. shown is the same, or while that is
-	// unknown, what it was last shown as.
+	// state is the known state of the application. shown is the same; while state is unknown, shown
+	// is the last reported state.
 	state, shown state
-	// command is the one of the record in its pod, and failure what failed in it lately;
-	// nil if there is none.
+	// command is the recorded command in the pod, and failure its recent failure. Both are nil if
+	// there is none.
 	command *v1alpha1.RunningCommand
 	failure *v1alpha1.Failure
-	// granted is true if a container of the pod may be primary, grantedHere if the one
-	// that runs may.
+	// granted is true if any container of the pod may be primary. grantedHere is true if the
+	// running container may.
 	granted, grantedHere bool
-	// poweredOff is what an administrator says of its machine. fenced is true if the pod
-	// will not start either when the machine is on again: it is deleted, or has ended.
+	// poweredOff is true if an administrator declared the machine off. fenced is true if the pod
+	// also cannot start after the machine is on again, because the pod is terminating or has ended.
 	poweredOff, fenced bool
-	// toLeave is true of one that is to leave its Node: that is cordoned, or its eviction was
-	// asked for lately.
+	// toLeave is true if the member should leave its Node: the Node is cordoned, or an eviction was
+	// requested recently.
 	toLeave bool
-	// upToDate is true of a pod that was made from the present template, or brought to it.
+	// upToDate is true if the pod was created from the current template or updated to it in place.
 	upToDate bool
-	// written is true if the status, as it is stored or should be, speaks of the pod.
+	// written is true if the pod is in the status, as stored or as it should be.
 	written bool
-	// stranger says why the pod was not made for this set; "" if nothing says so.
+	// stranger states why the pod was not created for this set. It is "" if no reason is found.
 	stranger string
-	// version is how new its copy is.
+	// version is the version of the member's copy.
 	version version
-	// retained is true of one that is not wanted, and stays until another has its data;
-	// leaves of one that goes.
+	// retained is true if the member is not wanted, but stays until another member has its data.
+	// leaves is true if the member is to be removed.
 	retained, leaves bool
-	// listed is true of one that is in spec.maintenance, parked of one that a person may
-	// work on: nothing is told to it.
+	// listed is true if the member is in spec.maintenance. parked is true if the operator sends it
+	// no mutating command, so that a user can work on it.
 	listed, parked bool
-	// cannotRunHere is true of one that may not be started in this pod: its exit code said
-	// that it cannot work there.
+	// cannotRunHere is true if the member may not be started in this pod, because the exit code of
+	// a command reported that it cannot work there.
 	cannotRunHere bool
-	// retryAt is when it may be started again after starts or stops that failed.
+	// retryAt is when the member may be started again after failed starts or stops.
 	retryAt time.Time
-	// notAnswering is true if it runs, and status has not answered for answersWithin.
+	// notAnswering is true if the member runs, and status has not answered for answersWithin.
 	notAnswering bool
-	// unreadySince is since when its pod has not been Ready, and not before it was told
-	// to be primary.
+	// unreadySince is since when the pod has not been Ready, but not before the command to become
+	// primary.
 	unreadySince time.Time
-	// hindrance is the first of startChecks that it does not pass; "" if it may be told
-	// to start, or to take a role.
+	// hindrance is the first of startChecks that fails. It is "" if the member may be started or
+	// take a role.
 	hindrance string
 }
 
-// derive finds out what follows from a world, and leaves the world as it is.
+// derive computes the facts of a world. It does not change the world.
 func derive(w *world) *facts {
 	f := &facts{world: w}
 	for _, m := range w.members {
@@ -97,7 +97,7 @@ func derive(w *world) *facts {
 	return f
 }
 
-// judgePods finds out what needs neither a state nor the record.
+// judgePods sets the facts that need neither a state nor the record.
 func (f *facts) judgePods() {
 	for _, m := range f.members {
 		m.poweredOff = f.isPoweredOff(m)
@@ -108,8 +108,8 @@ func (f *facts) judgePods() {
 	}
 }
 
-// judgeStates is for after the commands are known whose end was not seen: no answer of a
-// member in which one may run proves anything.
+// judgeStates runs after endCommands, because a member's response proves nothing while a command
+// with an unknown outcome may still run in it.
 func (f *facts) judgeStates() {
 	for _, m := range f.members {
 		m.command = commandOf(f.record.commands, m.pod.UID)
@@ -117,7 +117,7 @@ func (f *facts) judgeStates() {
 	}
 }
 
-// judgeGrants is for after the grants are known.
+// judgeGrants runs after the grants are known.
 func (f *facts) judgeGrants() {
 	for _, m := range f.members {
 		m.granted = f.record.grants(m)
@@ -129,7 +129,7 @@ func (f *facts) judgeGrants() {
 	}
 }
 
-// judgeFailures is for after the failures are known.
+// judgeFailures runs after the failures are known.
 func (f *facts) judgeFailures() {
 	for _, m := range f.members {
 		m.failure = f.record.failureOf(m)
@@ -140,7 +140,7 @@ func (f *facts) judgeFailures() {
 	}
 }
 
-// judgeCopies is for after all states and grants are known.
+// judgeCopies runs after all states and grants are known.
 func (f *facts) judgeCopies() {
 	for _, m := range f.members {
 		m.version = f.versionOf(m)
@@ -151,8 +151,8 @@ func (f *facts) judgeCopies() {
 	}
 }
 
-// isPoweredOff reports whether an administrator says that the member's machine is off, or
-// its Node has been gone for long.
+// isPoweredOff reports whether an administrator declared the member's machine off, or its Node has
+// been missing for fenceAfter.
 func (c *clock) isPoweredOff(m *member) bool {
 	if m.node.Missing {
 		return c.watch.Elapsed(m.node.MissingSince, c.now) >= fenceAfter
@@ -160,25 +160,26 @@ func (c *clock) isPoweredOff(m *member) bool {
 	return m.node.OutOfService && !m.node.Ready
 }
 
-// wasToBeEvicted reports whether the eviction of the member was asked for lately.
+// wasToBeEvicted reports whether the eviction of the member was requested recently.
 func (c *clock) wasToBeEvicted(m *member) bool {
 	return entry{At: m.evictionAt}.isWithin(evictionFor, c.now)
 }
 
-// isUpToDate reports whether the member was made from the present template, or brought to it.
+// isUpToDate reports whether the pod was created from the current template or updated to it in
+// place.
 func (w *world) isUpToDate(m *member) bool {
 	if w.stateful == nil {
 		return true
 	}
 	if isChangedInPlace(m.pod) {
-		return false // it may have the resources of another one
+		return false // it may have the resources of another template
 	}
 	return m.pod.Annotations[v1alpha1.AnnotationTemplate] == w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]
 }
 
-// answersTooLate reports whether status has not answered for answersWithin. What the
-// status of the object says of that stays until it answers: a new operator has not asked
-// that long.
+// answersTooLate reports whether status has not answered for answersWithin. An entry in the status
+// of the object stays until the member answers, because a new operator process has not been asking
+// for that long.
 func (c *clock) answersTooLate(m *member) bool {
 	if m.askedAt.IsZero() {
 		return m.unheard
@@ -186,8 +187,8 @@ func (c *clock) answersTooLate(m *member) bool {
 	return m.unheard || c.watch.Elapsed(m.askedAt, c.now) >= answersWithin
 }
 
-// shownAs is the state of a member, or while that is not known what it was last shown as:
-// a restart of the operator changes nothing, nor does an answer that was lost.
+// shownAs returns the state of a member, or the last reported state while it is unknown. So a
+// restart of the operator or a lost response changes no reported state.
 func (w *world) shownAs(m *member) state {
 	was, name := &w.set.Status.Members, m.name()
 	wasPrimary := slices.Contains(was.Primary, name)
@@ -206,8 +207,8 @@ func (w *world) shownAs(m *member) state {
 	return unknown
 }
 
-// isRetained reports whether a member that is not wanted stays until another has its data:
-// no member is primary, and no wanted member is known to have a copy as new.
+// isRetained reports whether an unwanted member stays until another member has its data: no member
+// is primary, and no wanted member is known to have an equally new copy.
 func (f *facts) isRetained(m *member) bool {
 	wanted := f.wanted()
 	if wanted == 0 || m.ordinal < wanted || f.record.hasGrants() || !m.couldBeFirst() {
@@ -223,15 +224,15 @@ func (f *facts) isRetained(m *member) bool {
 	})
 }
 
-// sinceLoss is how new the member's copy is, by what it said since the last primary went.
+// sinceLoss returns the sequence of the member if it was read after the loss of the last primary.
 func (w *world) sinceLoss(m *member) (n uint64, said bool) {
 	r, ok := m.answer(v1alpha1.CommandSequence)
 	n, known := sequenceOf(r)
 	return n, ok && known && r.Began.After(w.lossAt)
 }
 
-// containerGone reports whether a container has ended, by the kubelet's word, or can be
-// taken to have by an administrator's.
+// containerGone reports whether a container has ended, as reported by the kubelet, or counts as
+// ended because an administrator declared the machine off.
 func (all members) containerGone(pod types.UID, id string) bool {
 	m := all.byUID(pod)
 	if stopped(m) {
@@ -247,13 +248,13 @@ func (all members) containerGone(pod types.UID, id string) bool {
 			return s.State.Terminated != nil
 		}
 	}
-	// The kubelet names the newest container that it made: the one before is gone.
+	// The kubelet reports the newest container that it created, so an older one has ended.
 	c := m.container()
 	return c != nil && c.ContainerID != ""
 }
 
-// nextContainer is the member in which another container runs under the name of a pod, in
-// the place of the one with that id; nil if none does.
+// nextContainer returns the member with the pod name in which a container other than id runs. It
+// returns nil if there is none.
 func (all members) nextContainer(pod, id string) *member {
 	m := all.named(pod)
 	if m == nil || m.running() == "" || m.running() == id {
@@ -265,8 +266,8 @@ func (all members) nextContainer(pod, id string) *member {
 	return m
 }
 
-// wasHandedOver reports whether the member is the primary that went last, and was stopped
-// when another member had all of its data.
+// wasHandedOver reports whether the member is the last lost primary and was stopped when another
+// member had all of its data.
 func (f *facts) wasHandedOver(m *member) bool {
 	if m.pod.UID != f.lossOf {
 		return false
@@ -278,7 +279,7 @@ func (f *facts) wasHandedOver(m *member) bool {
 	return r.Proven
 }
 
-// Members of a kind.
+// Methods that select members.
 
 func (all members) among(is func(*member) bool) (found []*member) {
 	for _, m := range all {
@@ -307,15 +308,15 @@ func (all members) byUID(uid types.UID) *member {
 	return nil
 }
 
-// primaries are the members that run as primary and will go on to.
+// primaries returns the members that run as primary and are not about to stop.
 func (all members) primaries() []*member { return all.among((*member).isPrimary) }
 
-// candidates are the members of a state that may be started, or take a role.
+// candidates returns the members in the state that may be started or take a role.
 func (all members) candidates(s state) []*member {
 	return all.among(func(m *member) bool { return m.state == s && m.startable() })
 }
 
-// peers are the names under which the primaries are found.
+// peers returns the DNS names of the primaries.
 func (f *facts) peers() (names []string) {
 	for _, m := range f.primaries() {
 		names = append(names, m.name()+"."+serviceName(f.set))
@@ -323,10 +324,10 @@ func (f *facts) peers() (names []string) {
 	return names
 }
 
-// Questions about the set.
+// Methods about the set.
 
-// fatal says why no member may be started before the spec is another; "" if they may. OCF
-// calls exit code 6 "not configured".
+// fatal states why no member may be started before the spec changes. It is "" if members may be
+// started. OCF calls exit code 6 "not configured".
 func (f *facts) fatal() string {
 	for _, x := range f.record.failures {
 		if x.Code == ocfNotConfigured && x.Generation == f.set.Generation {
@@ -336,16 +337,16 @@ func (f *facts) fatal() string {
 	return ""
 }
 
-// starts reports whether a member may be started at all.
+// starts reports whether any member may be started.
 func (f *facts) starts() bool { return f.serves() && !f.deleting() && f.fatal() == "" }
 
-// wellStaffed reports whether nothing is missing: that many primaries, and all other wanted
-// members as secondaries, or idle where there is no such command, or parked.
+// wellStaffed reports whether nothing is missing: the wanted number of members is primary, and all
+// others are secondary or parked, or idle where there is no secondary command.
 func (f *facts) wellStaffed() bool {
 	return f.staffed(func(m *member) state { return m.state })
 }
 
-// shownWellStaffed is the same by what members are shown as.
+// shownWellStaffed is wellStaffed for the reported states.
 func (f *facts) shownWellStaffed() bool {
 	return f.staffed(func(m *member) state { return m.shown })
 }
@@ -367,7 +368,7 @@ func (f *facts) staffed(stateOf func(*member) state) bool {
 		case s == primary:
 			primaries++
 		case m.parked:
-			// A person works on it.
+			// A user works on it.
 		case !f.isAtRest(s):
 			return false
 		}
@@ -375,7 +376,7 @@ func (f *facts) staffed(stateOf func(*member) state) bool {
 	return primaries == expected
 }
 
-// isAtRest reports whether a state is what a member should be in that is no primary.
+// isAtRest reports whether the state is the expected one of a member that is not primary.
 func (w *world) isAtRest(s state) bool {
 	if w.configured(v1alpha1.CommandSecondary) {
 		return s == secondary

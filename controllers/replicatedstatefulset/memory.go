@@ -21,31 +21,32 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// remembered is what no object says. A restart asks all members again.
+// remembered is the state of a set that is kept in memory only. After a restart all members are
+// queried again.
 type remembered struct {
-	// rules is a hash of ConfigMaps, versions of which, and excess why there is none.
+	// rules is the hash of the ConfigMaps with these versions. excess states why there is no hash.
 	rules, versions, excess string
 	grants                  []v1alpha1.Grant
 	lossAt                  time.Time
 	lossOf                  types.UID
 	lossPod                 string
-	statefulGeneration      int64     // of the StatefulSet, and
-	statefulSince           time.Time // since when it is known
+	statefulGeneration      int64     // of the StatefulSet
+	statefulSince           time.Time // when this process first saw statefulGeneration
 	trial                   refusedTrial
 	pods                    map[types.UID]*seen
 	refused                 memory.Refusal
-	mended                  map[string]time.Time // of the last patches of children, by childKey
+	mended                  map[string]time.Time // time of the last patch of each child, by childKey
 	undone                  undone.Memory
-	closedAt                string // what the budget said when this process last closed it for a handover
-	requested               string // who an annotation wants to be primary
+	closedAt                string // value of the budget's annotation when this process last closed the budget for a handover
+	requested               string // member that the switchover annotation names
 	requestedAt             time.Time
-	// configSince is when a change of what the pods use was seen that is not restarted for;
-	// zero if there is none. A new process gathers edits anew.
+	// configSince is when a configuration change without a restart so far was first seen. It is
+	// zero if there is none. A new process starts the batching window again.
 	configSince time.Time
 	causes      knownCauses
 }
 
-// hasNoRules reports whether the ConfigMaps of rules have not been read yet.
+// hasNoRules reports whether the ConfigMaps of spec.ruleSelector have not been read yet.
 func (k *remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" }
 
 // of returns what is remembered of a set.
@@ -58,7 +59,7 @@ func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 	return known
 }
 
-// recall puts what is remembered into a world, and remembers what is new in it.
+// recall copies the remembered state into a world, and remembers the changes in it.
 func (r *Reconciler) recall(w *world) {
 	known := r.of(w.set)
 	w.refused, w.mended, w.closedAt = known.refused.Text(), known.mended, known.closedAt
@@ -85,20 +86,20 @@ func (r *Reconciler) recall(w *world) {
 		}
 		known.pods[m.pod.UID] = s
 		s.look(m, w.set.Status.Unanswered, w.now)
-		if w.set.Spec.Paused && !s.unheard { // no question is asked
+		if w.set.Spec.Paused && !s.unheard { // no status command is sent while paused
 			s.askedAt, m.askedAt = time.Time{}, time.Time{}
 		}
 	}
 }
 
-// noteStateful remembers since when the StatefulSet is specified as it is.
+// noteStateful remembers when the generation of the StatefulSet changed.
 func (k *remembered) noteStateful(w *world) {
 	if w.stateful != nil && w.stateful.Generation != k.statefulGeneration {
 		k.statefulGeneration, k.statefulSince = w.stateful.Generation, w.now
 	}
 }
 
-// noteLoss remembers when a grant went last, and whose it was.
+// noteLoss remembers when the last grant was removed, and from which pod.
 func (k *remembered) noteLoss(w *world) {
 	lost := slices.DeleteFunc(
 		slices.Clone(k.grants),
@@ -113,7 +114,7 @@ func (k *remembered) noteLoss(w *world) {
 	case 1:
 		k.lossOf, k.lossPod = lost[0].UID, lost[0].Pod
 	default:
-		k.lossOf, k.lossPod = "", "" // it is not known whose data was the newest
+		k.lossOf, k.lossPod = "", "" // unknown which of them had the newest data
 	}
 }
 
@@ -124,7 +125,7 @@ func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
 	)
 }
 
-// remember notes of a write what the next plan has to know.
+// remember records the outcome of a write for the next plan.
 func (r *Reconciler) remember(w *world, o *action.Outcome) {
 	if o.Verb != action.Patch {
 		return
@@ -132,7 +133,7 @@ func (r *Reconciler) remember(w *world, o *action.Outcome) {
 	switch o.Reason {
 	case reasonRefused:
 		if o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "" {
-			r.of(w.set).requested = "" // the same one may be wanted again at once
+			r.of(w.set).requested = "" // the same member may be requested again at once
 		}
 	case reasonBudget:
 		r.of(w.set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
@@ -146,16 +147,16 @@ type seen struct {
 	container string
 	ready     bool
 	touched   time.Time
-	missed    int // as in member
+	missed    int // see member
 	askedAt   time.Time
 	unheard   bool
 	said      map[string]podexec.Result
-	counted   map[string]time.Time // the end of the last result that was counted
+	counted   map[string]time.Time // end of the last result that was counted, by command
 	tries     map[string]int
-	resize    refusedResize // the last one of the pod
+	resize    refusedResize // last refused resize of the pod
 }
 
-// look remembers what is new in a pod.
+// look remembers the changes of a pod.
 func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
 	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
 		if container != s.container {
@@ -182,8 +183,8 @@ func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
 	m.touched, m.said, m.tries, m.missed = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.missed
 }
 
-// begin forgets what another container did not answer, and remembers what the status of the
-// object says of this one.
+// begin resets the unanswered queries when the container changes, and restores those that the
+// status of the object records for the new container.
 func (s *seen) begin(m *member, recorded []v1alpha1.Unanswered) {
 	s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
 	for _, r := range recorded {
@@ -193,8 +194,8 @@ func (s *seen) begin(m *member, recorded []v1alpha1.Unanswered) {
 	}
 }
 
-// hearNothing counts a command whose outcome is not known. Of status it counts what reached
-// the container that runs, or was refused: an outage does not.
+// hearNothing counts a command with an unknown outcome. For status it counts only commands that
+// reached the running container or were refused, so an outage does not count.
 func (s *seen) hearNothing(m *member, r podexec.Result) {
 	reached := r.Sent || r.Refused
 	if r.Name == v1alpha1.CommandStatus && reached && r.ContainerID == s.container {
@@ -207,7 +208,7 @@ func (s *seen) hearNothing(m *member, r podexec.Result) {
 	m.unclear = append(m.unclear, r)
 }
 
-// hear remembers an answer. A sequence that is no number is asked less often, too.
+// hear remembers a response. A sequence that is not a number is also retried with backoff.
 func (s *seen) hear(r podexec.Result) {
 	if r.Name == v1alpha1.CommandStatus {
 		s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
@@ -219,12 +220,12 @@ func (s *seen) hear(r podexec.Result) {
 	}
 }
 
-// refusedResize is a resize that the API server refused: to which revision, and what it said.
+// refusedResize is a resize that the API server refused: its revision, and the error message.
 type refusedResize struct{ revision, text string }
 
-// learnResize remembers that the API server refused a write in place, or took it and did
-// another thing: either would be sent again for ever. It reports whether it was refused.
-// NotFound is what a server says that knows no such subresource.
+// learnResize remembers a write in place that the API server refused, or accepted and changed.
+// Without this, either write would be retried forever. It reports whether the write was refused. An
+// API server without the resize subresource returns NotFound.
 func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	pod, isPod := o.Object.(*corev1.Pod)
 	if !isPod || (o.Verb != action.Resize && o.Reason != reasonInPlace) {
@@ -251,8 +252,8 @@ func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	return false
 }
 
-// learnTrial remembers a dry run that the API server refused, and forgets it after one that it
-// did not. It reports whether this one was refused.
+// learnTrial remembers a dry run that the API server refused, and forgets it after a successful
+// one. It reports whether this dry run was refused.
 func (k *remembered) learnTrial(w *world, o *action.Outcome) (refused bool) {
 	if o.Verb != action.Try {
 		return false
@@ -266,7 +267,7 @@ func (k *remembered) learnTrial(w *world, o *action.Outcome) (refused bool) {
 	return refused
 }
 
-// isTakenBack reports whether a pod is another one than was written.
+// isTakenBack reports whether the API server stored something other than what was written.
 func isTakenBack(written *corev1.Pod, answer client.Object) bool {
 	now, isPod := answer.(*corev1.Pod)
 	if !isPod {
@@ -287,7 +288,7 @@ func refusesResize(err error) bool {
 	return isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isRefusal reports whether the API server refused what was sent, and would again.
+// isRefusal reports whether the API server refused the request and would refuse it again.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

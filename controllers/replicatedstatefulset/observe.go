@@ -25,123 +25,123 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// clock is what a decision knows of time.
+// clock contains the times that a decision uses.
 type clock struct {
 	now time.Time
 	// took is how long it took to read the world.
 	took time.Duration
-	// watch is in which time this process could look. A deadline that blames a member, or
-	// gives up on one, counts no other.
+	// watch returns the time in which this process could observe the cluster. Deadlines after which
+	// a member counts as failed or is given up count only this time.
 	watch leadership.Watch
 }
 
-// world is all that a decision may know.
+// world is a snapshot of the cluster and the complete input of a decision.
 type world struct {
 	clock
-	// live is true of a world that was read past the cache. Of a plan for another one
-	// nothing is done but to ask.
+	// live is true if the world was read past the cache. A plan for a cached world may only send
+	// queries.
 	live bool
 	set  *v1alpha1.ReplicatedStatefulSet
-	// invalid says why the spec cannot be served; "" if it can.
+	// invalid states why the spec cannot be served. It is "" if it can.
 	invalid string
 	// namespaceGoes is true while the namespace is being deleted.
 	namespaceGoes bool
 
-	stateful *appsv1.StatefulSet        // nil: there is none
+	stateful *appsv1.StatefulSet        // nil if there is none
 	services map[string]*corev1.Service // by name
-	// budget is that of all members, or of those that are no primary, and primaryBudget
-	// that of the primaries.
+	// budget covers all members, or those that are not primary. primaryBudget covers the primaries.
 	budget, primaryBudget *policyv1.PodDisruptionBudget
 
 	members []*member // pods of the set, by ordinal
-	// foreignPods are pods with our labels that are no members, at most maxForeign.
+	// foreignPods are pods with our labels that are not members, at most maxForeign.
 	foreignPods []*corev1.Pod
-	// claims are those of the members, by name, while they may have to grow.
+	// claims are the claims of the members, by name. They are read only while they may have to
+	// grow.
 	claims map[string]*corev1.PersistentVolumeClaim
-	// leftClaims are those with our labels, when the object is being deleted with them and
-	// its pods are gone.
+	// leftClaims are the claims with our labels. They are read only when the object and its claims
+	// are being deleted and all pods are gone.
 	leftClaims []*corev1.PersistentVolumeClaim
-	// copies is how many members the claims of a set are of that is stopped and does not know.
+	// copies is the number of members that have claims. It is read only for a stopped set whose
+	// former number of members is unknown.
 	copies int32
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
-	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
+	// excess states why the ConfigMaps of spec.ruleSelector are not followed. It is "" if they are.
 	excess string
-	// config is what the StatefulSet has to carry of the ConfigMaps and Secrets that the pods
-	// use.
+	// config is the configuration stamp that the StatefulSet must have for the ConfigMaps and
+	// Secrets that the pods use.
 	config configFacts
-	// revisions are the templates of members that are to be changed in place, and the one
-	// that they are to be of, by their names. Only a live world has them.
+	// revisions are the templates of members to be resized in place, and the template to resize
+	// them to, by revision name. Only a live world has them.
 	revisions map[string]*corev1.PodTemplateSpec
-	// missing are the Secrets of spec.TLS that are not there.
+	// missing are the Secrets of spec.TLS that do not exist.
 	missing []string
-	// lossAt is when this process last saw a grant go, or the set for the first
-	// time: what secondaries said of their copies before is old.
+	// lossAt is when this process last saw a grant disappear, or first saw the set. Sequences of
+	// secondaries that were read before are outdated.
 	lossAt time.Time
-	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
-	// several at once.
+	// lossOf is the UID of the pod that had this grant. It is "" if this process has seen no grant
+	// disappear, or several at once.
 	lossOf types.UID
-	// lossPod is the name of that pod, which may be another one by now.
+	// lossPod is the name of that pod. The name may belong to a replacement pod now.
 	lossPod string
-	// statefulSince is since when this process knows the StatefulSet as it is specified now.
+	// statefulSince is when this process first saw the current generation of the StatefulSet.
 	statefulSince time.Time
 	// trial is the last dry run of a create that the API server refused.
 	trial refusedTrial
-	// requestedAt is since when this process knows of the member that an annotation wants to
-	// be primary.
+	// requestedAt is when this process first saw the current switchover annotation.
 	requestedAt time.Time
-	// refused is the last write that the API server refused, in its words.
+	// refused is the error message of the last write that the API server refused.
 	refused string
-	// mended is when children were patched last, by childKey.
+	// mended is when each child was last patched, by childKey.
 	mended map[string]time.Time
-	// undone are the writes that an admission webhook or policy changed back.
+	// undone are the writes that an admission webhook or policy reverted.
 	undone undone.Held
-	// closedAt is what the budget said when this process last closed it for a handover.
+	// closedAt is the value of the budget's annotation when this process last closed the budget for
+	// a handover.
 	closedAt string
-	// causes are why members do not start, for users.
+	// causes are the reasons why members do not start. They are reported to users.
 	causes causes.Hindrances
 }
 
-// member is a pod and what is known of it.
+// member is a pod with its observed and derived facts.
 type member struct {
 	pod     *corev1.Pod
 	ordinal int
 	node    nodestate.Facts
-	// evictionAt is when its eviction was asked for last, as far as the book says.
+	// evictionAt is when its eviction was last requested, according to the eviction book.
 	evictionAt time.Time
-	// owned is true of a pod that its owners say is this object's, and that is no
-	// stranger: no command is run in any other.
+	// owned is true if the pod belongs to this object by its owner references, and is not a
+	// stranger. Commands run only in owned pods.
 	owned bool
 	// commandsIn is the name of the container in which commands run.
 	commandsIn string
-	// busy is the command that runs in the pod now, sent by this process.
+	// busy is the command that this process runs in the pod now.
 	busy *podexec.Command
-	// results are the newest of each command that this process ran in the pod,
-	// said the newest of each whose outcome is known.
+	// results are the latest result of each command that this process ran in the pod. said are the
+	// latest results with a known outcome.
 	results, said map[string]podexec.Result
-	// unclear are the results that are new, and say nothing.
+	// unclear are the new results with an unknown outcome.
 	unclear []podexec.Result
-	// tries is how often in a row the outcome of a command was unknown.
+	// tries is the number of consecutive unknown outcomes of each command.
 	tries map[string]int
-	// missed is how often in a row the end of status was not seen in the container that
-	// runs, though the API server answered.
+	// missed is the number of consecutive status commands in the running container whose end was
+	// not seen although the API server answered.
 	missed int
-	// askedAt is since when status has been asked in vain in the container that runs;
-	// zero while it answers. unheard is true if the status of the object says so, from
-	// this process or the one before.
+	// askedAt is since when status has not answered in the running container. It is zero while it
+	// answers. unheard is true if the status of the object records this, from this process or a
+	// previous one.
 	askedAt time.Time
 	unheard bool
 	// resizeRefused is the last resize of the pod that the API server refused.
 	resizeRefused refusedResize
-	// touched is when this process last saw the pod change: its container, or
-	// whether it is Ready.
+	// touched is when this process last saw a change of the pod's container or readiness.
 	touched time.Time
 
-	known // see derive
+	known // set by derive
 }
 
-// observe reads the world of a set. What the Board knows is read first: a command
-// that ends meanwhile is seen by the next look, beside pods that are newer.
+// observe reads the world of a set. It reads the Board before the pods. So if a command ends
+// meanwhile, the next pass sees its result together with newer pods.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
 	w := &world{
 		clock: clock{now: r.Now(), watch: r.Lease.Watch()},
@@ -191,7 +191,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	return w, nil
 }
 
-// countUnclear counts and logs the commands whose outcome is not known.
+// countUnclear counts and logs the commands with an unknown outcome.
 func countUnclear(ctx context.Context, w *world) {
 	for _, m := range w.members {
 		for _, result := range m.unclear {
@@ -201,7 +201,8 @@ func countUnclear(ctx context.Context, w *world) {
 	}
 }
 
-// owns reports whether a pod is this object's by its owners, and no stranger.
+// owns reports whether the pod belongs to this object by its owner references, and is not a
+// stranger.
 func (w *world) owns(m *member) bool {
 	if w.stateful == nil || !w.ours(w.stateful) || !makes(w.stateful, m.pod) {
 		return false
@@ -209,7 +210,7 @@ func (w *world) owns(m *member) bool {
 	return w.whyStranger(m, w.isStored(m)) == ""
 }
 
-// readNamespace finds out whether the namespace of an object that goes does so, too.
+// readNamespace sets whether the namespace of a terminating object is terminating too.
 func (r *Reconciler) readNamespace(ctx context.Context, w *world, from engine.View) error {
 	if !w.deleting() || !from.Live {
 		return nil
@@ -222,7 +223,7 @@ func (r *Reconciler) readNamespace(ctx context.Context, w *world, from engine.Vi
 	return nil
 }
 
-// readMembers reads the pods of the set, and what is known of each.
+// readMembers reads the pods of the set, and the facts of each.
 func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) error {
 	pods, err := r.readPods(ctx, w, from)
 	if err != nil {
@@ -261,9 +262,9 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	return nil
 }
 
-// counts reports whether a pod with the name of a member is one. One that may be primary, or
-// waits for us to go, is, whoever owns it now; else none with an ordinal that no set has, or
-// of another owner.
+// counts reports whether a pod with the name of a member is a member. A pod that may be primary, or
+// is terminating with our finalizer, always is, whoever owns it now. Otherwise pods with an ordinal
+// of maxReplicas or more, and pods of another owner, are not.
 func (w *world) counts(m *member) bool {
 	if w.isStored(m) {
 		return true
@@ -280,10 +281,10 @@ func (w *world) counts(m *member) bool {
 	return true
 }
 
-// readChildren reads what the operator made for the set, whoever's it is. Services stop and
-// start no member, and a patch of one is bound to the version that was read: they are read
-// live only where the cache has none. A budget is closed before a role is handed over, so
-// that a live world has it as it is.
+// readChildren reads the children of the set by name, including objects with these names that
+// belong to others. Services neither stop nor start a member, and their patches are bound to the
+// version that was read. So they are read live only if the cache has none. A budget is closed
+// before a role is handed over, so a live world reads budgets live.
 func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
 	var err error
 	key := func(name string) types.NamespacedName {
@@ -293,7 +294,7 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 		return err
 	}
 	budgets := r.Cache
-	if handsOver(w.set) { // else no budget is closed before anything, and there is none of the primaries
+	if handsOver(w.set) { // otherwise no budget is closed first, and the primaries have none
 		budgets = from
 	}
 	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, budgets, from, key(budgetName(w.set))); err != nil {
@@ -311,13 +312,13 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 	return nil
 }
 
-// object is a pointer to an object of the API.
+// object is a pointer to an API object.
 type object[T any] interface {
 	*T
 	client.Object
 }
 
-// find reads an object; it is nil if there is none.
+// find reads an object. It returns nil if there is none.
 func find[T any, O object[T]](ctx context.Context, from client.Reader, key types.NamespacedName) (O, error) {
 	found := O(new(T))
 	err := from.Get(ctx, key, found)
@@ -330,7 +331,8 @@ func find[T any, O object[T]](ctx context.Context, from client.Reader, key types
 	return found, nil
 }
 
-// findCached is the same, from the cache where that has it.
+// findCached reads an object from the cache. If the cache has none, a live view reads it from the
+// API server.
 func findCached[T any, O object[T]](ctx context.Context, cache client.Reader, from engine.View, key types.NamespacedName) (O, error) {
 	found, err := find[T, O](ctx, cache, key)
 	if err == nil && found == nil && from.Live {
@@ -339,7 +341,7 @@ func findCached[T any, O object[T]](ctx context.Context, cache client.Reader, fr
 	return found, err
 }
 
-// readSecrets finds out which of the Secrets of spec.TLS are missing.
+// readSecrets sets which Secrets of spec.TLS are missing.
 func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 	if w.invalid != "" {
 		return nil
@@ -354,7 +356,7 @@ func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			w.missing = append(w.missing, name)
-		case apierrors.IsForbidden(err): // the kubelet finds it, or says that it is missing
+		case apierrors.IsForbidden(err): // the kubelet finds the Secret or reports it as missing
 		case err != nil:
 			return fmt.Errorf("get secret %s: %w", name, err)
 		}
@@ -379,7 +381,7 @@ func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
 	return names
 }
 
-// metadataListOf is an empty list of the metadata of that core kind.
+// metadataListOf returns an empty metadata list of the core kind.
 func metadataListOf(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))

@@ -11,23 +11,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
-// knownCauses is what this process remembers of causes.
+// knownCauses is what this process remembers about causes.
 type knownCauses struct {
 	trail  causes.Trail
 	events causes.Turns[map[string]causes.Cause] // by podKey
-	starts map[string]failedStarts               // by the name of the pod
+	starts map[string]failedStarts               // by pod name
 }
 
-// failedStarts are the starts of a member that failed since it ran last, also in pods that
-// were recreated for that.
+// failedStarts counts the failed starts of a member since it last ran. It includes starts in pods
+// that were recreated for that reason.
 type failedStarts struct {
 	since, last time.Time
 	times       int
 	text        string // of the last one
 }
 
-// readCauses finds out what keeps members from running. Nothing is decided by it, so nothing
-// waits for it.
+// readCauses finds out what keeps members from running. The causes are only reported, so no
+// decision waits for them.
 func (r *Reconciler) readCauses(ctx context.Context, w *world) {
 	known := &r.of(w.set).causes
 	if w.invalid != "" || w.wanted() == 0 {
@@ -65,7 +65,7 @@ func (k *knownCauses) follow(w *world, name string, pod *corev1.Pod, told causes
 	return found
 }
 
-// noteStarts counts the starts that failed since members ran last.
+// noteStarts counts the failed starts since members last ran.
 func (k *knownCauses) noteStarts(w *world) {
 	for i := range w.set.Status.Failures {
 		x := &w.set.Status.Failures[i]
@@ -87,8 +87,8 @@ func (k *knownCauses) noteStarts(w *world) {
 	}
 }
 
-// readTold returns the causes in the events of members that are missing, and of those that
-// have had no containers for long.
+// readTold returns the causes in the events of missing members, and of members that have had no
+// containers for a long time.
 func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world, pods map[string]*corev1.Pod) map[string]causes.Cause {
 	absent, exist := false, []*corev1.Pod(nil)
 	for name := range w.wantedNames() {
@@ -112,7 +112,7 @@ func (k *knownCauses) readTold(ctx context.Context, live client.Reader, w *world
 	return turns.Said
 }
 
-// askEvents reads the events of the StatefulSet, and of pods that hang.
+// askEvents reads the events of the StatefulSet and of hanging pods.
 func askEvents(ctx context.Context, live client.Reader, w *world, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
 	said := map[string]causes.Cause{}
 	if w.stateful != nil {
@@ -128,8 +128,8 @@ func askEvents(ctx context.Context, live client.Reader, w *world, pods map[strin
 	return said
 }
 
-// podKey returns the UID of a pod, since a cause is not one of another pod of its name, and the
-// name of a missing one.
+// podKey returns the UID of the pod, because a cause does not apply to another pod of the same
+// name. It returns the name of a missing pod.
 func podKey(name string, pod *corev1.Pod) string {
 	if pod == nil {
 		return name

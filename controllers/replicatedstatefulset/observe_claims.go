@@ -12,7 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// claimsOf lists the claims that have the labels of a set.
+// claimsOf lists the claims with the labels of a set.
 func claimsOf(ctx context.Context, from client.Reader, set *v1alpha1.ReplicatedStatefulSet) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := from.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
@@ -21,8 +21,8 @@ func claimsOf(ctx context.Context, from client.Reader, set *v1alpha1.ReplicatedS
 	return list.Items, nil
 }
 
-// readLeftClaims reads the claims of a set that is being deleted, and whose claims go with it,
-// when its last pod is gone. The StatefulSet gave them our labels when it made them.
+// readLeftClaims reads the claims of a set that is being deleted with its claims, after its last
+// pod is gone. The StatefulSet controller created the claims with our labels.
 func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || w.invalid != "" || len(w.members) > 0 || !(leftovers{w}).deletesAll() {
 		return nil
@@ -37,8 +37,8 @@ func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.V
 	return nil
 }
 
-// readCopies counts the members whose claims are there, for a set that is stopped and does not
-// know how many it had.
+// readCopies counts the members that have claims, for a stopped set whose former number of members
+// is unknown.
 func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View) error {
 	if !(restore{w}).isUnknownStop() {
 		return nil
@@ -51,9 +51,9 @@ func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View)
 	return nil
 }
 
-// readClaims reads the claims of the members of a set whose claim templates differ from those of its
-// StatefulSet. A claim that was there before its member, such as one that
-// somebody restored, may lack our labels, and is found by its name.
+// readClaims reads the claims of the members of a set whose claim templates differ from those of
+// its StatefulSet. A claim that is older than its member, such as a restored one, may lack our
+// labels. It is found by its name.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	adjusting := w.adjusting()
 	if w.invalid != "" || len(adjusting) == 0 {

@@ -16,20 +16,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// indexUses is the field of sets that are restarted for changes: what they use.
+// indexUses is the index of sets by the configuration they use, if they are restarted when it
+// changes.
 const indexUses = "uses"
 
-// mostConfigBytes is how many bytes the ConfigMaps and Secrets of one set may have in all.
+// mostConfigBytes is the max total size of the ConfigMaps and Secrets of one set.
 const mostConfigBytes = 8 << 20
 
-// configReader reads what ConfigMaps and Secrets hold for the pods of sets.
+// configReader reads the ConfigMaps and Secrets that the pods of sets use.
 type configReader struct {
 	configuration.Reader
 	turns   configuration.Turns
 	secrets *configuration.Secrets
 }
 
-// newConfigReader is one that wakes sets by a channel.
+// newConfigReader returns a configReader that wakes sets through a channel.
 func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
 		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MostBytes: mostConfigBytes},
@@ -44,9 +45,9 @@ func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o 
 	}
 }
 
-// readConfig reads what the pods use, and says what the StatefulSet has to carry. Contents
-// are read again, all of them, before a restart is begun: the cache may show an edit that
-// was taken back.
+// readConfig reads the configuration that the pods use, and sets the stamp that the StatefulSet
+// must have. It reads all contents again before a restart begins, because the cache may show an
+// edit that was reverted.
 func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View) error {
 	carried, name := carriedStamp(w), client.ObjectKeyFromObject(w.set)
 	w.config.target = configuration.Target{Stamp: carried}
@@ -79,12 +80,12 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 	return r.config.turns.WakeNext(ctx, name, w.now)
 }
 
-// takeTurn notes since when there is a change, and asks for a turn to restart.
+// takeTurn remembers since when there is a change, and requests a slot for a restart.
 func (r *Reconciler) takeTurn(ctx context.Context, w *world, v *configuration.View) (err error) {
 	name, known := client.ObjectKeyFromObject(w.set), r.of(w.set)
 	if !v.Pending() {
 		known.configSince = time.Time{}
-		// One that restarts holds its place until the cache shows it.
+		// A set that restarts keeps its slot until the cache shows the restart.
 		if restartsSince(w.stateful).IsZero() {
 			r.config.turns.Forget(name)
 		}
@@ -101,7 +102,8 @@ func (r *Reconciler) takeTurn(ctx context.Context, w *world, v *configuration.Vi
 	return err
 }
 
-// indexConfig lets the cache answer who uses a ConfigMap or Secret, and who restarts.
+// indexConfig adds cache indexes of the sets that use a ConfigMap or Secret, and of the
+// StatefulSets that restart.
 func indexConfig(c client.FieldIndexer) error {
 	if err := c.IndexField(context.Background(), &v1alpha1.ReplicatedStatefulSet{}, indexUses, usesIndex); err != nil {
 		return err
@@ -109,7 +111,7 @@ func indexConfig(c client.FieldIndexer) error {
 	return c.IndexField(context.Background(), &appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince))
 }
 
-// usesIndex is what indexUses holds of a set.
+// usesIndex returns the values of indexUses for a set.
 func usesIndex(o client.Object) (all []string) {
 	set, ok := o.(*v1alpha1.ReplicatedStatefulSet)
 	if !ok || !set.Spec.UpdateOnEnvChange {
@@ -121,7 +123,7 @@ func usesIndex(o client.Object) (all []string) {
 	return all
 }
 
-// usersOf finds the sets that follow a ConfigMap or Secret.
+// usersOf returns a function that lists the sets that follow a ConfigMap or Secret.
 func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 		var sets v1alpha1.ReplicatedStatefulSetList
@@ -136,7 +138,7 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 	}
 }
 
-// forget drops what is known of the configuration of a set that is gone.
+// forget drops the configuration state of a deleted set.
 func (r *configReader) forget(ctx context.Context, set types.NamespacedName) {
 	r.turns.Forget(set)
 	r.secrets.ReleaseUnused(ctx, r.Cache, &v1alpha1.ReplicatedStatefulSetList{}, set.Namespace)

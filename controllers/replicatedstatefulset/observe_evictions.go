@@ -14,28 +14,28 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=configmaps,resourceNames=stateful-operator-evictions,verbs=list;watch
 
-// The book is one ConfigMap in the operator's own namespace, by which the webhooks tell the
-// controllers which primaries were to be evicted: a key for each UID of a pod. What it says is
-// no order. The rules of a switchover hold, and where it is not there, or cannot be read, a
-// primary is kept by its budget as ever.
+// The eviction book is one ConfigMap in the operator's own namespace. With it the webhooks notify
+// the controllers of primaries whose eviction was requested. It has one key for each pod UID. An
+// entry is not a command: all preconditions of a switchover apply. If the ConfigMap is missing or
+// cannot be read, the budget still protects the primary.
 
-// entry is what the book says of a pod.
+// entry is the eviction book's entry for a pod.
 type entry struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	// Set is the ReplicatedStatefulSet of the pod.
 	Set string `json:"set,omitempty"`
-	// At is when its eviction was asked for last, and By who asked; for people who look.
+	// At is when the eviction was last requested. By is the requester, for administrators.
 	At time.Time `json:"at"`
 	By string    `json:"by"`
 }
 
-// isWithin reports whether the entry is of that time, by clocks that differ.
+// isWithin reports whether the entry is younger than the period. It tolerates clock skew.
 func (e entry) isWithin(period time.Duration, now time.Time) bool {
 	return now.Sub(e.At).Abs() < period
 }
 
-// entriesOf reads a book, and leaves out what is no entry.
+// entriesOf parses a book. It skips invalid entries.
 func entriesOf(data map[string]string) map[types.UID]entry {
 	entries := make(map[types.UID]entry, len(data))
 	for uid, text := range data {
@@ -47,22 +47,24 @@ func entriesOf(data map[string]string) map[types.UID]entry {
 	return entries
 }
 
-// evictionBook is what the controllers know of the book. The zero value is an empty one.
+// evictionBook is the controllers' copy of the eviction book. The zero value is empty.
 type evictionBook struct {
 	mu      sync.Mutex
 	entries map[types.UID]entry
-	// queue is there while this process leads.
+	// queue is set while this process leads.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// askedAt is when the eviction of a pod was asked for; zero if the book does not say.
+// askedAt returns when the eviction of the pod was requested. It returns zero if the book has no
+// entry.
 func (b *evictionBook) askedAt(pod types.UID) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.entries[pod].At
 }
 
-// learn reads the book. It returns what is new in it, and the queue of who is to be woken.
+// learn stores the entries of the book. It returns the new ones, and the queue for the sets to
+// reconcile.
 func (b *evictionBook) learn(data map[string]string) (map[types.UID]bool, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	entries, news := entriesOf(data), map[types.UID]bool{}
 	b.mu.Lock()
@@ -76,7 +78,7 @@ func (b *evictionBook) learn(data map[string]string) (map[types.UID]bool, workqu
 	return news, b.queue
 }
 
-// lead keeps the queue of the controller, which has one when it leads.
+// lead stores the queue of the controller, which exists once this process leads.
 func (b *evictionBook) lead(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,8 +86,8 @@ func (b *evictionBook) lead(_ context.Context, queue workqueue.TypedRateLimiting
 	return nil
 }
 
-// onBook wakes the sets with pods of which the book says something new. All are looked at
-// when a process begins to lead.
+// onBook requeues the sets that have pods with new entries in the book. When a process begins to
+// lead, all sets are reconciled anyway.
 func (r *Reconciler) onBook(ctx context.Context, book *corev1.ConfigMap) {
 	news, queue := r.book.learn(book.Data)
 	if queue == nil || len(news) == 0 {

@@ -14,10 +14,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// readPods reads the pods of the set, by the labels that all of them have. One
-// whose labels were taken off runs on, and no other can take its name: those of the
-// record, those with our finalizer, and those with our annotation that nothing controls
-// are found by their names.
+// readPods reads the pods of the set by their common labels. A pod whose labels were removed still
+// runs, and no other pod can have its name. So pods in the record, pods with our finalizer, and
+// pods with our annotation but no controller are found by name.
 func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
@@ -48,19 +47,19 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) (
 	return pods.Items, nil
 }
 
-// isUnlabelledMember reports whether a pod with the name of a member, and without our labels,
-// is one.
+// isUnlabelledMember reports whether a pod with the name of a member, but without our labels, is a
+// member.
 func (w *world) isUnlabelledMember(m *member) bool {
 	madeByUs := m.pod.Annotations[v1alpha1.AnnotationTemplate] != "" && metav1.GetControllerOf(m.pod) == nil
 	return madeByUs || m.protected() || w.isStored(m)
 }
 
-// mostLookups is how many pods that the labels did not find are looked for one by one.
+// mostLookups is the max number of pods without our labels that are read one by one.
 const mostLookups = 32
 
-// unlisted are the names of pods that there should be, or that the record names, and
-// that were not listed. Where many are missing they are those that there are: a set
-// that wants a thousand and gets none costs no thousand reads each time.
+// unlisted returns the names of pods that should exist, or are in the record, and were not listed.
+// If more than mostLookups are missing, it returns only those that exist. So a set that wants a
+// thousand pods and has none does not cost a thousand reads each time.
 func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
 	for _, name := range podsOf(&w.set.Status) {
 		if !listed[name] {
@@ -85,7 +84,7 @@ func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]b
 	return slices.Compact(names), nil
 }
 
-// unlabelled are the same, by a list of all pods of the namespace.
+// unlabelled returns the same names from a list of all pods of the namespace.
 func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
 	recorded := podsOf(&w.set.Status)
 	list := metadataListOf("Pod")
@@ -109,7 +108,7 @@ func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string
 	}
 }
 
-// podsOf are the names of the pods that the record speaks of.
+// podsOf returns the names of the pods in the record.
 func podsOf(s *v1alpha1.ReplicatedStatefulSetStatus) (names []string) {
 	for i := range s.Grants {
 		names = append(names, s.Grants[i].Pod)
@@ -120,7 +119,7 @@ func podsOf(s *v1alpha1.ReplicatedStatefulSetStatus) (names []string) {
 	return names
 }
 
-// shouldExist reports whether there should be a pod of that name.
+// shouldExist reports whether a pod of that name should exist.
 func (w *world) shouldExist(name string) bool {
 	n, ok := ordinalOf(w.set, name)
 	return ok && n < int(*w.set.Spec.Replicas)

@@ -13,13 +13,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// mostRevisions is how many templates of members are read at one time. A member of another
-// one is recreated.
+// mostRevisions is the max number of templates that are read in one pass. Members of any other
+// template are recreated.
 const mostRevisions = 8
 
-// readRevisions reads the templates from which the members that are out of date were made,
-// and the present one, where members may be changed in place. The pod itself does not say
-// what it was made from: defaults and admission have changed it.
+// readRevisions reads the templates of the outdated members and the current template, if members
+// may be changed in place. The pod itself does not show its template, because defaults and
+// admission changed it.
 func readRevisions(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || !w.changesInPlace() || w.stateful == nil {
 		return nil
@@ -38,8 +38,8 @@ func readRevisions(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// revisionsToRead are the names of the present revision and of those of members that are out
-// of date; none if all members are up to date.
+// revisionsToRead returns the names of the current revision and of the revisions of outdated
+// members. It returns nothing if all members are up to date.
 func revisionsToRead(w *world) []string {
 	present := w.stateful.Status.UpdateRevision
 	var names []string
@@ -62,9 +62,9 @@ func revisionsToRead(w *world) []string {
 	return append(names[:most], present)
 }
 
-// templateIn is the template that a StatefulSet's controller wrote into a revision; nil if
-// it cannot be read. Nobody has looked at what is in a revision that somebody else wrote: one
-// that is larger than any of ours is not read.
+// templateIn returns the pod template in a revision of a StatefulSet. It returns nil if the
+// revision cannot be read. Revisions written by others are not validated. So a revision larger than
+// any of ours is not read.
 func templateIn(revision *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
 	raw := revision.Data.Raw
 	if len(raw) > 2*bounds.Bytes || bounds.Quantities(raw) != nil {

@@ -19,12 +19,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// mostRuleBytes is how many bytes the ConfigMaps of spec.ruleSelector may have in all.
+// mostRuleBytes is the max total size of the ConfigMaps of spec.ruleSelector.
 const mostRuleBytes = 8 << 20
 
-// readRules hashes what is in the ConfigMaps of spec.ruleSelector. Only their
-// metadata is cached: they are read when one has another version. Where there are too
-// many of them, the members stay as they are.
+// readRules hashes the contents of the ConfigMaps of spec.ruleSelector. Only their metadata is
+// cached, so contents are read when a version changes. If there are too many ConfigMaps, the
+// members are not restarted.
 func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 	if w.invalid != "" || w.set.Spec.RuleSelector == nil {
 		return nil
@@ -62,8 +62,7 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 	return nil
 }
 
-// follow makes a hash that of the rules, or where they are too many the one that the
-// pods have.
+// follow sets the hash of the rules. If there are too many, it keeps the hash that the pods have.
 func (w *world) follow(rules, excess string) {
 	w.rules, w.excess = rules, excess
 	if excess != "" && w.stateful != nil {
@@ -71,9 +70,9 @@ func (w *world) follow(rules, excess string) {
 	}
 }
 
-// hashRules reads ConfigMaps one after the other, of one set at a time: who makes
-// large ones fills no memory. It is the hash of a JSON map of names to contents. excess
-// says that they are too large.
+// hashRules reads ConfigMaps one after the other, for one set at a time, so that large ones do not
+// exhaust memory. It returns the hash of a JSON map of names to contents. excess states that they
+// are too large.
 func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav1.PartialObjectMetadata) (rules, excess string, err error) {
 	r.hashing.Lock()
 	defer r.hashing.Unlock()
@@ -86,7 +85,7 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 			return "", "", fmt.Errorf("get ConfigMap %s: %w", of[i].Name, err)
 		}
 		if err != nil {
-			continue // its event is on the way
+			continue // its watch event is on the way
 		}
 		n, err := hashOne(sum, comma, &one)
 		if err != nil {
@@ -100,11 +99,11 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 			), nil
 		}
 	}
-	_, _ = io.WriteString(sum, strings.TrimSuffix(comma, ",")+"}") // a hash takes all
+	_, _ = io.WriteString(sum, strings.TrimSuffix(comma, ",")+"}") // a hash never returns an error
 	return hex.EncodeToString(sum.Sum(nil)[:8]), "", nil
 }
 
-// hashOne is over name and contents of a ConfigMap, and returns how many bytes these have.
+// hashOne hashes the name and contents of a ConfigMap. It returns the size of the contents.
 func hashOne(sum hash.Hash, before string, one *corev1.ConfigMap) (int, error) {
 	name, err := json.Marshal(one.Name)
 	if err != nil {

@@ -60,8 +60,8 @@ func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
 	}
 }
 
-// A pod remembers how often in a row a command did not answer, and a sequence
-// that is no number is no answer.
+// TestWhatIsAskedInVainIsAskedLessOften tests that consecutive unanswered commands are counted, and
+// that a sequence that is not a number counts as unanswered.
 func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 	for _, r := range []struct {
 		name, command string
@@ -81,7 +81,7 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 			for i := range 3 {
 				m.answered(r.command, r.outcome, 1, r.out, time.Duration(9-i)*time.Second)
 				remembered.look(m.member, nil, noon)
-				remembered.look(m.member, nil, noon) // the same result again counts once
+				remembered.look(m.member, nil, noon) // the same result counts once
 			}
 			if got := m.tries[r.command]; got != r.want {
 				t.Errorf("it counts %d tries, want %d", got, r.want)
@@ -93,7 +93,8 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 	}
 }
 
-// Only what was sent to the container that runs makes a member unresponsive: an outage does not.
+// TestAMemberIsUnresponsiveWhenItWasAsked tests that only commands that were sent to the running
+// container make a member unresponsive. An outage does not.
 func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 	m := pod(0)
 	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
@@ -115,7 +116,7 @@ func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 	}
 }
 
-// noting is a reader that notes what kinds of objects it was asked for.
+// noting is a reader that counts the Gets of each type.
 type noting struct {
 	client.Reader
 	asked map[string]int
@@ -126,7 +127,7 @@ func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return n.Reader.Get(ctx, key, into, opts...)
 }
 
-// lookLive is the live world, and what was read live for it.
+// lookLive returns the live world and the types that were read live.
 func (s *stage) lookLive() (*world, map[string]int) {
 	n := noting{s.Cluster, map[string]int{}}
 	return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
@@ -147,26 +148,26 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	gone := w.services["db-primary"]
 	s.DeleteNow(gone)
 	s.look()
-	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // another object's
+	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // belongs to another object
 	if w, _ = s.lookLive(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
 		t.Errorf("a Service that the cache does not hold is %v, want another object's", w.services[gone.Name])
 	}
 }
 
-// A budget that is to be closed before a handover is read live: one that the cache has as
-// closed may be open.
+// TestBudgetsAreReadLiveBeforeAHandover tests that a budget that must be closed before a handover
+// is read live, because the cache may show an open budget as closed.
 func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(10 * time.Second)
 	w, _ := s.lookLive()
-	s.Put(closed(w.budget)) // and the cache does not look
+	s.Put(closed(w.budget)) // and the cache does not see it
 	if w, _ = s.lookLive(); budgetSays(w.budget) != "most away 0, NotIn [primary]" {
 		t.Errorf("RS-67 the live budget says %q, as the cache does", budgetSays(w.budget))
 	}
 }
 
-// Another set's board, clock and members are its own: what hangs in one is not
-// seen by the other.
+// TestRS62ASetHasItsOwnKey tests that sets of the same name in two namespaces have different keys,
+// so that a hanging set does not affect the other.
 func TestRS62ASetHasItsOwnKey(t *testing.T) {
 	child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", Labels: map[string]string{v1alpha1.LabelApp: "db"}}}
 	twin := child.DeepCopy()
@@ -180,8 +181,8 @@ func TestRS62ASetHasItsOwnKey(t *testing.T) {
 	}
 }
 
-// A cache that stays behind fences no member: a Node that it misses, or shows as out of
-// service, is read from the API server before that is believed.
+// TestANodeThatTheCacheMissesIsReadLive tests that a stale cache fences no member: a Node that the
+// cache misses, or shows as out of service, is read from the API server first.
 func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)

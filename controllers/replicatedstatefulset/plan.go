@@ -11,45 +11,44 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// plan is what decide wants done, and what it knows about why.
+// plan is the result of decide: the wanted actions and the reasons that are reported with them.
 type plan struct {
 	engine.Plan
 
-	// on is what it was decided on.
+	// on is the input of the decision.
 	on *facts
-	// record is what the status is to remember: that of the facts, with what this plan
-	// does about copies that are given up, or were seen elsewhere.
+	// record is the record to store in the status: the record of the facts, changed by what this
+	// plan does about copies that are given up or were seen in another pod.
 	record record
-	// risk says why the newest copy is not at hand; blind, whose sequence is not
-	// known.
+	// risk states why the newest copy is not available. blind names the members whose sequence is
+	// unknown.
 	risk, blind string
-	// uncompared says whose copy may have been newer than that of the secondary that this plan
-	// promotes; "" if none.
+	// uncompared names the former primary whose copy was not compared with that of the secondary
+	// that this plan promotes. It is "" if there is none.
 	uncompared string
-	// handover says whose role another member takes in this plan, and why.
+	// handover states which member's role is handed over in this plan, and why.
 	handover string
 
-	// trial is a dry run that comes before the member is stopped that this plan recreates.
+	// trial is the dry run that precedes the stop of a member that this plan recreates.
 	trial action.Chain
 
-	asked map[string]bool // pods in which this plan asks something
-	sent  bool            // whether it sends a command that changes something
-	// proven is true when another member is known to have all of the data of the
-	// one that the plan stops.
+	asked map[string]bool // pods to which this plan sends a query
+	sent  bool            // whether this plan sends a mutating command
+	// proven is true if another member is known to have all data of the member that this plan
+	// stops.
 	proven bool
-	// newTemplate is true when the StatefulSet gets a template that members are to be
-	// recreated from.
+	// newTemplate is true if the StatefulSet gets a template from which members must be recreated.
 	newTemplate bool
-	// configEvent is the reason of the event about what the StatefulSet carries of the
-	// configuration; "" if there is none.
+	// configEvent is the reason of the event about the configuration stamp of the StatefulSet. It
+	// is "" if there is no event.
 	configEvent string
-	// looksLive is true when only a live world says what is to be done.
+	// looksLive is true if the decision needs a live read of the cluster.
 	looksLive bool
-	// notInPlace says why a member is recreated whose resources were to be changed in place.
+	// notInPlace states why a member is recreated whose resources were to be resized in place.
 	notInPlace string
 }
 
-// rules in order of importance. Nothing is begun before what was learned is on record.
+// rules are in order of importance. No action starts before new observations are on record.
 var rules = []engine.Rule[*facts, plan]{
 	{Name: "let the pods of an object go that is not served", Act: letGo},
 	{Name: "keep the record", Act: keepRecord},
@@ -82,7 +81,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "let members be evicted again", Act: openBudget, Mode: engine.Beside},
 }
 
-// decide says what to do about a world. It is pure: the same world gives the same plan.
+// decide returns the plan for a world. It is pure: the same world gives the same plan.
 func decide(w *world) plan {
 	f := derive(w)
 	p := plan{on: f, record: f.record, asked: map[string]bool{}}
@@ -92,8 +91,7 @@ func decide(w *world) plan {
 	return p
 }
 
-// asksOnly reports whether the plan does nothing but ask, which an old world cannot make
-// wrong.
+// asksOnly reports whether the plan only sends queries. Queries are safe to decide on stale data.
 func (p *plan) asksOnly() bool {
 	for _, step := range p.Steps {
 		for _, chain := range step {
@@ -105,10 +103,10 @@ func (p *plan) asksOnly() bool {
 	return true
 }
 
-// changes reports whether an action does more than ask.
+// changes reports whether an action does more than send a query.
 func changes(a action.Action) bool { return a.Verb != action.Exec || !asks(a.Command.Name) }
 
-// lookAgainFor wakes the key for what no event tells.
+// lookAgainFor requeues the set for deadlines that no watch event announces.
 func (p *plan) lookAgainFor(f *facts) {
 	for _, m := range f.members {
 		if m.node.Missing {
@@ -139,13 +137,13 @@ func (p *plan) lookAgainFor(f *facts) {
 	}
 }
 
-// Questions about the object.
+// Methods about the object.
 
 func (w *world) deleting() bool { return w.set.DeletionTimestamp != nil }
 
 func (w *world) held() bool { return controllerutil.ContainsFinalizer(w.set, v1alpha1.FinalizerStop) }
 
-// serves reports whether commands may be run.
+// serves reports whether the operator may run commands.
 func (w *world) serves() bool {
 	if w.invalid != "" || w.namespaceGoes || w.letsGo() {
 		return false
@@ -153,11 +151,11 @@ func (w *world) serves() bool {
 	return w.deleting() || !w.set.Spec.Paused
 }
 
-// keeps reports whether the operator keeps pods and children as they should be.
+// keeps reports whether the operator maintains pods and children.
 func (w *world) keeps() bool { return w.invalid == "" && !w.namespaceGoes }
 
-// wanted is how many members there should be: none of a set that goes, and none more while
-// a stopped one may not come back.
+// wanted returns the wanted number of members. It is 0 while the set is being deleted, and while a
+// stopped set may not start (see tooFew).
 func (w *world) wanted() int {
 	if w.deleting() || w.tooFew() {
 		return 0
@@ -165,7 +163,7 @@ func (w *world) wanted() int {
 	return int(*w.set.Spec.Replicas)
 }
 
-// target is how many primaries there should be.
+// target returns the wanted number of primaries.
 func (w *world) target() int {
 	if w.wanted() == 0 {
 		return 0
@@ -173,8 +171,8 @@ func (w *world) target() int {
 	return max(1, int(primariesWanted(w.set)))
 }
 
-// tooFew reports whether a stopped set is to come back with fewer members than it had: the
-// newest copy may be on one that is left out.
+// tooFew reports whether a stopped set would restart with fewer members than it had. The newest
+// copy may be on one of the missing members.
 func (w *world) tooFew() bool {
 	want := *w.set.Spec.Replicas
 	if want <= 0 || want >= w.set.Status.RestoreReplicas {
@@ -186,7 +184,7 @@ func (w *world) tooFew() bool {
 	return *w.stateful.Spec.Replicas == 0
 }
 
-// configured reports whether the user gave that command.
+// configured reports whether the spec has the command.
 func (w *world) configured(name string) bool {
 	_, ok := w.set.Spec.Pod.Commands[name]
 	return ok

@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// What the user may say, and what counts where he says nothing.
+// Bounds and defaults of durations in the spec.
 const (
 	mostTime   = 24 * time.Hour
 	mostWindow = 30 * 24 * time.Hour
@@ -26,96 +26,94 @@ const (
 	defaultWindow   = 10 * time.Minute
 )
 
-// How long the operator itself waits. What must be shorter than what is in
-// timing_test.go. Those marked * count the time in which an operator could look, the
-// others that of the clock.
+// Timeouts of the operator itself. timing_test.go lists which must be shorter than which. Those
+// marked * count only time in which this process could observe the cluster; the others use the
+// clock.
 const (
-	// answersWithin* is how long status may not answer before the member counts as one
-	// that does not. It does not depend on the timeout of the command.
+	// answersWithin* is how long status may fail to answer before the member counts as
+	// unresponsive. It does not depend on the timeout of the command.
 	answersWithin = 30 * time.Second
-	// unreadyAfter is how long the pod of a primary may not be Ready before a person is
-	// called. A program may need a moment between its start and its first client.
+	// unreadyAfter is how long the pod of a primary may be unready before manual intervention is
+	// requested. A program may need a moment between its start and its first client.
 	unreadyAfter = time.Minute
-	// freshFor is how long the sequence of a member that runs is taken for new.
+	// freshFor is how long the sequence of a running member counts as current.
 	freshFor = 30 * time.Second
-	// mostPause is the longest pause before a question without an answer is asked again,
-	// or a start is tried again that failed.
+	// mostPause is the max delay before an unanswered query or a failed start is retried.
 	mostPause = 30 * time.Second
 
-	// settleWithin* is how long after a command that ended with 0 status may say
-	// something else: the program may need a moment to start, or to stop. But exec may
-	// also say 0 of a process that goes on (kubernetes#73056), so one that may make a
-	// primary is taken for one then whose end was not seen. Any other has failed.
+	// settleWithin* is how long status may contradict a command that ended with 0, because the
+	// program may need a moment to start or stop. But exec may also return 0 for a process that
+	// still runs (kubernetes#73056). After this time a command that may make a primary has an
+	// unknown outcome; any other has failed.
 	settleWithin = 30 * time.Second
-	// refusedFor* is how much longer a refusal of the API server is taken for a moment's,
-	// as while rights are being changed.
+	// refusedFor* is how much longer a refusal of the API server counts as temporary, for example
+	// while RBAC rules are being changed.
 	refusedFor = time.Minute
-	// strayAfter is how long after a command may begin at the latest it may reach a
-	// container that took the place of the one that was meant: the API server finds the
-	// pod by its name, and the kubelet the container by its. Commands are not accepted
-	// later than podexec.MostDial after that; the rest is for a kubelet that has not told
-	// yet that it restarted the container.
+	// strayAfter is how long after its latest start time a command may still reach a replacement
+	// container, because the API server finds the pod by its name, and the kubelet finds the
+	// container by its name. Commands are not accepted later than podexec.MostDial after that time.
+	// The rest is a margin for a kubelet that has not yet reported the restart of the container.
 	strayAfter = 10 * time.Second
 
-	// handoverPause is how long a primary is left alone that handed its role over since it is
-	// to leave its Node, and got it back.
+	// handoverPause is how long no handover is attempted for a primary that handed its role over to
+	// leave its Node, and got it back.
 	handoverPause = time.Minute
-	// evictionFor is how long a primary counts as one that is to leave, after its eviction was
-	// asked for. evictionNoted is for how long that is not written again.
+	// evictionFor is how long after a requested eviction a primary counts as one that should leave.
+	// evictionNoted is how long a request is not recorded again.
 	evictionFor   = 2 * time.Minute
 	evictionNoted = 30 * time.Second
-	// evictionEvery is the time between two evictions without a cordon that move a role of one
-	// set: who may evict pods, and not delete them, could have it move all the time.
+	// evictionEvery is the min time between two evictions without a cordon that move a role of one
+	// set. Otherwise a requester who may evict pods, but not delete them, could move it
+	// continuously.
 	evictionEvery = 5 * time.Minute
-	// webhookRetry is when the configuration of webhooks is looked at again that could not be
-	// written.
+	// webhookRetry is the delay before a failed write of the webhook configuration is retried.
 	webhookRetry = 2 * time.Second
 
-	// returnsWithin* is how long after the loss of the last primary members are awaited
-	// that went together with it: a pod is made again within seconds, and a container
-	// started again.
+	// returnsWithin* is how long after the loss of the last primary the operator waits for members
+	// that were lost at the same time. A pod is recreated, and a container restarted, within
+	// seconds.
 	returnsWithin = time.Minute
-	// surplusAfter* is how long the controller of the StatefulSet has to delete the pods of
-	// members that were scaled down, while others are missing.
+	// surplusAfter* is how long the StatefulSet controller has to delete the pods of members that
+	// were scaled down, while others are missing.
 	surplusAfter = 10 * time.Second
-	// trialPause is how long after a refused dry run no member is taken down to be recreated.
+	// trialPause is how long after a refused dry run no member is stopped to be recreated.
 	trialPause = 30 * time.Second
-	// fenceAfter* is for how long a Node must be gone before its machine counts as off.
+	// fenceAfter* is how long a Node must be missing before its machine counts as off.
 	fenceAfter = time.Minute
-	// resizeWithin* is how long the kubelet may take to change the resources of a pod, before
-	// that is recreated. It stands for a Node that has no room now.
+	// resizeWithin* is how long the kubelet may take to resize a pod before the pod is recreated.
+	// It covers a Node that has no room now.
 	resizeWithin = 5 * time.Minute
-	// minPodAge is how old a pod has to be before it is recreated for starts that failed:
-	// what fails in every pod does not recreate one after the other.
+	// minPodAge is the min age of a pod that is recreated because of failed starts. A failure that
+	// occurs in every pod does not recreate one after the other.
 	minPodAge = time.Minute
-	// clocksDiffer is how far the clocks of API servers may be apart, by which pods and
-	// objects are dated.
+	// clocksDiffer is the max assumed skew between the clocks of API servers, which set creation
+	// timestamps.
 	clocksDiffer = 10 * time.Second
 
-	// patience* is how long the orderly stop of a deleted object may take at most, before
-	// its pods are deleted all at once; after twice as long none is waited for.
+	// patience* is the max duration of the ordered stop of a deleted object before all its pods are
+	// deleted at once. After twice this time the operator waits for none.
 	patience = 10 * time.Minute
 
 	// mendPause is the delay between two patches of a child that no new spec caused.
 	mendPause = 5 * time.Second
-	// soon is when a pass is made again that another overtook, afterActs one that wrote
-	// something, should the event of that get lost.
+	// soon is the delay before a pass is retried after a conflict. afterActs is the delay after a
+	// pass that wrote something, a safety net in case a watch event is lost.
 	soon      = 50 * time.Millisecond
 	afterActs = 5 * time.Second
 )
 
-// unresponsiveAfter is how often in a row status did not answer of a member that is given
-// up: half a minute, and the time of the commands. What an outage of the API server kept
-// from being sent does not count.
+// unresponsiveAfter is how many consecutive status commands must stay unanswered before a member is
+// given up. It takes half a minute plus the duration of the commands. Commands that an outage of
+// the API server kept from being sent do not count.
 const unresponsiveAfter = 5
 
-// again is how long an unanswered question waits before it is asked again.
+// again returns the backoff before an unanswered query is retried.
 func again(tries int) time.Duration {
 	return min(time.Second<<max(0, min(tries-1, 10)), mostPause)
 }
 
-// strayUntil is when a command of the record, or the start that a grant was given for,
-// reaches no container any more. The record says how long it had to begin.
+// strayUntil returns when a recorded command, or the start for which a grant was given, can no
+// longer reach a container. The record contains how long the command had to begin.
 func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
 	hurry := podexec.Hurry
 	if within != nil {
@@ -124,7 +122,7 @@ func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
 	return decided.Add(hurry + strayAfter)
 }
 
-// durationForm is the grammar of v1alpha1.Duration; the schema has it too.
+// durationForm is the grammar of v1alpha1.Duration. The CRD schema has it too.
 var durationForm = regexp.MustCompile(`^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$`)
 
 var (
@@ -132,7 +130,7 @@ var (
 	errLongDuration = errors.New("is too long; the longest is 292 years")
 )
 
-// parseDuration reads a duration in the grammar of v1alpha1.Duration.
+// parseDuration parses a duration in the grammar of v1alpha1.Duration.
 func parseDuration(text string) (time.Duration, error) {
 	parts := durationForm.FindStringSubmatch(text)
 	if parts == nil || text == "" {
@@ -152,16 +150,16 @@ func parseDuration(text string) (time.Duration, error) {
 	if rest := strings.TrimPrefix(parts[5], "T"); rest != "" {
 		part, err := time.ParseDuration(rest)
 		if sum += part; err != nil || sum < 0 {
-			return 0, errLongDuration // nothing else can be wrong with it
+			return 0, errLongDuration // no other error is possible here
 		}
 	}
 	return sum, nil
 }
 
-// validSeconds tells a number without a unit from the other form.
+// validSeconds reports whether the text is a number without a unit.
 func validSeconds(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// times is that many of a unit; none for no digits.
+// times multiplies a unit by a number. It returns 0 for no digits.
 func times(digits string, unit time.Duration) (time.Duration, error) {
 	if digits == "" {
 		return 0, nil
@@ -173,9 +171,8 @@ func times(digits string, unit time.Duration) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// durationOr is a duration, no less than the least and no more than the most, or the
-// other where it says none: zero, nothing, or what cannot be read and slipped past
-// admission.
+// durationOr returns the duration, limited to least and most. It returns other if the duration is
+// zero, empty, or invalid and not rejected by admission.
 func durationOr(text v1alpha1.Duration, other, least, most time.Duration) time.Duration {
 	if d, err := parseDuration(string(text)); err == nil && d > 0 {
 		return min(max(d, least), most)
@@ -191,7 +188,7 @@ func failureWindow(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
 	return durationOr(spec.FailureWindow, defaultWindow, 0, mostWindow)
 }
 
-// timeoutOf is how long a command may take.
+// timeoutOf returns the timeout of a command.
 func timeoutOf(command v1alpha1.Command) time.Duration {
 	return durationOr(command.Timeout, defaultTimeout, leastTimeout, mostTime)
 }
