@@ -13,7 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// The most that a set may have. The schema says so too; an object may be older.
+// Max sizes in a spec. The CRD schema has the same limits, but an object may be older than the
+// schema.
 const (
 	maxReplicas  = 1000
 	mostRules    = 100 // ConfigMaps of spec.ruleSelector
@@ -26,8 +27,8 @@ const (
 	mostMaintenance = 64 // members of spec.maintenance
 )
 
-// validateBounds refuses what the schema does, in objects that are older than that
-// part of it, and of what a template adds.
+// validateBounds rejects what the CRD schema rejects, for objects that are older than that part of
+// the schema, and for what spec.pod.template adds.
 func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	pod, in := &spec.Pod, at.Child("pod")
 	errs := bounds.Selector(spec.RuleSelector, at.Child("ruleSelector"))
@@ -64,7 +65,7 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 	return errs
 }
 
-// validateConfig refuses to follow more than there may be.
+// validateConfig rejects a set whose pods use more ConfigMaps and Secrets than can be followed.
 func validateConfig(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
 	if !set.Spec.UpdateOnEnvChange || len(configuration.Origins(podOfConfig(set))) <= configuration.MostSources {
 		return nil
@@ -73,15 +74,14 @@ func validateConfig(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.E
 		"follows at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MostSources))}
 }
 
-// validateSize refuses a spec that is longer than any needs to be, and pods that are too
-// long together.
+// validateSize rejects a spec that is too large, and pods that are too large in total.
 func validateSize(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	errs := bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))
 	return append(errs, bounds.Spec(spec, at)...)
 }
 
-// wantedNames are the names of the pods that there should be, one after the other: an
-// old object may want any number of them.
+// wantedNames yields the names of the wanted pods. It is an iterator because an old object may want
+// any number of pods.
 func (w *world) wantedNames() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range int(min(*w.set.Spec.Replicas, maxReplicas)) {

@@ -14,16 +14,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
-// The budgets of a set in which a role is handed over before its primary is evicted: one
-// keeps the primaries, by the label of their role, and one so many of the others. While that
-// label does not tell who is primary, no member may be evicted: the second one is closed. It
-// is closed before a label is taken off for a handover, and opened when the next primary has
-// its label and nothing is on its way.
+// A set that hands a role over before its primary is evicted has two budgets. One protects the
+// primaries, selected by their role label. The other limits evictions of the remaining members.
+// While the label does not identify the primary, no member may be evicted, so the second budget is
+// closed (maxUnavailable 0). It is closed before a label is removed for a handover. It is opened
+// when the next primary has its label and no command is pending.
 
-// budgets is what the budgets of a set are to say.
+// budgets computes the wanted budgets of a set.
 type budgets struct{ *facts }
 
-// keepBudgets makes the budgets, and repairs what others changed. It opens none (openBudget).
+// keepBudgets creates the budgets, and repairs changes by others. It never opens a closed budget
+// (see openBudget).
 func keepBudgets(f *facts, p *plan) {
 	b := budgets{f}
 	switch {
@@ -35,7 +36,7 @@ func keepBudgets(f *facts, p *plan) {
 		b.keep(p, f.budget, buildBudget(f.set))
 	default:
 		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.leastPrimaries()))
-		// One that is made anew may be made beside a handover; it is opened at rest.
+		// A budget that is recreated during a handover starts closed. openBudget opens it at rest.
 		isLate := f.budget == nil && f.record.epoch > 0
 		if b.mustClose() || b.isClosed() || isLate {
 			b.keep(p, f.budget, closed(b.open()))
@@ -45,7 +46,7 @@ func keepBudgets(f *facts, p *plan) {
 	}
 }
 
-// openBudget lets members be evicted again that are no primary.
+// openBudget allows evictions of members that are not primary again.
 func openBudget(f *facts, p *plan) {
 	b := budgets{f}
 	if !f.keeps() || f.deleting() || !b.isClosed() {
@@ -57,9 +58,9 @@ func openBudget(f *facts, p *plan) {
 	b.keep(p, f.budget, b.open())
 }
 
-// waitsForCommand reports whether a command has to end before members may be evicted again.
-// None has to when spec.evictionTimeout is over while a primary is missing: it may be on a
-// Node that never comes back.
+// waitsForCommand reports whether a command must end before members may be evicted again. After
+// spec.evictionTimeout has expired while a primary is missing, no command needs to end, because it
+// may run on a Node that never returns.
 func (b budgets) waitsForCommand() bool {
 	if b.lacksPrimary() && drain(b).timeIsOver() {
 		return false
@@ -67,27 +68,27 @@ func (b budgets) waitsForCommand() bool {
 	return len(b.record.commands) > 0
 }
 
-// inUse reports whether the primaries have a budget of their own.
+// inUse reports whether the primaries have a separate budget.
 func (b budgets) inUse() bool { return hasBudgets(b.set) && handsOver(b.set) }
 
-// mustClose reports whether no member may be evicted, since a primary is missing.
+// mustClose reports whether no member may be evicted because a primary is missing.
 func (b budgets) mustClose() bool {
 	return b.lacksPrimary() && !drain(b).timeIsOver()
 }
 
-// lacksPrimary reports whether fewer members have the label of a primary than should: the
-// others are not told apart from one that is, or is about to be.
+// lacksPrimary reports whether too few members have the primary label. Any other member may then be
+// primary, or be about to become primary.
 func (b budgets) lacksPrimary() bool {
 	return b.record.epoch > 0 && b.labelled() < b.target()
 }
 
-// labelled is how many members have the label of a primary, and keep it.
+// labelled returns the number of members that have the primary label and keep it.
 func (b budgets) labelled() int {
 	return len(b.among(b.isLabelled))
 }
 
-// isLabelled reports whether a member is one of those. On a Node that does not answer it serves
-// nobody.
+// isLabelled reports whether a member has the primary label and keeps it. A member on an
+// unreachable Node serves no client and does not count.
 func (b budgets) isLabelled(m *member) bool {
 	if m.terminating() || m.lost() || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
 		return false
@@ -96,7 +97,7 @@ func (b budgets) isLabelled(m *member) bool {
 	return role == v1alpha1.RolePrimary || b.keepsLabels(m)
 }
 
-// isClosed reports whether the budget of those that are no primary lets none be evicted.
+// isClosed reports whether the budget of the members that are not primary allows no eviction.
 func (b budgets) isClosed() bool {
 	have := b.budget
 	if have == nil || !b.inUse() || !b.ours(have) {
@@ -105,14 +106,14 @@ func (b budgets) isClosed() bool {
 	return letsNoneGo(have)
 }
 
-// letsNoneGo reports whether no pod may be evicted by a budget.
+// letsNoneGo reports whether a budget allows no eviction.
 func letsNoneGo(budget *policyv1.PodDisruptionBudget) bool {
 	most := budget.Spec.MaxUnavailable
 	return most != nil && *most == intstr.FromInt32(0)
 }
 
-// verifyClosed returns an error if the API server did not take a closed budget as it was sent.
-// Then the label of the primary must stay: a budget that is open would let it be evicted.
+// verifyClosed returns an error if the API server did not store a closed budget as sent. Then the
+// label of the primary must stay, because an open budget would allow its eviction.
 func verifyClosed(answer metav1.Object) error {
 	budget, isBudget := answer.(*policyv1.PodDisruptionBudget)
 	if isBudget && letsNoneGo(budget) {
@@ -122,7 +123,8 @@ func verifyClosed(answer metav1.Object) error {
 		"exempt PodDisruptionBudgets of the operator from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
 }
 
-// shutAt is when a handover closed the budget; "" where it is open, or another rule closed it.
+// shutAt returns when a handover closed the budget. It returns "" if the budget is open, or was
+// closed by another rule.
 func (b budgets) shutAt() string {
 	if !b.isClosed() {
 		return ""
@@ -130,12 +132,12 @@ func (b budgets) shutAt() string {
 	return b.budget.Annotations[v1alpha1.AnnotationClosedAt]
 }
 
-// open is the budget of those that are no primary, as it is at rest.
+// open returns the budget of the members that are not primary, as it is at rest.
 func (b budgets) open() *policyv1.PodDisruptionBudget {
 	return buildFollowersBudget(b.set, b.leastFollowers())
 }
 
-// closed is the same budget, by which none may be evicted.
+// closed returns a copy of the budget that allows no eviction.
 func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	budget = budget.DeepCopy()
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, ptr.To(intstr.FromInt32(0))
@@ -143,8 +145,8 @@ func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget 
 	return budget
 }
 
-// leastFollowers is how many of the members that are no primary must stay available. While
-// members come or go there are more of them than are wanted.
+// leastFollowers returns how many of the members that are not primary must stay available. While
+// the set is scaled, there are more of them than wanted.
 func (b budgets) leastFollowers() int32 {
 	said := ptr.Deref(b.set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
 	if said.MinAvailable != nil {
@@ -157,8 +159,8 @@ func (b budgets) leastFollowers() int32 {
 	return int32(max(0, size-b.target()-int(ptr.Deref(said.MaxUnavailable, 1))))
 }
 
-// leastPrimaries is how many primaries must stay available: all that there are, and are
-// wanted. Those that may go although no other has their role are not counted.
+// leastPrimaries returns how many primaries must stay available: all that exist and are wanted,
+// except those that may be evicted without a successor.
 func (b budgets) leastPrimaries() int32 {
 	least := max(b.target(), b.labelled())
 	if d := drain(b); d.timeIsOver() {
@@ -167,7 +169,8 @@ func (b budgets) leastPrimaries() int32 {
 	return int32(max(0, least))
 }
 
-// keep makes a budget, or repairs it. A change of the operator's own waits for nothing.
+// keep creates or repairs a budget. A change between minAvailable and maxUnavailable is written
+// without a delay.
 func (b budgets) keep(p *plan, have, want *policyv1.PodDisruptionBudget) {
 	if have == nil {
 		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
@@ -187,19 +190,20 @@ func (b budgets) keep(p *plan, have, want *policyv1.PodDisruptionBudget) {
 	})
 }
 
-// dropBudget deletes a budget that the set is not to have any more.
+// dropBudget deletes a budget that the set should no longer have.
 func dropBudget(f *facts, p *plan, have *policyv1.PodDisruptionBudget) {
 	if have != nil && f.ours(have) && have.DeletionTimestamp == nil {
 		p.Do(action.Chain{{Verb: action.Delete, Object: have, Reason: reasonChild}})
 	}
 }
 
-// closing is what comes before the label of a primary is taken off, so that it is not evicted
-// as one that is none. Where the label is wrong already keepBudgets closes the budget.
+// closing returns the actions that precede the removal of a primary's label, so that the primary is
+// not evicted as a member that is not primary. If the label is already wrong, keepBudgets closes
+// the budget.
 //
-// A budget that is closed already is written too, unless this process closed it for a handover:
-// another operator that froze between its decision to open it and the write is refused then,
-// since its write is bound to the version it read.
+// A budget that is already closed is written as well, unless this process closed it for a handover.
+// So a stale write of another operator process that decided to open it fails, because its write is
+// bound to the version that it read.
 func (b budgets) closing(m *member) []action.Action {
 	switch {
 	case !b.inUse(), !b.isLabelled(m), b.mustClose():
@@ -220,7 +224,7 @@ func (b budgets) closing(m *member) []action.Action {
 		Reason:    reasonBudget,
 		Detail:    "no member is evicted while a role is handed over",
 	}
-	if !b.deleting() { // a set that is deleted is stopped, and no role is handed over
+	if !b.deleting() { // a deleted set is stopped without a handover
 		closing.Verify = verifyClosed
 	}
 	return []action.Action{closing}

@@ -10,11 +10,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
-// Why members do not start, in words for users. No rule looks at it: what cannot start is
-// started as soon as it can.
+// Causes explain to users why members do not start. No rule uses them: a member that cannot start
+// is started as soon as it can.
 
-// withCauses is condition Degraded, or that members cannot start, where that is graver: what
-// it says else needs no person, and may follow from it.
+// withCauses returns condition Degraded. It replaces the condition by the reason why members cannot
+// start if the former needs no manual intervention, because it may be a consequence.
 func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	why := membersKept(f)
 	if why.Reason == "" || blocks(f, c) {
@@ -24,7 +24,7 @@ func withCauses(f *facts, c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// blocks reports whether what condition Degraded says stays until a person does something.
+// blocks reports whether condition Degraded stays until a user intervenes.
 func blocks(f *facts, c metav1.Condition) bool {
 	if c.Status != metav1.ConditionTrue {
 		return false
@@ -33,15 +33,15 @@ func blocks(f *facts, c metav1.Condition) bool {
 	return effects.NeedsPerson(c.Reason) || (lasts != nil && lasts(f))
 }
 
-// membersKept says which member does not start, why, and what helps; it is empty where none
-// is kept from it for long. What was told stays until it is known that its cause is gone.
+// membersKept states which member does not start, why, and what helps. It is empty if no member has
+// been kept from starting for a long time. A reported cause stays until it is known to be gone.
 func membersKept(f *facts) notice {
 	was := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
 	return f.causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.set.Namespace, was)
 }
 
-// hinderedMembers are the members that do not start, but for those that a person works on, and
-// those that run and are not Ready: NotServing and MembersNotReady speak of them.
+// hinderedMembers returns the members that do not start. It excludes parked members. It also
+// excludes members that run and are not Ready, which NotServing and MembersNotReady report.
 func hinderedMembers(f *facts) []causes.Hindered {
 	return slices.DeleteFunc(f.causes.Stopped(), func(h causes.Hindered) bool {
 		m := f.named(h.Name)
@@ -49,12 +49,12 @@ func hinderedMembers(f *facts) []causes.Hindered {
 	})
 }
 
-// waitsForPerson reports whether a member does not start before a person does something.
+// waitsForPerson reports whether a member does not start without manual intervention.
 func waitsForPerson(f *facts) bool {
 	return slices.ContainsFunc(f.causes.Stopped(), causes.Hindered.NeedsPerson)
 }
 
-// isShownRunning reports whether a member was shown as one that runs.
+// isShownRunning reports whether the status lists a member as primary or secondary.
 func isShownRunning(all *v1alpha1.Members, name string) bool {
 	return slices.Contains(all.Primary, name) || slices.Contains(all.Secondary, name)
 }

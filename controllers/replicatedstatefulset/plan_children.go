@@ -15,8 +15,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// keepChildren makes what is missing and repairs what others changed. The number of pods is
-// scale's.
+// keepChildren creates missing children and repairs changes by others. scale sets the number of
+// pods.
 func keepChildren(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return
@@ -50,7 +50,7 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 	})
 }
 
-// ours reports whether a child is controlled by the object.
+// ours reports whether the object controls a child.
 func (w *world) ours(child metav1.Object) bool {
 	return owned.By(child, w.set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))
 }
@@ -60,8 +60,8 @@ func makes(set *appsv1.StatefulSet, child metav1.Object) bool {
 	return owned.By(child, set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 }
 
-// mend patches a child that is not what it should be: not again at once, unless the spec has
-// changed. Another client may take it back.
+// mend patches a child that differs from what it should be. Unless the spec has changed, it waits
+// for mendPause after the last patch, because another client may revert each patch.
 func mend(f *facts, p *plan, changed bool, a action.Action) {
 	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
 		return
@@ -75,9 +75,9 @@ func mend(f *facts, p *plan, changed bool, a action.Action) {
 
 func childKey(child metav1.Object) string { return fmt.Sprintf("%T %s", child, child.GetName()) }
 
-// keepStatefulSet makes the StatefulSet, and gives it a new template when what its pods must
-// be recreated for has changed, which it finds by the hash, or when another client changed
-// what it says. What the API server added stays.
+// keepStatefulSet creates and repairs the StatefulSet. It writes a new template if the template
+// hash differs, which recreates the pods, or if another client changed the template. Fields that
+// the API server added stay.
 func keepStatefulSet(f *facts, p *plan) {
 	have, carries := f.stateful, f.config.target.Stamp
 	if have == nil {
@@ -119,7 +119,7 @@ func keepStatefulSet(f *facts, p *plan) {
 	})
 }
 
-// keepRecordOfConfig writes the record on a StatefulSet; "" takes it off.
+// keepRecordOfConfig sets the configuration record of a StatefulSet; "" removes it.
 func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
 	if record == "" {
 		delete(set.Annotations, v1alpha1.AnnotationConfigRecord)
@@ -128,8 +128,8 @@ func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
 	metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationConfigRecord, record)
 }
 
-// recreatesAnyway reports whether members are to be recreated for another reason than a change
-// of the configuration, while there is such a change: one restart is enough for both.
+// recreatesAnyway reports whether there is a configuration change while members must be recreated
+// for another reason. Then one restart covers both.
 func (w *world) recreatesAnyway(want *appsv1.StatefulSet) bool {
 	carried := stampOf(w.stateful)
 	if w.config.fresh.Hash == "" || w.config.target.Restarts(carried) {
@@ -139,7 +139,7 @@ func (w *world) recreatesAnyway(want *appsv1.StatefulSet) bool {
 	return is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
 }
 
-// sameTemplate reports whether a template says what it should.
+// sameTemplate reports whether a template has everything that it should.
 func sameTemplate(is, should *corev1.PodTemplateSpec) bool {
 	return maps.Equal(is.Labels, should.Labels) &&
 		maps.Equal(is.Annotations, should.Annotations) &&
@@ -147,9 +147,10 @@ func sameTemplate(is, should *corev1.PodTemplateSpec) bool {
 		undone.Covers(is.Spec, should.Spec)
 }
 
-// replicasToMake is with how many pods a StatefulSet is made. One that takes the place of one
-// that was deleted adopts the pods that run, and has those deleted at once that are beyond
-// its number: scale takes them away in order. A paused set gets none that it did not have.
+// replicasToMake returns the number of pods of a new StatefulSet. A StatefulSet that replaces a
+// deleted one adopts the running pods, and its controller deletes pods beyond its number at once.
+// So the number covers all members, and scale removes the surplus in order. A paused set gets no
+// pods that it did not have.
 func (f *facts) replicasToMake() int32 {
 	n := f.wanted()
 	if f.set.Spec.Paused {

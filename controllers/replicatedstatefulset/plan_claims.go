@@ -10,9 +10,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// adjusting are the claim templates of the set that ask for more storage than the StatefulSet
-// gives to new claims, or for another volumeAttributesClassName: the StatefulSet's own
-// templates are immutable. What was smaller when the set was made is left as it is.
+// adjusting returns the claim templates of the set that request more storage, or another
+// volumeAttributesClassName, than those of the StatefulSet, whose templates are immutable. Storage
+// that the StatefulSet has more of is left unchanged.
 func (w *world) adjusting() (found []corev1.PersistentVolumeClaim) {
 	if !w.hasStatefulSet() {
 		return nil
@@ -29,18 +29,18 @@ func (w *world) adjusting() (found []corev1.PersistentVolumeClaim) {
 	return found
 }
 
-// claimOf is the name that the StatefulSet gives to the claim of a member.
+// claimOf returns the name that the StatefulSet controller gives to the claim of a member.
 func claimOf(template *corev1.PersistentVolumeClaim, m *member) string {
 	return template.Name + "-" + m.name()
 }
 
-// podOfClaim is the pod whose claim of that template has that name.
+// podOfClaim returns the name of the pod that uses the claim of that template and name.
 func podOfClaim(template *corev1.PersistentVolumeClaim, name string) (pod string, ok bool) {
 	return strings.CutPrefix(name, template.Name+"-")
 }
 
-// growClaims lets the claims of members grow with their templates. No claim shrinks, and no
-// pod is recreated for it: the kubelet makes the file system larger.
+// growClaims grows the claims of members with their templates. Claims never shrink. No pod is
+// recreated, because the kubelet grows the file system.
 func growClaims(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return
@@ -54,11 +54,11 @@ func growClaims(f *facts, p *plan) {
 	}
 }
 
-// growClaim is the patch of a claim; none if it is as large, or cannot grow now. It gets our
-// labels too, by which the cache has it.
+// growClaim returns the patch of a claim. It returns nothing if the claim is large enough, or
+// cannot grow now. The patch also adds our labels, by which the cache selects claims.
 func growClaim(f *facts, have, template *corev1.PersistentVolumeClaim) []action.Chain {
 	grown, changes := claim.Adjust(have, template)
-	bound := have.Status.Phase == corev1.ClaimBound // the API server refuses others
+	bound := have.Status.Phase == corev1.ClaimBound // the API server rejects the change of other claims
 	if changes == "" || !bound || have.DeletionTimestamp != nil {
 		return nil
 	}

@@ -17,36 +17,36 @@ import (
 
 // Reasons of actions.
 const (
-	reasonKeep     = "Keep"     // our finalizer on the object
-	reasonRelease  = "Release"  // and off it, and off pods
-	reasonProtect  = "Protect"  // our finalizer on a pod
-	reasonLearned  = "Learned"  // what was learned of grants and commands
-	reasonRole     = "Role"     // the labels of a pod
-	reasonChild    = "Child"    // a child made or repaired
-	reasonForeign  = "Foreign"  // our labels, off a pod that is no member
-	reasonBudget   = "Budget"   // the budget closed, for a handover
-	reasonTemplate = "Template" // the StatefulSet's template
-	reasonScale    = "Scale"    // the StatefulSet's replicas
-	reasonExpand   = "Expand"   // a claim grown
-	reasonLeft     = "Left"     // a claim deleted with the object
-	reasonOverride = "Override" // an order that was obeyed
-	reasonRefused  = "Refused"  // and one that was not
-	reasonAsk      = "Ask"      // status and sequence
-	reasonUnseen   = "Unseen"   // a pod deleted since the end of a command in it was not seen
-	reasonStray    = "Stray"    // a pod deleted since a command for another may have reached it
-	reasonFailed   = "Failed"   // a pod deleted since starts or stops in it failed
-	reasonFenced   = "Fenced"   // a pod deleted since its machine is off
-	reasonRenew    = "Renew"    // a pod deleted to be recreated from the present template
-	reasonSurplus  = "Surplus"  // a pod deleted after a scale-down
-	reasonTrial    = "Trial"    // a dry run of the create of a pod, before it is deleted
-	reasonResize   = "Resize"   // the resources of a pod, in place
-	reasonInPlace  = "InPlace"  // the note that a pod is changed in place
-	reasonResized  = "Resized"  // a pod that was brought to the present template in place
+	reasonKeep     = "Keep"     // adds our finalizer to the object
+	reasonRelease  = "Release"  // removes our finalizer from the object or a pod
+	reasonProtect  = "Protect"  // adds our finalizer to a pod
+	reasonLearned  = "Learned"  // stores changes of grants and commands
+	reasonRole     = "Role"     // sets the labels of a pod
+	reasonChild    = "Child"    // creates or repairs a child
+	reasonForeign  = "Foreign"  // removes our labels from a pod that is not a member
+	reasonBudget   = "Budget"   // closes the budget for a handover
+	reasonTemplate = "Template" // changes the StatefulSet's template
+	reasonScale    = "Scale"    // changes the StatefulSet's replicas
+	reasonExpand   = "Expand"   // grows a claim
+	reasonLeft     = "Left"     // deletes a claim with the object
+	reasonOverride = "Override" // completes an order
+	reasonRefused  = "Refused"  // refuses an order
+	reasonAsk      = "Ask"      // sends status or sequence
+	reasonUnseen   = "Unseen"   // deletes a pod because of a command with an unknown outcome
+	reasonStray    = "Stray"    // deletes a pod that a command for another container may have reached
+	reasonFailed   = "Failed"   // deletes a pod because of failed starts or stops
+	reasonFenced   = "Fenced"   // deletes a pod whose machine is off
+	reasonRenew    = "Renew"    // deletes a pod to recreate it from the current template
+	reasonSurplus  = "Surplus"  // deletes a pod after a scale-down
+	reasonTrial    = "Trial"    // dry run of the create of a pod, before the pod is deleted
+	reasonResize   = "Resize"   // changes the resources of a pod in place
+	reasonInPlace  = "InPlace"  // marks a pod that is changed in place
+	reasonResized  = "Resized"  // marks a pod that was updated to the current template in place
 
-	reasonUnresponsive = "Unresponsive" // a pod deleted since its member blocks a failover
+	reasonUnresponsive = "Unresponsive" // deletes the pod of a member that blocks a failover
 )
 
-// asks reports whether a command changes nothing.
+// asks reports whether a command is a query that changes nothing.
 func asks(name string) bool {
 	return name == v1alpha1.CommandStatus || name == v1alpha1.CommandSequence
 }
@@ -59,15 +59,15 @@ func startsPrimary(name string) bool {
 // starts reports whether a command starts a member.
 func starts(name string) bool { return startsPrimary(name) || name == v1alpha1.CommandSecondary }
 
-// reasonOf is the reason of the action that sends a command: Seed, Primary, ...
+// reasonOf returns the reason of the action that sends a command: Seed, Primary, ...
 func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
-// mostSequence is how many bytes are kept of what sequence prints; a number has at most
-// 20 digits. Of other commands nothing is.
+// mostSequence is the max number of bytes that are kept of the output of sequence. A number has at
+// most 20 digits. The output of other commands is not kept.
 const mostSequence = 64
 
-// command is one for a member, of an epoch. What is run may have another name than what it
-// is for: where there is no seed, a primary is seeded.
+// command returns a command for a member in an epoch. If the spec has no command of that name, it
+// runs instead: for example, without seed, a primary is seeded by primary.
 func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.Command {
 	spec, ok := f.set.Spec.Pod.Commands[name]
 	if !ok {
@@ -89,11 +89,11 @@ func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.C
 	}
 }
 
-// epochWord is what the epoch takes the place of in a command. As in the command of a
-// container, a second $ before it lets it stand.
+// epochWord is the placeholder of the epoch in a command. As in the command of a container, $$
+// escapes it.
 const epochWord = "$(RSS_EPOCH)"
 
-// WithEpoch is a command of the spec as it is run in that epoch.
+// WithEpoch returns a command of the spec with the epoch substituted.
 func WithEpoch(argv []string, epoch int64) []string {
 	words := strings.NewReplacer("$"+epochWord, epochWord, epochWord, strconv.FormatInt(epoch, 10))
 	said := make([]string, 0, len(argv))
@@ -103,7 +103,7 @@ func WithEpoch(argv []string, epoch int64) []string {
 	return said
 }
 
-// ask adds a command that changes nothing, once.
+// ask adds a query to the plan, at most one for each member.
 func (p *plan) ask(f *facts, m *member, name string) {
 	if p.asked[m.name()] || !m.free() || !m.reachable() || !f.serves() {
 		return
@@ -123,8 +123,8 @@ func (p *plan) ask(f *facts, m *member, name string) {
 	}
 }
 
-// askStatus asks the members how they are: at once after something happened to them, else
-// at the interval.
+// askStatus sends status to the members: at once after a change of the member, otherwise at the
+// reconcile interval.
 func askStatus(f *facts, p *plan) {
 	if !f.serves() {
 		return
@@ -141,7 +141,7 @@ func askStatus(f *facts, p *plan) {
 	}
 }
 
-// untilStatus is in how long a member is asked for its status.
+// untilStatus returns the delay until the next status command of a member.
 func (w *world) untilStatus(m *member) time.Duration {
 	r, asked := m.result(v1alpha1.CommandStatus)
 	switch {
@@ -150,24 +150,24 @@ func (w *world) untilStatus(m *member) time.Duration {
 	case r.Outcome == podexec.Unknown:
 		return w.due(m, v1alpha1.CommandStatus)
 	case !m.answers(v1alpha1.CommandStatus):
-		return 0 // it is of before a change
+		return 0 // it is older than a change
 	case m.command != nil, m.state == failed:
 		return r.Ended.Add(again(1)).Sub(w.now)
 	}
 	return r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
 }
 
-// send is the only way a command is sent that changes something: what comes before, then
-// the record, bound to the version of the object that was read, then at once the command.
-// If the record cannot be written, nothing is sent; if this process dies after it, the next
-// one knows that it may have been.
+// send is the only function that sends a mutating command. It adds the preceding actions, then the
+// record, bound to the version of the object that was read, and then the command. If the record
+// cannot be written, nothing is sent. If this process dies after the write, the next one knows that
+// the command may have been sent.
 func (p *plan) send(f *facts, m *member, name, instead, detail string, before ...action.Action) {
 	if p.asked[m.name()] || !m.canTakeCommand() {
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}
 	if m.parked || f.forbids(name) {
-		return // the callers know; this is the last door
+		return // callers check this too; it is the last safeguard
 	}
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && f.due(m, name) > 0 {
 		p.LookAgain(f.due(m, name))
@@ -181,7 +181,7 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 		return
 	}
 	if p.sent {
-		return // one record at a time: a second would be bound to a version that is gone
+		return // one record per pass: a second write would be bound to an outdated version
 	}
 	p.sent = true
 	c := f.command(m, name, instead, p.record.epochOf(name))
@@ -198,7 +198,8 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 	p.Do(chain)
 }
 
-// canTakeCommand reports whether no command runs in the pod of a member, and one can.
+// canTakeCommand reports whether a command can be sent to the member and none is pending in its
+// pod.
 func (m *member) canTakeCommand() bool { return m.free() && m.command == nil && m.reachable() }
 
 // forbids reports whether a command could make a primary too many.
@@ -206,7 +207,7 @@ func (f *facts) forbids(name string) bool {
 	return startsPrimary(name) && f.record.primaries() >= f.target()
 }
 
-// recordWith is the record with a command that is about to be sent, and the grant that it
+// recordWith returns the record with a command that is about to be sent, and the grant that it
 // needs.
 func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 	var within *metav1.Duration
@@ -234,8 +235,8 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 	return r
 }
 
-// epochOf is the epoch of a command that is sent next: a first primary begins a new one,
-// so that no other has had a higher one before it. It is on record before it is sent.
+// epochOf returns the epoch of the next command. A first primary begins a new epoch, higher than
+// any before. The epoch is on record before it is sent.
 func (r *record) epochOf(name string) int64 {
 	if !startsPrimary(name) || r.hasGrants() {
 		return r.epoch
@@ -243,9 +244,9 @@ func (r *record) epochOf(name string) int64 {
 	return max(r.epoch, r.before) + 1
 }
 
-// beginWithin is how long after this decision a command may begin: longer where reading the
-// world took long, since to write the record and to send take as long again, and twice as
-// long after each time that it could not be sent.
+// beginWithin returns how long after this decision a command may begin. It is longer if reading the
+// world took long, because writing the record and sending take as long again. It doubles after each
+// failure to send the command.
 func (c *clock) beginWithin(m *member, name string) time.Duration {
 	within := podexec.Hurry + (2 * c.took).Truncate(time.Second)
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && !r.Sent {
@@ -261,7 +262,7 @@ func withPeers(peers []string) string {
 	return "with " + strings.Join(peers, " ")
 }
 
-// start starts a member as first primary: a secondary is promoted, an idle one seeded.
+// start starts a member as the first primary: it promotes a secondary, and seeds an idle member.
 func (p *plan) start(f *facts, m *member, why string) {
 	name := v1alpha1.CommandSeed
 	if m.state == secondary {
@@ -270,8 +271,8 @@ func (p *plan) start(f *facts, m *member, why string) {
 	p.send(f, m, name, v1alpha1.CommandPrimary, fmt.Sprintf("%s: %s", m.name(), why))
 }
 
-// stop tells a member to stop; its labels say so first. After a stop that failed there is a
-// pause, as there is before a start.
+// stop stops a member, after its labels are changed. A failed stop is retried with backoff, as a
+// start is.
 func (p *plan) stop(f *facts, m *member, why string) {
 	if m.failedHere(v1alpha1.CommandStop) && f.now.Before(m.retryAt) {
 		p.LookAgain(m.retryAt.Sub(f.now))
@@ -291,8 +292,8 @@ func (p *plan) stop(f *facts, m *member, why string) {
 	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), before...)
 }
 
-// waitsForLabel reports whether a primary that is to go gets its label in this pass, and clients
-// with it: it is told to in the next one, when they are taken off first.
+// waitsForLabel reports whether a primary that must stop gets its label in this pass, and with it
+// clients. It is stopped in the next pass, after its labels are removed.
 func (p *plan) waitsForLabel(f *facts, m *member) bool {
 	if !becomesLabelled(f, m) {
 		return false
@@ -301,8 +302,8 @@ func (p *plan) waitsForLabel(f *facts, m *member) bool {
 	return true
 }
 
-// demote turns a primary into a secondary, or stops it where there is no command for that,
-// or it failed.
+// demote turns a primary into a secondary. It stops the primary if there is no demote command, or
+// if demote failed.
 func (p *plan) demote(f *facts, m *member, why string) {
 	p.handover = fmt.Sprintf("%s: %s", m.name(), why)
 	can := f.configured(v1alpha1.CommandDemote) && f.configured(v1alpha1.CommandSecondary)
@@ -317,7 +318,7 @@ func (p *plan) demote(f *facts, m *member, why string) {
 	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.handover, before...)
 }
 
-// remove deletes a pod, so that the StatefulSet makes it again on the same data.
+// remove deletes a pod. The StatefulSet recreates it with the same data.
 func remove(m *member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: detail}}
 }

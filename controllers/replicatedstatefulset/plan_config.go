@@ -12,24 +12,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// With spec.updateOnEnvChange the ConfigMaps and Secrets that the pods use are followed. A
-// hash of what is in them stands in the template, and a change of it is a change of the
-// template as any other: renew recreates the members in order. The template has no hash
-// before the first change, so that nothing restarts because the field is set.
+// With spec.updateOnEnvChange the ConfigMaps and Secrets that the pods use are followed. The
+// template has a hash of their contents, so a change of the contents is a change of the template,
+// and renew recreates the members in order. The template has no hash before the first change, so
+// that setting the field restarts nothing.
 
-// configFacts is what follows from the configuration for the StatefulSet.
+// configFacts are the consequences of the configuration for the StatefulSet.
 type configFacts struct {
-	// target is what the StatefulSet has to carry.
+	// target is the stamp that the StatefulSet must have.
 	target configuration.Target
-	// fresh is what is to be carried by members that are recreated anyway: zero if that
-	// is no other.
+	// fresh is the stamp for members that are recreated for another reason. It is zero if it would
+	// not differ.
 	fresh configuration.Stamp
-	// cached says which pods may have old contents of an immutable ConfigMap or Secret; "" if
-	// none has.
+	// cached names the pods that may have old contents of an immutable ConfigMap or Secret. It is
+	// "" if there are none.
 	cached string
 }
 
-// noteCached notes the pods that may have old contents of what was deleted and created again.
+// noteCached sets the pods that may have old contents of a ConfigMap or Secret that was deleted and
+// recreated.
 func noteCached(w *world) {
 	pods := make([]configuration.Pod, 0, len(w.members))
 	for _, m := range w.members {
@@ -38,9 +39,9 @@ func noteCached(w *world) {
 	w.config.cached = w.config.target.NoteCached(w.set.Namespace, pods)
 }
 
-// podOfConfig is the pod of every member as far as it uses ConfigMaps and Secrets. It can
-// be asked of an object that cannot be served. What images are pulled with is left out: no
-// program sees it, and it is renewed every few hours where a registry gives short tokens.
+// podOfConfig returns the part of the pod spec of members that refers to ConfigMaps and Secrets. It
+// works for invalid objects too. Image pull secrets are excluded: no program sees them, and
+// registries with short-lived tokens renew them every few hours.
 func podOfConfig(set *v1alpha1.ReplicatedStatefulSet) *corev1.PodSpec {
 	whole, pod, _ := withTemplate(set)
 	pod.InitContainers = whole.Spec.Pod.InitContainers
@@ -50,7 +51,7 @@ func podOfConfig(set *v1alpha1.ReplicatedStatefulSet) *corev1.PodSpec {
 	return &pod
 }
 
-// stampOf is what a StatefulSet carries of the configuration.
+// stampOf returns the configuration stamp of a StatefulSet.
 func stampOf(set *appsv1.StatefulSet) configuration.Stamp {
 	return configuration.Stamp{
 		Hash:   set.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash],
@@ -58,8 +59,8 @@ func stampOf(set *appsv1.StatefulSet) configuration.Stamp {
 	}
 }
 
-// carriedStamp is what the StatefulSet carries. Where there is none, the hash is that of
-// pods that run: the next StatefulSet adopts them.
+// carriedStamp returns the current configuration stamp. Without a StatefulSet it has the hash of
+// the running pods, because the next StatefulSet adopts them.
 func carriedStamp(w *world) configuration.Stamp {
 	if w.stateful != nil {
 		return stampOf(w.stateful)
@@ -72,8 +73,8 @@ func carriedStamp(w *world) configuration.Stamp {
 	return configuration.Stamp{}
 }
 
-// configTarget says what the StatefulSet has to carry. What is not complete is no base to
-// compare with: no pod starts before it is.
+// configTarget returns the stamp that the StatefulSet must have. If the configuration is
+// incomplete, the stamp stays, because no pod starts with an incomplete configuration.
 func configTarget(v *configuration.View, now time.Time) configuration.Target {
 	t := v.Target(now)
 	if len(v.Missing) > 0 {
@@ -82,8 +83,8 @@ func configTarget(v *configuration.View, now time.Time) configuration.Target {
 	return t
 }
 
-// firstTarget is for a StatefulSet that is yet to be made. Pods that run, and were told of a
-// change before, are compared with what there is by the next look.
+// firstTarget returns the stamp of a StatefulSet to create. Running pods that have a hash are
+// compared with the current configuration in the next pass.
 func firstTarget(v *configuration.View, adopts bool, now time.Time) configuration.Target {
 	t := configTarget(v, now)
 	t.Event = ""
@@ -99,7 +100,8 @@ func firstTarget(v *configuration.View, adopts bool, now time.Time) configuratio
 	return t
 }
 
-// freshStamp is what members carry that are recreated anyway; zero if that is no other.
+// freshStamp returns the stamp for members that are recreated for another reason. It returns zero
+// if it would not differ.
 func freshStamp(v *configuration.View) configuration.Stamp {
 	if !v.Pending() {
 		return configuration.Stamp{}
@@ -107,8 +109,8 @@ func freshStamp(v *configuration.View) configuration.Stamp {
 	return configuration.Stamp{Hash: v.Hash, Record: v.RecordAfter(v.Record()).String()}
 }
 
-// holdsConfig says why members must not be restarted for a change now; "" if they may. A
-// set that fails is not held: the edit may be what cures it.
+// holdsConfig states why members must not be restarted for a configuration change now. It is "" if
+// they may. A failing set is not held, because the edit may repair it.
 func holdsConfig(w *world) string {
 	if w.set.Spec.Paused {
 		return "spec.paused is true"
@@ -121,11 +123,12 @@ func holdsConfig(w *world) string {
 	return ""
 }
 
-// isIdle reports whether a StatefulSet has no pod that could be restarted.
+// isIdle reports whether a StatefulSet has no pods to restart.
 func isIdle(set *appsv1.StatefulSet) bool { return ptr.Deref(set.Spec.Replicas, 1) == 0 }
 
-// restartsSince is when the restart for a change began that is under way in a StatefulSet;
-// zero if none is. Its controller counts the pods that have the newest revision.
+// restartsSince returns when the pending restart of a StatefulSet for a configuration change began.
+// It returns zero if there is none. The StatefulSet controller counts the pods of the newest
+// revision.
 func restartsSince(set *appsv1.StatefulSet) time.Time {
 	r := configuration.ParseRecord(set.Annotations[v1alpha1.AnnotationConfigRecord])
 	if r == nil || r.Restarted == nil {
@@ -141,7 +144,8 @@ func restartsSince(set *appsv1.StatefulSet) time.Time {
 	return time.Time{}
 }
 
-// configMissing holds up updates, too: a member that is recreated would not start.
+// configMissing returns the notice about missing configuration. It also blocks updates, because a
+// recreated member would not start.
 func configMissing(f *facts) notice {
 	t := &f.config.target
 	if t.Reason != configuration.ReasonMissing {
@@ -151,7 +155,7 @@ func configMissing(f *facts) notice {
 		Message: t.Message + ". Members stay as they are until it is there: create it, or make the reference optional"}
 }
 
-// configUnread says that it is not known what the pods use.
+// configUnread returns the notice about configuration that cannot be read.
 func configUnread(f *facts) notice {
 	t := &f.config.target
 	if t.Reason != configuration.ReasonUnreadable {
@@ -161,7 +165,8 @@ func configUnread(f *facts) notice {
 		Message: "spec.updateOnEnvChange is not followed, and no member is restarted for it: " + t.Message}
 }
 
-// configChanged says that members are to be restarted for a change, and for what that waits.
+// configChanged returns the notice about a pending restart for a configuration change, and what the
+// restart waits for.
 func configChanged(f *facts) notice {
 	t := &f.config.target
 	switch t.Reason {
@@ -173,7 +178,8 @@ func configChanged(f *facts) notice {
 	return notice{}
 }
 
-// explainConfig is what an event says of a change of what the StatefulSet carries.
+// explainConfig returns the message of the event about a change of the StatefulSet's configuration
+// stamp.
 func explainConfig(event string) string {
 	switch event {
 	case configuration.EventFollowed:

@@ -11,8 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// deadline is when a deleted object is not stopped in order any more, and lastDeadline
-// when none is waited for.
+// deadline returns when the ordered stop of a deleted object ends. lastDeadline returns when the
+// operator stops waiting for pods.
 func (w *world) deadline() time.Time {
 	return w.watch.Deadline(w.set.DeletionTimestamp.Time, patience)
 }
@@ -23,8 +23,8 @@ func (w *world) lastDeadline() time.Time {
 
 func (w *world) overdue() bool { return w.deleting() && !w.now.Before(w.deadline()) }
 
-// letsGo reports whether the pods go their own way: with their namespace, or because
-// the object was deleted without them.
+// letsGo reports whether the operator must release the pods: their namespace is being deleted, or
+// the object was deleted with orphaned dependents.
 func (w *world) letsGo() bool {
 	if !w.deleting() {
 		return false
@@ -32,7 +32,7 @@ func (w *world) letsGo() bool {
 	return !w.keeps() || slices.Contains(w.set.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// keepObject holds the object back from being gone while members run. It comes before the
+// keepObject adds the finalizer that keeps the object while members run. It is added before the
 // first start.
 func keepObject(f *facts, p *plan) {
 	if f.deleting() || f.held() || !f.keeps() {
@@ -49,14 +49,14 @@ func keepObject(f *facts, p *plan) {
 	}})
 }
 
-// letGo takes all finalizers off at once.
+// letGo removes all finalizers at once.
 func letGo(f *facts, p *plan) {
 	if f.letsGo() {
 		freeAll(f, p)
 	}
 }
 
-// freeAll takes the finalizers off the pods, and then off the object.
+// freeAll removes the finalizers of the pods, and then of the object.
 func freeAll(f *facts, p *plan) {
 	held := f.among((*member).protected)
 	for _, m := range held {
@@ -67,8 +67,8 @@ func freeAll(f *facts, p *plan) {
 	}
 }
 
-// finishDeletion lets the object go when its pods are gone, or its time is over: those that
-// are left are where nothing answers, and none will start beside them.
+// finishDeletion removes the finalizer of the object when its pods are gone or lastDeadline has
+// passed. The remaining pods are on unreachable Nodes, and no member starts any more.
 func finishDeletion(f *facts, p *plan) {
 	if !f.deleting() {
 		return
@@ -90,7 +90,7 @@ func finishDeletion(f *facts, p *plan) {
 	}
 }
 
-// isEmpty reports whether the set has no pods, and gets none.
+// isEmpty reports whether the set has no pods and gets none.
 func (w *world) isEmpty() bool {
 	if len(w.members) > 0 {
 		return false
@@ -98,7 +98,7 @@ func (w *world) isEmpty() bool {
 	return !w.hasStatefulSet() || *w.stateful.Spec.Replicas == 0
 }
 
-// free takes our finalizer off the object; others may hold it still.
+// free removes our finalizer from the object. It may have other finalizers.
 func free(f *facts, p *plan) {
 	if !f.held() {
 		return

@@ -13,13 +13,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// drain is about primaries that are to leave their Node. kubectl drain cordons it first, and
-// then evicts its pods; a descheduler evicts pods without a cordon, which the book tells. Each
-// is to hand its role over before that.
+// drain handles primaries that should leave their Node. kubectl drain cordons the Node and then
+// evicts its pods. A descheduler evicts pods without a cordon; the eviction book lists these. Each
+// primary hands its role over before it is evicted.
 type drain struct{ *facts }
 
-// leaveCordoned hands the role of a primary over that is to leave its Node, to a member that
-// is not. It is a switchover that no person asked for, and begins at rest only.
+// leaveCordoned hands the role of a primary that should leave its Node over to a member that should
+// not. It is a switchover without a user's order, and begins only at rest.
 func leaveCordoned(f *facts, p *plan) {
 	d := drain{f}
 	for _, m := range f.members {
@@ -36,7 +36,7 @@ func leaveCordoned(f *facts, p *plan) {
 	handOver(f, p, relief{facts: f, old: m, away: true}, whyToLeave(m))
 }
 
-// handOver demotes a primary when another member can take its place.
+// handOver demotes a primary when another member can succeed it.
 func handOver(f *facts, p *plan, r relief, why string) {
 	p.askVersions(f, []*member{r.old})
 	h := r.handover()
@@ -46,7 +46,7 @@ func handOver(f *facts, p *plan, r relief, why string) {
 	}
 }
 
-// whyToLeave says why a member is to leave its Node.
+// whyToLeave states why a member should leave its Node.
 func whyToLeave(m *member) string {
 	if m.node.Cordoned {
 		return fmt.Sprintf("Node %s is cordoned", m.pod.Spec.NodeName)
@@ -54,7 +54,7 @@ func whyToLeave(m *member) string {
 	return "its eviction was asked for"
 }
 
-// leavers are the primaries that are to hand their role over since they are to leave their
+// leavers returns the primaries that must hand their role over because they should leave their
 // Node.
 func (d drain) leavers() []*member {
 	if d.deleting() || !handsOver(d.set) || d.target() == 0 {
@@ -65,7 +65,7 @@ func (d drain) leavers() []*member {
 	})
 }
 
-// leaver is the first of them; nil if there is none.
+// leaver returns the first of leavers. It returns nil if there is none.
 func (d drain) leaver() *member {
 	if all := d.leavers(); len(all) > 0 {
 		return all[0]
@@ -73,16 +73,16 @@ func (d drain) leaver() *member {
 	return nil
 }
 
-// drainChecks are what keeps a primary from handing its role over now, the reason that lasts
-// longest first. Each says its reason and message, or nothing.
+// drainChecks are the conditions under which a primary cannot hand its role over now, the
+// longest-lasting first. Each check returns its reason and message, or nothing.
 var drainChecks = []func(drain, *member) notice{
 	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
 }
 
-// whyNotNow is what the first of drainChecks says.
+// whyNotNow returns the notice of the first of drainChecks that fails.
 func (d drain) whyNotNow(m *member) notice { return d.firstOf(drainChecks, m) }
 
-// firstOf is what the first of checks says that says anything.
+// firstOf returns the notice of the first check that fails.
 func (d drain) firstOf(checks []func(drain, *member) notice, m *member) notice {
 	for _, check := range checks {
 		if found := check(d, m); found.Reason != "" {
@@ -151,7 +151,7 @@ func askedOtherwise(d drain, _ *member) notice {
 
 func beingUpdated(d drain, _ *member) notice {
 	if len(parking(d).parked()) > 0 {
-		return notice{} // it waits for them too
+		return notice{} // parking waits for them too
 	}
 	for _, m := range d.members {
 		if !m.upToDate {
@@ -175,8 +175,9 @@ func triedLately(d drain, m *member) notice {
 	)}
 }
 
-// triedUntil is until when a primary is left alone that was demoted, or stopped, and became
-// primary again: no other had all of its data. Each try is a moment without a primary.
+// triedUntil returns until when no handover is attempted for a primary that was demoted or stopped,
+// and became primary again because no other member had all of its data. Each attempt causes a
+// moment without a primary.
 func (d drain) triedUntil(m *member) (until time.Time) {
 	for _, command := range []string{v1alpha1.CommandDemote, v1alpha1.CommandStop} {
 		if r, ok := m.result(command); ok && r.Ended.Add(handoverPause).After(until) {
@@ -186,7 +187,8 @@ func (d drain) triedUntil(m *member) (until time.Time) {
 	return until
 }
 
-// deadline is when spec.evictionTimeout is over; zero if there is none, or nothing waits.
+// deadline returns when spec.evictionTimeout expires. It returns zero if there is no timeout, or no
+// eviction waits.
 func (d drain) deadline() time.Time {
 	timeout := durationOr(d.set.Spec.EvictionTimeout, 0, 0, mostWindow)
 	since := meta.FindStatusCondition(d.set.Status.Conditions, v1alpha1.ConditionDraining)
@@ -196,14 +198,14 @@ func (d drain) deadline() time.Time {
 	return since.LastTransitionTime.Add(timeout)
 }
 
-// timeIsOver reports whether a primary may be evicted although no other has its role.
+// timeIsOver reports whether a primary may be evicted without a successor.
 func (d drain) timeIsOver() bool {
 	deadline := d.deadline()
 	return !deadline.IsZero() && !d.now.Before(deadline)
 }
 
-// whyNoSuccessor says why a member cannot take over from a primary, however new its copy is;
-// "" if it can.
+// whyNoSuccessor states why a member cannot succeed a primary, regardless of its copy. It is "" if
+// it can.
 func (r relief) whyNoSuccessor(m *member) string {
 	switch {
 	case r.by != "" && m.name() != r.by:
@@ -226,7 +228,7 @@ func (r relief) whyNoSuccessor(m *member) string {
 	return ""
 }
 
-// draining is the condition that says what becomes of a primary that is to leave its Node.
+// draining returns condition Draining, which reports the primary that should leave its Node.
 func draining(p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue}
 	d := drain{p.on}
@@ -254,13 +256,14 @@ func draining(p *plan) metav1.Condition {
 	return c
 }
 
-// withoutLeaver is the same where no primary is to leave. While one is missing, or the commands
-// of a handover have not ended, no member may be evicted.
+// withoutLeaver returns condition Draining if no primary should leave its Node. While a primary is
+// missing, or the commands of a handover have not ended, no member may be evicted.
 func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 	b := budgets(d)
 	toLeave := d.among(func(m *member) bool { return m.toLeave && !m.terminating() })
 	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
-		// It counts no time of spec.evictionTimeout: a primary that is to leave later has all of it.
+		// The time does not count for spec.evictionTimeout, so a primary that should leave later
+		// has the full timeout.
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
 		if len(toLeave) > 0 && b.isClosed() && len(b.record.commands) > 0 {
 			c.Reason = v1alpha1.ReasonWaitingForCommand

@@ -12,34 +12,35 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// elsewhere is what is found out, before a secondary is promoted, of copies that do not run.
+// elsewhere is the result of a search, before a secondary is promoted, for newer copies in members
+// that do not run.
 type elsewhere struct {
-	// holdsUp is true if no secondary is promoted for now.
+	// holdsUp is true if no secondary may be promoted now.
 	holdsUp bool
-	// asked are members that may have what those that run have not; blind names those of
-	// which it is not known.
+	// asked are the members that may have newer copies. blind names those whose sequence is
+	// unknown.
 	asked []*member
 	blind string
-	// waiting says what is waited for, and again is when to look again.
+	// waiting states what the promotion waits for. again is the delay until the next check.
 	waiting engine.Notice
 	again   time.Duration
-	// newer are those with a copy that is newer than all that run; one of them is started
-	// first, and is missed if that fails.
+	// newer are the members with newer copies than all running members. One of them is started
+	// first. If that fails, its copy counts as missing.
 	newer copies
 }
 
-// isNothing reports whether there is nothing to look for.
+// isNothing reports whether there is nothing to search for.
 func (e *elsewhere) isNothing() bool { return !e.holdsUp && len(e.asked) == 0 }
 
-// search looks for copies that are newer than that of secondaries that run.
+// search finds copies that are newer than those of the running secondaries.
 type search struct {
 	*facts
 	running  []*member
 	sequence uint64
 }
 
-// incomplete reports whether copies that do not run are compared: more members are missing
-// than the one that was the primary, or spec.failover.restartPrimary asks for it.
+// incomplete reports whether copies of members that do not run are compared: more members are
+// missing than the former primary, or spec.failover.restartPrimary requires it.
 func (s search) incomplete() bool {
 	if s.restartsPrimary() {
 		return true
@@ -47,8 +48,7 @@ func (s search) incomplete() bool {
 	return len(s.running) < max(s.wanted(), len(s.members))-1
 }
 
-// restartsPrimary reports whether the former primary is started again if its copy is the
-// newest.
+// restartsPrimary reports whether the former primary is restarted if its copy is the newest.
 func (w *world) restartsPrimary() bool {
 	p := w.set.Spec.Failover
 	if p == nil {
@@ -57,8 +57,8 @@ func (w *world) restartsPrimary() bool {
 	return p.RestartPrimary == v1alpha1.RestartIfNewest
 }
 
-// find looks at members that do not run: they may have what those that run have not. If all
-// but one run there is nothing to look for: that one was the primary.
+// find checks the members that do not run for newer copies. If all members but one run, there is
+// nothing to search for, because that one was the primary.
 func (s search) find() elsewhere {
 	if s.incomplete() {
 		if e := s.awaitReturn(); e.holdsUp {
@@ -85,7 +85,7 @@ func (s search) find() elsewhere {
 	return e
 }
 
-// mayHaveNewer reports whether a member that does not run is asked how new its copy is.
+// mayHaveNewer reports whether a member that does not run is asked for its sequence.
 func (s search) mayHaveNewer(m *member) bool {
 	switch {
 	case s.wasHandedOver(m):
@@ -106,7 +106,7 @@ func (s search) mayHaveNewer(m *member) bool {
 	return false
 }
 
-// follow does what was found out about copies that do not run.
+// follow adds the actions for the result of a search.
 func (p *plan) follow(f *facts, e elsewhere) {
 	p.LookAgain(e.again)
 	if len(e.asked) > 0 {
@@ -135,9 +135,9 @@ func (p *plan) follow(f *facts, e elsewhere) {
 	p.waitForNewest(e.newer)
 }
 
-// awaitReturn finds out whether members failed together with the last primary, and are
-// about to come back: what was acknowledged may be in them alone. One that has been Pending
-// for longer, whose container ended longer ago, or whose node is lost, holds up no other.
+// awaitReturn waits for members that failed together with the last primary and are about to return,
+// because acknowledged writes may be in their copies only. It does not wait for a member that has
+// been Pending for longer, whose container ended earlier, or whose node is lost.
 func (s search) awaitReturn() elsewhere {
 	left := s.watch.Deadline(s.lossAt, returnsWithin).Sub(s.now)
 	if left <= 0 {
@@ -160,13 +160,12 @@ func (s search) awaitReturn() elsewhere {
 	}}
 }
 
-// havePods is how many of the wanted members have a pod.
+// havePods returns the number of wanted members that have a pod.
 func (s search) havePods() int {
 	return len(s.among(func(m *member) bool { return m.ordinal < s.wanted() }))
 }
 
-// returns reports whether the member cannot say how new its copy is, and is expected to
-// soon.
+// returns reports whether the member cannot report its sequence now, but is expected to soon.
 func (s search) returns(m *member) bool {
 	if m.lost() || !m.owned {
 		return false
@@ -181,13 +180,14 @@ func (s search) returns(m *member) bool {
 	return m.endedAfter(went) || isStartingSince(m, went)
 }
 
-// isStartingSince reports whether the pod was made after that, and waits for its kubelet.
+// isStartingSince reports whether the pod was created after then and has not been started by its
+// kubelet.
 func isStartingSince(m *member, then time.Time) bool {
 	return m.pod.Status.Phase == corev1.PodPending && m.pod.CreationTimestamp.After(then)
 }
 
-// noteUncompared notes that the copy of the last primary may be newer than that of the secondary
-// that is promoted.
+// noteUncompared records that the copy of the last primary may be newer than that of the promoted
+// secondary.
 func (p *plan) noteUncompared(f *facts, promoted *member) {
 	if !p.sent || f.record.epoch == 0 {
 		return
@@ -211,5 +211,5 @@ func (p *plan) noteUncompared(f *facts, promoted *member) {
 		beginningOf(p.record.epochOf(v1alpha1.CommandPromote)), promoted.name(), promoted.version.sequence, cmp.Or(f.lossPod, "the former primary"), had)
 }
 
-// beginningOf is how a message about an epoch begins.
+// beginningOf returns the prefix of a message about an epoch.
 func beginningOf(epoch int64) string { return fmt.Sprintf("epoch %d: ", epoch) }

@@ -5,15 +5,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// ending is a command of the record, and what is known of its end.
+// ending is a recorded command with the facts about its end.
 type ending struct {
 	*v1alpha1.RunningCommand
 	f *facts
-	// m is the member in whose pod it was begun; nil if the pod is gone.
+	// m is the member in whose pod the command began. It is nil if the pod is gone.
 	m *member
-	// gone is true if its container has ended.
+	// gone is true if the command's container has ended.
 	gone bool
-	// result is how it ended, if seen: this process saw it, or knows that it never began.
+	// result is the result of the command. seen is true if this process saw the command end, or
+	// knows that it never began.
 	result podexec.Result
 	seen   bool
 }
@@ -32,7 +33,7 @@ func (f *facts) ending(c *v1alpha1.RunningCommand) ending {
 	return e
 }
 
-// isEndOf reports whether a result is that of a command, and says how it ended.
+// isEndOf reports whether the result belongs to the command and has a known end.
 func isEndOf(c *v1alpha1.RunningCommand, r podexec.Result) bool {
 	if !r.Decided.Equal(c.StartedAt.Time) || r.ContainerID != c.ContainerID {
 		return false
@@ -46,17 +47,17 @@ func (e ending) neverBegan() bool { return e.seen && e.result.Outcome == podexec
 // zero reports whether the command was seen to end with 0.
 func (e ending) zero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
 
-// underWay reports whether this process runs the command: it will see the end.
+// underWay reports whether this process runs the command and will see its end.
 func (e ending) underWay() bool { return e.m != nil && e.m.runs(e.Name) }
 
-// agreed reports whether status says, since the command ended, that it has taken effect.
+// agreed reports whether status, sent after the command ended, confirms the command's effect.
 func (e ending) agreed() bool {
 	answer, ok := e.m.answer(v1alpha1.CommandStatus)
 	return ok && settles(e.Name, e.f.stateBy(answer))
 }
 
-// denied reports whether status said something else of a command that ended with 0, and
-// went on to for settleWithin.
+// denied reports whether status contradicted a command that ended with 0, for longer than
+// settleWithin.
 func (e ending) denied() bool {
 	if !e.zero() || e.agreed() {
 		return false
@@ -65,8 +66,8 @@ func (e ending) denied() bool {
 	return ok && e.f.watch.Elapsed(e.result.Ended, answer.Began) > settleWithin
 }
 
-// unconfirmed reports whether the command ended with 0 and status has not said yet that it
-// has taken effect. The end of its container is an effect of no start, and of every stop.
+// unconfirmed reports whether the command ended with 0 and status has not confirmed it yet. The end
+// of its container confirms any stop, but no start.
 func (e ending) unconfirmed() bool {
 	switch {
 	case !e.zero():
@@ -77,8 +78,8 @@ func (e ending) unconfirmed() bool {
 	return !e.agreed()
 }
 
-// mayBeConfirmed reports whether status may still say that the command has taken effect.
-// Of a start that may make a primary it may as long as the container runs.
+// mayBeConfirmed reports whether status may still confirm the command. A start that may make a
+// primary can be confirmed as long as the container runs.
 func (e ending) mayBeConfirmed() bool {
 	if e.gone || !e.unconfirmed() {
 		return false
@@ -86,22 +87,23 @@ func (e ending) mayBeConfirmed() bool {
 	return startsPrimary(e.Name) || !e.denied()
 }
 
-// mayReachNext reports whether a command whose container is gone may have reached, or
-// reach, the one that took its place.
+// mayReachNext reports whether a command whose container is gone may have reached, or may yet
+// reach, the replacement container.
 func (e ending) mayReachNext() bool {
 	if !startsPrimary(e.Name) {
 		return false
 	}
 	last := strayUntil(e.StartedAt, e.BeginWithin)
 	if !e.f.now.After(last) {
-		return true // also where the clock of the node is ahead of ours
+		return true // also if the clock of the node is ahead of ours
 	}
 	next := e.f.nextContainer(e.Pod, e.ContainerID)
 	return next != nil && !next.startedAt().After(last)
 }
 
-// next is the member whose container the command may have reached in the place of its own:
-// it took that place in the same pod, or the pod is gone; nil if there is none.
+// next returns the member whose container the command may have reached instead of its own: the
+// replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there is
+// none.
 func (e ending) next() *member {
 	next := e.f.nextContainer(e.Pod, e.ContainerID)
 	if e.m != nil && e.m != next {
@@ -110,9 +112,9 @@ func (e ending) next() *member {
 	return next
 }
 
-// settles reports whether a state shows that a command whose end was not seen has done its
-// work. After a start that may make a primary only a primary does: before, it may be on its
-// way still. The others make no primary, whenever they take effect.
+// settles reports whether a state proves that a command with an unknown outcome took effect. For a
+// start that may make a primary, only primary proves it; otherwise the command may still be in
+// progress. The other commands make no primary, whenever they take effect.
 func settles(command string, s state) bool {
 	switch command {
 	case v1alpha1.CommandStop:
@@ -125,8 +127,7 @@ func settles(command string, s state) bool {
 	return s == primary
 }
 
-// isOver reports whether nothing of a command can happen any more, and puts down what came
-// of it.
+// isOver reports whether a command can have no further effect, and records its outcome.
 func (r *record) isOver(e ending) bool {
 	switch {
 	case e.neverBegan():
@@ -155,9 +156,9 @@ func (r *record) isOver(e ending) bool {
 	return true
 }
 
-// countsAsFailed reports whether a command that ended with 0, and that status cannot
-// confirm any more, has failed. Had a start reached the next container, that one may have
-// said so.
+// countsAsFailed reports whether a command that ended with 0, and that status can no longer
+// confirm, has failed. If a start may have reached the next container, that container may have
+// returned the 0.
 func (r *record) countsAsFailed(e ending) bool {
 	if !startsPrimary(e.Name) {
 		return true
@@ -165,8 +166,8 @@ func (r *record) countsAsFailed(e ending) bool {
 	return e.m.upToDate && !e.mayReachNext() && !r.hasUnconfirmed(e.RunningCommand)
 }
 
-// isOverByStatus reports whether status shows that a command whose end was not seen has
-// taken effect, and puts that down.
+// isOverByStatus reports whether status proves that a command with an unknown outcome took effect,
+// and records it.
 func (r *record) isOverByStatus(e ending) bool {
 	answer, ok := e.m.answer(v1alpha1.CommandStatus)
 	if !ok || !answer.Began.After(e.StartedAt.Time) {
@@ -183,7 +184,7 @@ func (r *record) isOverByStatus(e ending) bool {
 	return true
 }
 
-// conclude puts down how a command ended.
+// conclude records how a command ended.
 func (r *record) conclude(e ending) {
 	if !e.zero() {
 		r.fail(e.f, e.RunningCommand, e.result.Code)
@@ -195,7 +196,7 @@ func (r *record) conclude(e ending) {
 	}
 }
 
-// succeededAs is the reason of the event that a command has taken effect.
+// succeededAs returns the event reason for a command that took effect.
 func succeededAs(command string) string {
 	switch command {
 	case v1alpha1.CommandSeed:

@@ -8,23 +8,24 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// Services and PodDisruptionBudgets select pods by labels, and whoever may create pods can write
-// these. A pod that is no member, and has the label of a primary, would receive what clients write,
-// and a budget that counts it lets the primary be evicted. So the labels are removed from it.
+// Services and PodDisruptionBudgets select pods by labels, and any user who may create pods can set
+// these. A pod that is not a member but has the primary label would receive client writes, and a
+// budget that counts it would allow the eviction of the primary. So the labels are removed from it.
 
-// ownPodLabels are those by which Services and budgets select members.
+// ownPodLabels are the labels by which Services and budgets select members.
 var ownPodLabels = []string{v1alpha1.LabelManaged, v1alpha1.LabelRole, v1alpha1.LabelActive}
 
-// maxForeign is the max number of foreign pods that a pass looks at. The next pass looks at others.
+// maxForeign is the max number of foreign pods that one pass handles. The next pass handles the
+// rest.
 const maxForeign = 100
 
-// isForeign reports whether a pod with the labels of members, which is none, may lose them. One that
-// is being deleted stops being selected by itself, and one with our finalizer was a member.
+// isForeign reports whether a pod that is not a member, but has the labels of one, may lose them. A
+// terminating pod is soon no longer selected, and a pod with our finalizer was a member.
 func isForeign(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(pod, v1alpha1.FinalizerMember)
 }
 
-// removeLabels removes our labels from pods that are no members.
+// removeLabels removes our labels from pods that are not members.
 func removeLabels(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return

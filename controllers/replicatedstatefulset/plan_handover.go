@@ -11,8 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// relieve takes its role from a primary when another member is there to take it, whose copy
-// is as new as the primary's was a moment before.
+// relieve stops a primary when another member can take its role, with a copy as new as the
+// primary's was a moment before.
 func relieve(f *facts, p *plan, m *member, why string) {
 	r := relief{facts: f, old: m}
 	others, followed := r.otherPrimaries(), f.hasFollowers()
@@ -20,8 +20,8 @@ func relieve(f *facts, p *plan, m *member, why string) {
 	case r.isSpare(others, followed):
 		p.stop(f, m, why)
 	case others == 0 && !followed && !m.leaves:
-		// No other member has its data, so it comes back itself. How new that is has to be
-		// on record before.
+		// No other member has its data, so the same member starts again. Its sequence must be on
+		// record before the stop.
 		p.askVersions(f, []*member{m})
 		if m.version.known {
 			p.stop(f, m, why+", and no member follows it")
@@ -43,17 +43,17 @@ func relieve(f *facts, p *plan, m *member, why string) {
 	}
 }
 
-// relief is a primary whose role another member takes: the one that is named, if any is.
+// relief is a primary whose role another member takes. If by is set, only that member may take it.
 type relief struct {
 	*facts
 	old *member
 	by  string
-	// away is true if the role is to leave a member that is to leave its Node.
+	// away is true if the new primary must not be a member that should leave its Node.
 	away bool
 }
 
-// isSpare reports whether a primary may stop without a successor: the others are enough, or
-// have the same data, or it is the only member.
+// isSpare reports whether a primary may stop without a successor: the other primaries are enough,
+// or have the same data, or it is the only member.
 func (r relief) isSpare(others int, followed bool) bool {
 	switch {
 	case others >= r.target():
@@ -64,7 +64,7 @@ func (r relief) isSpare(others int, followed bool) bool {
 	return r.wanted() == 1 && !r.old.leaves
 }
 
-// otherPrimaries is how many primaries stay beside one.
+// otherPrimaries returns the number of other primaries that stay.
 func (r relief) otherPrimaries() int {
 	n := 0
 	for _, o := range r.primaries() {
@@ -80,21 +80,22 @@ func (w *world) hasFollowers() bool {
 	return w.target() < w.wanted() && w.configured(v1alpha1.CommandSecondary)
 }
 
-// question is one for the sequence of a member: at once if it was not asked since then, else
-// a second after its last answer, which was too old a copy's.
+// question asks a member for its sequence: at once if it was not asked since that time, otherwise
+// one second after its last response, whose copy was too old.
 type question struct {
 	*member
 	since time.Time
 }
 
-// handover is who can take the place of a primary, and what is missing.
+// handover is the member that can succeed a primary, and the missing preconditions.
 type handover struct {
-	// successor has all that the primary had when it was asked; nil while there is none.
+	// successor has all data that the primary had when it was asked. It is nil while there is no
+	// such member.
 	successor *member
-	// waiting says what is waited for.
+	// waiting states what the handover waits for.
 	waiting string
-	// stale are members of which the sequence is to be asked, asked those that are asked
-	// again once others were.
+	// stale are the members to ask for their sequence. asked are those to ask again after others
+	// were asked.
 	stale []*member
 	asked []question
 }
@@ -105,7 +106,7 @@ func (h *handover) wait(what string) {
 	}
 }
 
-// ready asks for what is missing of a handover.
+// ready asks for the sequences that a handover needs.
 func (p *plan) ready(f *facts, h handover) {
 	p.askVersions(f, h.stale)
 	for _, q := range h.asked {
@@ -126,7 +127,7 @@ func (p *plan) askSince(f *facts, q question) {
 	p.ask(f, q.member, v1alpha1.CommandSequence)
 }
 
-// handover finds a member that can take the place of a primary, that one if it is named.
+// handover returns the member that can succeed the primary. If by is set, only that member can.
 func (r relief) handover() handover {
 	m := r.old
 	h := handover{stale: []*member{m}}
@@ -136,7 +137,7 @@ func (r relief) handover() handover {
 	}
 	mine, _ := m.answer(v1alpha1.CommandSequence)
 	if then := r.changedAt(); !mine.Began.After(then) {
-		// Entries that only a member had that was stopped since are not in it.
+		// This sequence excludes entries that only a member had that was stopped since.
 		h.wait("sequence has not answered yet in " + m.name())
 		h.asked = append(h.asked, question{m, then})
 		return h
@@ -160,10 +161,10 @@ func (r relief) handover() handover {
 	return h
 }
 
-// isBetterPlaced compares members whose copies are equally new. A member that is not in
-// spec.maintenance is better than one that is; then one whose pod is Ready, one that was created
-// from the present template, and one that is not to leave its Node. It returns 1 if the first is
-// better, and -1 if the second is.
+// isBetterPlaced compares members with equally new copies. In this order, it prefers a member that
+// is not in spec.maintenance, whose pod is Ready, whose pod was created from the current template,
+// and that should not leave its Node. It returns 1 if the first member is better, and -1 if the
+// second is.
 func isBetterPlaced(m, than *member) int {
 	return cmp.Or(
 		truth(than.listed)-truth(m.listed),
@@ -176,18 +177,17 @@ func isBetterPlaced(m, than *member) int {
 // wellPlaced reports whether a member may keep a role that it gets.
 func (m *member) wellPlaced() bool { return !m.toLeave && !m.listed }
 
-// couldSucceed reports whether a member could take over from a primary, if its copy is as
-// new.
+// couldSucceed reports whether a member could succeed a primary if its copy is new enough.
 func (r relief) couldSucceed(m *member) bool { return r.whyNoSuccessor(m) == "" }
 
-// hasAllOf reports whether a member has a copy of that sequence, and said so after that.
+// hasAllOf reports whether a member has at least that sequence, as read after then.
 func hasAllOf(m *member, sequence uint64, then time.Time) bool {
 	r, said := m.answer(v1alpha1.CommandSequence)
 	n, known := sequenceOf(r)
 	return said && known && n >= sequence && r.Began.After(then)
 }
 
-// changedAt is when the last command ended that changed something, in any member.
+// changedAt returns when the last mutating command in any member ended.
 func (all members) changedAt() (last time.Time) {
 	for _, m := range all {
 		if at := m.changedAt(); at.After(last) {
@@ -197,7 +197,7 @@ func (all members) changedAt() (last time.Time) {
 	return last
 }
 
-// switchOver gives the role of a primary to the member that a person named.
+// switchOver gives the role of a primary to the member that a user ordered.
 func switchOver(f *facts, p *plan) {
 	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	m := f.named(o.name)
@@ -228,7 +228,7 @@ func switchOver(f *facts, p *plan) {
 	}
 }
 
-// whatIsMissing says what keeps the set from being well staffed.
+// whatIsMissing states what keeps the set from being well staffed.
 func (f *facts) whatIsMissing() string {
 	var parts []string
 	for _, m := range f.members {
@@ -245,7 +245,7 @@ func (f *facts) whatIsMissing() string {
 	return cmp.Or(strings.Join(parts, ", "), "none, but not all roles are known yet")
 }
 
-// whyOutOfPlace says why a member does not do what it should; "" if it does.
+// whyOutOfPlace states why a member is not in its expected state. It is "" if it is.
 func (f *facts) whyOutOfPlace(m *member) string {
 	switch {
 	case m.command != nil:
@@ -260,7 +260,7 @@ func (f *facts) whyOutOfPlace(m *member) string {
 	return string(m.state)
 }
 
-// takeOverrides ends orders that were obeyed, or cannot be: an annotation is taken off the
+// takeOverrides ends orders that are complete or impossible. It removes an annotation from the
 // object.
 func takeOverrides(f *facts, p *plan) {
 	if !f.serves() || f.deleting() {
@@ -276,8 +276,8 @@ func takeOverrides(f *facts, p *plan) {
 	}
 }
 
-// takeOverride ends an order. That of an annotation is over with the annotation, that of the
-// spec by what the record says.
+// takeOverride ends an order. An order by annotation ends with the removal of the annotation. An
+// order in the spec ends with an entry in the record.
 func (p *plan) takeOverride(o override, reason, detail string) {
 	if o.twin != nil {
 		p.endTwin(o, reason, detail)
@@ -297,7 +297,7 @@ func (p *plan) takeOverride(o override, reason, detail string) {
 
 func (p *plan) endTwin(o override, reason, detail string) {
 	if p.sent {
-		return // one record at a time
+		return // one record per pass
 	}
 	p.sent = true
 	r, result := p.record, v1alpha1.OrderDone
@@ -309,7 +309,7 @@ func (p *plan) endTwin(o override, reason, detail string) {
 	p.Do(action.Chain{o.store(r, reason, detail)})
 }
 
-// seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
+// seedingEnds returns how a manual seeding ended, and why. It returns "" while it may go on.
 func (o override) seedingEnds() (reason, detail string) {
 	switch {
 	case !o.couldBeMember():
@@ -320,13 +320,13 @@ func (o override) seedingEnds() (reason, detail string) {
 		return reasonRefused, o.name + " was not seeded: it was told to start, and is not primary"
 	case !o.record.hasGrants():
 		return "", ""
-	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
+	case o.record.grantsName(o.name): // the grant is written before the seed is sent, so the order is never used twice
 		return reasonOverride, o.name + " is seeded, as requested"
 	}
 	return reasonRefused, o.name + " was not seeded: a primary runs, or may"
 }
 
-// couldBeMember reports whether there is a member of that name, or should be.
+// couldBeMember reports whether a member of that name exists or is wanted.
 func (o override) couldBeMember() bool {
 	if o.named(o.name) != nil {
 		return true
@@ -335,13 +335,13 @@ func (o override) couldBeMember() bool {
 	return ok && ordinal < int(*o.set.Spec.Replicas)
 }
 
-// isListed reports whether it is the name of a member that is in spec.maintenance.
+// isListed reports whether the named member is in spec.maintenance.
 func (o override) isListed() bool {
 	m := o.named(o.name)
 	return m != nil && m.listed
 }
 
-// switchoverEnds says how a switchover ended, and why; "" while it may go on.
+// switchoverEnds returns how a switchover ended, and why. It returns "" while it may go on.
 func (o override) switchoverEnds() (reason, detail string) {
 	m := o.named(o.name)
 	switch {
@@ -369,8 +369,8 @@ func (o override) switchoverEnds() (reason, detail string) {
 	return "", ""
 }
 
-// failedToHandOver reports whether a primary failed to be demoted since a person asked for
-// another. Whoever asks again after that has it stopped (demote).
+// failedToHandOver reports whether the demotion of a primary failed after the user's order. If the
+// user repeats the order after that, the primary is stopped (demote).
 func (o override) failedToHandOver(m *member) bool {
 	if m.failure == nil || m.failure.Command != v1alpha1.CommandDemote {
 		return false

@@ -11,13 +11,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// The pod of a primary that is deleted, preempted or driven off by a taint is in no drain: no
-// budget is asked. But where its container has a preStop hook that sleeps, the kubelet sends
-// SIGTERM when that is over, and until then the role is handed over as in a drain.
+// A deleted, preempted or tainted (NoExecute) primary is not evicted, so no budget applies. But if
+// its container has a preStop hook that sleeps, the kubelet sends SIGTERM only after the sleep.
+// Until then the role is handed over as in a drain.
 
-// heldUntil is until when the kubelet holds SIGTERM back from the container of the commands,
-// in a pod that is being deleted; zero if it does not. A hook that runs a command does not
-// count: it may be what ends the program.
+// heldUntil returns until when the kubelet delays SIGTERM to the commands' container of a
+// terminating pod. It returns zero if there is no delay. A hook that runs a command does not count,
+// because it may end the program.
 func heldUntil(m *member) time.Time {
 	sleep := sleepOf(m)
 	if sleep == 0 || !m.terminating() {
@@ -27,7 +27,7 @@ func heldUntil(m *member) time.Time {
 	return podstate.DeletedAt(m.pod).Add(min(sleep, grace))
 }
 
-// sleepOf is how long the preStop hook of the container of the commands sleeps.
+// sleepOf returns how long the preStop hook of the commands' container sleeps.
 func sleepOf(m *member) time.Duration {
 	for i := range m.pod.Spec.Containers {
 		if c := &m.pod.Spec.Containers[i]; c.Name == m.commandsIn && sleeps(c) {
@@ -40,19 +40,20 @@ func sleepOf(m *member) time.Duration {
 // sleeps reports whether a container has a preStop hook that sleeps.
 func sleeps(c *corev1.Container) bool { return hasPreStop(c) && c.Lifecycle.PreStop.Sleep != nil }
 
-// isHeld reports whether a pod is being deleted and its program has not been told yet.
+// isHeld reports whether a pod is terminating and its program has not received SIGTERM yet.
 func (c *clock) isHeld(m *member) bool { return c.now.Before(heldUntil(m)) }
 
-// handOverHeld hands the role of a primary over that is being deleted and held. While no other
-// member has its data it stays primary, and is stopped at the end of that time.
+// handOverHeld hands over the role of a terminating primary whose SIGTERM is delayed. While no
+// other member has its data, it stays primary. It is stopped at the end of the delay.
 func handOverHeld(f *facts, p *plan, m *member) {
 	p.LookAgain(heldUntil(m).Sub(f.now))
 	handOver(f, p, relief{facts: f, old: m}, "its pod is being deleted")
 }
 
-// awaitHeld waits until those that run have the data of a primary that was demoted because its
-// pod is being deleted, and asks them again and again. It reports whether there is one to wait
-// for. If they never have it all, the copy comes back with the next pod of that name.
+// awaitHeld waits until the running members have the data of a primary that was demoted because its
+// pod is terminating, and asks them for their sequence repeatedly. It reports whether there is a
+// member to wait for. If no member catches up in time, the copy returns with the next pod of that
+// name.
 func (p *plan) awaitHeld(f *facts, running []*member, sequence uint64) bool {
 	held := f.among(func(m *member) bool { return m.owned && m.state == secondary && f.isHeld(m) })
 	if len(held) == 0 {

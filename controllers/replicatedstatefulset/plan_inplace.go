@@ -20,16 +20,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// A member whose template differs from the present one in cpu and memory alone is changed in
-// place, in three writes, each bound to the pod as it was read:
+// A member whose template differs from the current one only in cpu and memory is resized in place,
+// in three writes. Each write is bound to the version of the pod that was read:
 //
-//  1. an annotation of the pod says to which revision it is brought, and since when. From
-//     then on the pod is out of date, whatever its template says;
-//  2. the resize subresource of the pod gets the resources;
-//  3. when the kubelet says that the containers have them, the pod gets the name and the hash
-//     of the revision, and the annotation goes.
+//  1. An annotation of the pod records the target revision and the start time. From then on the pod
+//     counts as outdated.
+//  2. The resize subresource of the pod gets the resources.
+//  3. When the kubelet reports that the containers have them, the pod gets the name and the hash of
+//     the revision, and the annotation is removed.
 //
-// Each write is decided on what the pod is, so that another process goes on where one died.
+// Each write is decided from the current pod, so that another process can continue after a crash.
 
 // changesInPlace reports whether members may be changed in place.
 func (w *world) changesInPlace() bool {
@@ -37,21 +37,21 @@ func (w *world) changesInPlace() bool {
 	return strategy != nil && strategy.InPlace == v1alpha1.InPlaceResources
 }
 
-// inPlaceNote is what annotation AnnotationInPlace says.
+// inPlaceNote is the content of AnnotationInPlace.
 type inPlaceNote struct {
-	// Revision is the one that the pod is brought to, and Since when that began.
+	// Revision is the target revision, and Since when the change began.
 	Revision string      `json:"revision"`
 	Since    metav1.Time `json:"since"`
-	// Earlier are those that it was being brought to before, the oldest first: it may have
-	// resources of any of them.
+	// Earlier are the previous target revisions, the oldest first. The pod may have resources of
+	// any of them.
 	Earlier []string `json:"earlier,omitempty"`
 }
 
-// mostEarlier is how many revisions a note may have beside the present one. A member whose
-// template changes more often while it is changed in place is recreated.
+// mostEarlier is the max number of earlier revisions in a note. A member whose template changes
+// more often during a change in place is recreated.
 const mostEarlier = 4
 
-// revisions are all that a note names.
+// revisions returns all revisions in a note.
 func (n *inPlaceNote) revisions() []string {
 	if n.Revision == "" {
 		return nil
@@ -59,13 +59,13 @@ func (n *inPlaceNote) revisions() []string {
 	return append(slices.Clone(n.Earlier), n.Revision)
 }
 
-// isChangedInPlace reports whether somebody began to change a pod in place.
+// isChangedInPlace reports whether a pod has the annotation of a change in place.
 func isChangedInPlace(pod *corev1.Pod) bool {
 	_, noted := pod.Annotations[v1alpha1.AnnotationInPlace]
 	return noted
 }
 
-// noteOf reads the annotation; false if there is none, or it cannot be read.
+// noteOf parses the annotation. It returns false if there is none, or it is invalid.
 func noteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
 	err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &note)
 	if err != nil || note.Revision == "" || len(note.Earlier) > mostEarlier {
@@ -74,22 +74,23 @@ func noteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
 	return note, true
 }
 
-// sizing is how a member comes to the present template in place.
+// sizing is the change of a member to the current template in place.
 type sizing struct {
 	*facts
 	m *member
-	// target is the name of the present revision, to its template, and from those that the
-	// pod may have the resources of.
+	// target is the name of the current revision, to its template, and from the templates whose
+	// resources the pod may have.
 	target string
 	to     *corev1.PodTemplateSpec
 	from   []*corev1.PodTemplateSpec
-	// note is what the annotation of the pod says; empty if there is none.
+	// note is the annotation of the pod. It is empty if there is none.
 	note inPlaceNote
-	// wanted is the pod with the resources of the present template.
+	// wanted is the pod with the resources of the current template.
 	wanted *corev1.Pod
 }
 
-// sizingOf is false if the member cannot come to the present template in place.
+// sizingOf returns the change in place of a member. It returns false if the member cannot be
+// changed in place.
 func sizingOf(f *facts, m *member) (sizing, bool) {
 	s := sizing{
 		facts:  f,
@@ -121,8 +122,8 @@ func sizingOf(f *facts, m *member) (sizing, bool) {
 	return s, true
 }
 
-// readNote adds the templates that the pod was being brought to when the present one came. It
-// is false if the note cannot be read, or has no room for another one.
+// readNote adds the templates of earlier changes in place that were not finished. It returns false
+// if the note is invalid, or has no room for another revision.
 func (s *sizing) readNote() (readable bool) {
 	s.note, readable = noteOf(s.m.pod)
 	for _, name := range s.note.revisions() {
@@ -131,7 +132,7 @@ func (s *sizing) readNote() (readable bool) {
 	return readable && len(s.next().Earlier) <= mostEarlier
 }
 
-// next is the note that speaks of the present template.
+// next returns the note for the current template.
 func (s *sizing) next() inPlaceNote {
 	earlier := slices.DeleteFunc(s.note.revisions(), func(name string) bool { return name == s.target })
 	return inPlaceNote{
@@ -141,9 +142,8 @@ func (s *sizing) next() inPlaceNote {
 	}
 }
 
-// differsInResourcesOnly reports whether the present template differs from another one in
-// nothing but what can be changed in a pod that runs. A resize takes no request and no limit
-// away.
+// differsInResourcesOnly reports whether the current template differs from another one only in what
+// a running pod can change. A resize cannot remove a request or a limit.
 func (s *sizing) differsInResourcesOnly(from *corev1.PodTemplateSpec) bool {
 	if !apiequality.Semantic.DeepEqual(withoutResources(&from.Spec), withoutResources(&s.to.Spec)) {
 		return false
@@ -154,13 +154,13 @@ func (s *sizing) differsInResourcesOnly(from *corev1.PodTemplateSpec) bool {
 		reachesPods(from.Annotations, s.to.Annotations, pod.Annotations)
 }
 
-// podPolicy is what spec.pod says, with its template.
+// podPolicy returns spec.pod merged with its template.
 func (s *sizing) podPolicy() *v1alpha1.PodPolicy {
 	whole, _, _ := withTemplate(s.set)
 	return &whole.Spec.Pod
 }
 
-// withoutResources is a copy of a spec without the cpu and the memory of its containers.
+// withoutResources returns a copy of a pod spec without the cpu and memory of its containers.
 func withoutResources(spec *corev1.PodSpec) *corev1.PodSpec {
 	spec = spec.DeepCopy()
 	for i := range spec.Containers {
@@ -172,9 +172,9 @@ func withoutResources(spec *corev1.PodSpec) *corev1.PodSpec {
 	return spec
 }
 
-// reachesPods reports whether labels or annotations of a template differ only in some of the
-// object, which restart no pod and can be put on one that runs. One that is in spec.pod, or
-// that is gone and may have been there, is what a pod is recreated for.
+// reachesPods reports whether labels or annotations of two templates differ only in those of the
+// object, which do not restart a pod and can be set on a running one. A pod is recreated for a
+// changed key of spec.pod, and for a removed key, which may have been in spec.pod.
 func reachesPods(from, to, ofPods map[string]string) bool {
 	for key := range from {
 		if _, stays := to[key]; !stays {
@@ -193,7 +193,7 @@ func reachesPods(from, to, ofPods map[string]string) bool {
 	return true
 }
 
-// changed are the containers of the present template whose resources are other ones.
+// changed returns the containers of the current template whose resources change.
 func (s *sizing) changed() (containers []corev1.Container) {
 	for i := range s.to.Spec.Containers {
 		if len(s.changedIn(i)) > 0 {
@@ -203,7 +203,7 @@ func (s *sizing) changed() (containers []corev1.Container) {
 	return containers
 }
 
-// changedIn are the resources of a container of the template that change.
+// changedIn returns the resources of a container of the template that change.
 func (s *sizing) changedIn(container int) (names []corev1.ResourceName) {
 	now := &s.to.Spec.Containers[container].Resources
 	for _, name := range podresize.Resizable {
@@ -218,9 +218,9 @@ func (s *sizing) changedIn(container int) (names []corev1.ResourceName) {
 	return names
 }
 
-// restarts reports whether a container would have to be started again to notice what changes:
-// its resizePolicy says so, or its environment has resources in it. Where the program ends
-// anyway, its member is updated as for any other change.
+// restarts reports whether a container would have to restart for the change: its resizePolicy
+// requires it, or its environment contains resources. Since the program would end anyway, such a
+// member is updated as for any other change.
 func (s *sizing) restarts() bool {
 	for i := range s.to.Spec.Containers {
 		names := s.changedIn(i)
@@ -238,26 +238,26 @@ func (s *sizing) restarts() bool {
 	return slices.ContainsFunc(s.to.Spec.Containers, readsResources)
 }
 
-// readsResources reports whether the environment of a container has resources in it.
+// readsResources reports whether the environment of a container contains resources.
 func readsResources(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
 		return e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil
 	})
 }
 
-// isSent reports whether the pod was told to have the resources.
+// isSent reports whether the pod spec has the wanted resources.
 func (s *sizing) isSent() bool { return apiequality.Semantic.DeepEqual(s.wanted.Spec, s.m.pod.Spec) }
 
-// isNoted reports whether the note speaks of the present template. It begins anew where what
-// it speaks of was never sent, and the time for it is over.
+// isNoted reports whether the note is for the current template. A note whose resize was never sent
+// is written again when its time is over.
 func (s *sizing) isNoted() bool {
 	return s.note.Revision == s.target && (s.isSent() || !s.isOverdue())
 }
 
-// isOverdue reports whether the kubelet had resizeWithin to change the pod.
+// isOverdue reports whether resizeWithin has expired.
 func (s *sizing) isOverdue() bool { return s.watch.Elapsed(s.note.Since.Time, s.now) >= resizeWithin }
 
-// isActual reports whether the containers have the resources, by the kubelet's word.
+// isActual reports whether the kubelet reports that the containers have the resources.
 func (s *sizing) isActual() bool {
 	pod := s.m.pod
 	if podresize.Unseen(pod) || podresize.Resizing(pod) || !podstate.Ready(pod) {
@@ -271,7 +271,7 @@ func (s *sizing) isActual() bool {
 	return true
 }
 
-// whyNot says why the pod cannot have the resources after all; "" while it may.
+// whyNot states why the change in place failed. It is "" while it may succeed.
 func (s *sizing) whyNot() string {
 	refused := s.m.resizeRefused
 	switch {
@@ -287,7 +287,7 @@ func (s *sizing) whyNot() string {
 	return ""
 }
 
-// saidByKubelet is what the kubelet says of the resize, with a colon before it.
+// saidByKubelet returns the kubelet's message about the resize, prefixed by a colon.
 func (s *sizing) saidByKubelet() string {
 	for _, c := range s.m.pod.Status.Conditions {
 		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
@@ -300,21 +300,21 @@ func (s *sizing) saidByKubelet() string {
 	return ""
 }
 
-// step is what is done next to bring a member to the present template in place.
+// step is the next step of a change in place.
 type step struct {
-	// instead is true if the member is not to be recreated now.
+	// instead is true if the member must not be recreated now.
 	instead bool
-	// looksLive is true if only a live world says what is to be done.
+	// looksLive is true if the decision needs a live read of the cluster.
 	looksLive bool
 	acts      action.Chain
-	// text says what is done, or waited for at most until then.
+	// text states what is done or waited for. until is the end of the wait.
 	text  string
 	until time.Time
-	// failed says why the member is recreated whose resources were to be changed in place.
+	// failed states why the member is recreated instead of being resized in place.
 	failed string
 }
 
-// stepInPlace is empty if a member cannot come to the present template in place.
+// stepInPlace returns the next step. It is empty if the member cannot be changed in place.
 func stepInPlace(f *facts, m *member) step {
 	if !f.changesInPlace() {
 		return step{}
@@ -361,7 +361,7 @@ func stepInPlace(f *facts, m *member) step {
 	return next
 }
 
-// goOn does the next step.
+// goOn adds the actions of a step to the plan.
 func (p *plan) goOn(f *facts, next step) {
 	p.looksLive = p.looksLive || next.looksLive
 	p.notInPlace = next.failed
@@ -376,11 +376,11 @@ func (p *plan) goOn(f *facts, next step) {
 	}
 }
 
-// begin notes on the pod to which revision it is brought.
+// begin writes the note with the target revision to the pod.
 func (s *sizing) begin() action.Chain {
 	text, err := json.Marshal(s.next())
 	if err != nil {
-		panic(fmt.Sprintf("the note of %s: %v", s.m.name(), err)) // text and a time can be written
+		panic(fmt.Sprintf("the note of %s: %v", s.m.name(), err)) // text and a time can always be marshaled
 	}
 	pod := s.m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationInPlace, string(text))
@@ -394,8 +394,8 @@ func (s *sizing) begin() action.Chain {
 	}}
 }
 
-// finishInPlace gives pods that have the resources of the present template its name and its
-// hash, by which the StatefulSet's controller and this one count them.
+// finishInPlace sets the name and the hash of the current revision on pods that have its resources.
+// The StatefulSet controller and this one count updated pods by them.
 func finishInPlace(f *facts, p *plan) {
 	if !f.starts() || !f.templateIsSeen() || !f.changesInPlace() {
 		return
@@ -411,12 +411,12 @@ func finishInPlace(f *facts, p *plan) {
 	}
 }
 
-// isOnItsWayInPlace reports whether the pod of a member is changed in place, and stays.
+// isOnItsWayInPlace reports whether the pod of a member is being changed in place and stays.
 func isOnItsWayInPlace(m *member) bool {
 	return isChangedInPlace(m.pod) && !m.terminating() && m.stranger == ""
 }
 
-// isDone reports whether the pod has all of the present template, and nobody took that back.
+// isDone reports whether the pod has everything of the current template, and no policy reverted it.
 func (s *sizing) isDone() bool {
 	if s.note.Revision != s.target || s.m.resizeRefused.revision == s.target {
 		return false
@@ -424,7 +424,8 @@ func (s *sizing) isDone() bool {
 	return s.isSent() && s.isActual()
 }
 
-// finish makes a pod one of the present revision: all that can differ is on it.
+// finish marks a pod as one of the current revision. It also sets the labels and annotations that
+// differ.
 func (s *sizing) finish() action.Chain {
 	pod := s.m.pod.DeepCopy()
 	for _, from := range s.from {
@@ -444,7 +445,7 @@ func (s *sizing) finish() action.Chain {
 	}}
 }
 
-// brought has what differs between two templates as the second one says.
+// brought returns have with the values of to that differ from those of from.
 func brought(have, from, to map[string]string) map[string]string {
 	have = merged(have)
 	for key, value := range to {

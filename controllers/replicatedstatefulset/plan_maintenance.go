@@ -11,12 +11,13 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// parking is about the members of spec.maintenance. Such a member is parked, so that a person
-// can work on it: it is asked, and told nothing. A primary hands its role over before. Who is
-// parked is in the status before it is heeded, since a person relies on it.
+// parking handles the members of spec.maintenance. Such a member is parked, so that a user can work
+// on it: the operator sends it queries, but no mutating commands. A primary hands its role over
+// first. The parked state is in the status before any decision uses it, because users rely on it.
 type parking struct{ *facts }
 
-// judge is for after the states and the grants are known. A set that goes stops all members.
+// judge sets the maintenance facts. It runs after the states and grants are known. A set that is
+// being deleted stops all members, so none is listed.
 func (k parking) judge() {
 	for _, m := range k.members {
 		m.listed = !k.deleting() && slices.Contains(k.set.Spec.Maintenance, m.name())
@@ -27,7 +28,7 @@ func (k parking) judge() {
 	}
 }
 
-// names are the members of spec.maintenance by ordinal, also those that have no pod.
+// names returns the members of spec.maintenance by ordinal, including those without a pod.
 func (k parking) names() (names []string) {
 	if k.deleting() {
 		return nil
@@ -43,7 +44,7 @@ func (k parking) names() (names []string) {
 	return slices.Compact(names)
 }
 
-// strangeNames are those of spec.maintenance that no member of the set can have.
+// strangeNames returns the names in spec.maintenance that no member of the set can have.
 func (k parking) strangeNames() (names []string) {
 	for _, name := range k.set.Spec.Maintenance {
 		if _, ok := ordinalOf(k.set, name); !ok && !k.deleting() {
@@ -53,21 +54,21 @@ func (k parking) strangeNames() (names []string) {
 	return names
 }
 
-// stateOf is how far a member of spec.maintenance is, that was so far before.
+// stateOf returns the maintenance state of a member of spec.maintenance. was is its previous state.
 func (k parking) stateOf(pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
 	switch {
 	case k.record.grantsName(pod):
 		return v1alpha1.MaintenanceHandingOver
 	case was == v1alpha1.MaintenanceHandingOver && !k.rolesAreFilled():
-		return v1alpha1.MaintenanceHandingOver // it may have the newest copy still
+		return v1alpha1.MaintenanceHandingOver // it may still have the newest copy
 	case k.record.runsIn(pod):
 		return v1alpha1.MaintenanceWaiting
 	}
 	return v1alpha1.MaintenanceParked
 }
 
-// rolesAreFilled reports whether the others are primary, as far as one can take a role from
-// another. Where none follows, all primaries have the same data.
+// rolesAreFilled reports whether the other members have all primary roles that members can take
+// over. If no members follow the primaries, all primaries have the same data, and one is enough.
 func (k parking) rolesAreFilled() bool {
 	need := k.target()
 	if !k.hasFollowers() {
@@ -76,13 +77,13 @@ func (k parking) rolesAreFilled() bool {
 	return len(k.otherPrimaries()) >= need
 }
 
-// otherPrimaries are those that are not to be parked.
+// otherPrimaries returns the primaries that are not to be parked.
 func (k parking) otherPrimaries() []*member {
 	return k.among(func(m *member) bool { return m.isPrimary() && !m.listed && !m.leaves })
 }
 
-// expected is how many primaries there are to be, as long as members are parked: where all
-// are primary, so many fewer.
+// expected returns the expected number of primaries. If all members are primary, parked members
+// reduce it.
 func (k parking) expected() int {
 	if k.target() == 0 {
 		return 0
@@ -92,8 +93,8 @@ func (k parking) expected() int {
 
 func (k parking) parked() []*member { return k.among(func(m *member) bool { return m.parked }) }
 
-// leaver is the first primary that is to hand its role over and be parked; nil if there is
-// none.
+// leaver returns the first primary that must hand its role over to be parked. It returns nil if
+// there is none.
 func (k parking) leaver() *member {
 	for _, m := range k.members {
 		if m.listed && m.shown == primary && !m.terminating() && !m.leaves {
@@ -103,14 +104,14 @@ func (k parking) leaver() *member {
 	return nil
 }
 
-// kept are members that are to go, and stay since a person works on them.
+// kept returns the unwanted members that stay because they are in spec.maintenance.
 func (k parking) kept() []*member {
 	return k.among(func(m *member) bool { return m.listed && m.ordinal >= k.wanted() })
 }
 
-// record.
+// Methods of record.
 
-// park brings up to date how far the members of spec.maintenance are.
+// park updates the states of the members of spec.maintenance.
 func (r *record) park(k parking) {
 	if k.invalid != "" {
 		return
@@ -142,7 +143,8 @@ func (r *record) tellParked(now v1alpha1.MemberMaintenance) {
 	}
 }
 
-// maintenanceOf is how far a member is; empty if it is not in spec.maintenance.
+// maintenanceOf returns the maintenance state of a member. It is empty if the member is not in
+// spec.maintenance.
 func (r *record) maintenanceOf(pod string) v1alpha1.MemberMaintenance {
 	for _, x := range r.maintenance {
 		if x.Pod == pod {
@@ -152,15 +154,15 @@ func (r *record) maintenanceOf(pod string) v1alpha1.MemberMaintenance {
 	return v1alpha1.MemberMaintenance{}
 }
 
-// runsIn reports whether a command is on record of a pod of that name.
+// runsIn reports whether a command in a pod of that name is on record.
 func (r *record) runsIn(pod string) bool {
 	return slices.ContainsFunc(r.commands, func(c v1alpha1.RunningCommand) bool { return c.Pod == pod })
 }
 
 // The handover.
 
-// parkPrimary takes its role from a primary that is to be parked. It is a switchover that
-// begins at rest only, as that of a cordoned Node.
+// parkPrimary hands over the role of a primary that is to be parked. Like the switchover of a
+// primary on a cordoned Node, it begins only at rest.
 func parkPrimary(f *facts, p *plan) {
 	k := parking{f}
 	m := k.leaver()
@@ -179,19 +181,21 @@ func parkPrimary(f *facts, p *plan) {
 	handOver(f, p, relief{facts: f, old: m, away: true}, why)
 }
 
-// isSpare reports whether a primary may stop without a successor: others have the same data.
+// isSpare reports whether a primary may stop without a successor because other primaries have the
+// same data.
 func (k parking) isSpare() bool { return len(k.otherPrimaries()) > 0 && !k.hasFollowers() }
 
-// parkChecks are what keeps a primary from handing its role over now, the reason that lasts
-// longest first.
+// parkChecks are the conditions under which a primary cannot hand its role over now, the
+// longest-lasting first.
 var parkChecks = []func(drain, *member) notice{
 	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
 }
 
-// whyNotNow is what the first of parkChecks says.
+// whyNotNow returns the notice of the first of parkChecks that fails.
 func (k parking) whyNotNow(m *member) notice { return drain(k).firstOf(parkChecks, m) }
 
-// noneFollows: where no member has the data of a primary, none can take its role.
+// noneFollows checks that a member exists that can have the data of the primary. Without one, no
+// member can take its role.
 func noneFollows(d drain, m *member) notice {
 	switch k := parking(d); {
 	case k.isSpare():
@@ -202,9 +206,9 @@ func noneFollows(d drain, m *member) notice {
 	return noSuccessorLeft(d, m)
 }
 
-// What people read.
+// Messages for users.
 
-// inMaintenance: nothing is started in a member that is parked.
+// inMaintenance is the start check that a member is not parked.
 func inMaintenance(_ *facts, m *member) string {
 	if m.parked {
 		return "it is in spec.maintenance"
@@ -212,7 +216,8 @@ func inMaintenance(_ *facts, m *member) string {
 	return ""
 }
 
-// maintenance is the condition that says who is parked, and how to end it.
+// maintenance returns condition Maintenance, which lists the parked members, and how to end
+// maintenance.
 func maintenance(p *plan) metav1.Condition {
 	k := parking{p.on}
 	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
@@ -234,7 +239,7 @@ func maintenance(p *plan) metav1.Condition {
 	return c
 }
 
-// underWay says what is waited for before a member is parked; nothing if all are.
+// underWay states what must happen before all listed members are parked. It is empty if all are.
 func (k parking) underWay(p *plan) notice {
 	if m := k.leaver(); m != nil {
 		found := k.whyNotNow(m)
@@ -257,7 +262,7 @@ func (k parking) underWay(p *plan) notice {
 	return notice{}
 }
 
-// whoIsParked names the members on which a person can work.
+// whoIsParked lists the members on which a user can work.
 func (k parking) whoIsParked() notice {
 	parked := k.parked()
 	if len(parked) == 0 {
@@ -267,8 +272,8 @@ func (k parking) whoIsParked() notice {
 		"; no command but status and sequence is run there, no client is sent there, and no role is given"}
 }
 
-// whoIsNone names those of spec.maintenance that are no members now. They are parked when
-// they come.
+// whoIsNone lists the members of spec.maintenance that do not exist now. They are parked when they
+// appear.
 func (k parking) whoIsNone() notice {
 	var names []string
 	for _, name := range k.names() {
@@ -282,7 +287,7 @@ func (k parking) whoIsNone() notice {
 	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod now, and parked when they come: " + strings.Join(names, ", ")}
 }
 
-// whoCanBeNone names those that are no members of this set, and never will be.
+// whoCanBeNone lists the names in spec.maintenance that no member of this set can have.
 func (k parking) whoCanBeNone() notice {
 	names := k.strangeNames()
 	if len(names) == 0 {
@@ -292,8 +297,8 @@ func (k parking) whoCanBeNone() notice {
 		"no member of this set can have the name %s; correct it", strings.Join(names, ", "))}
 }
 
-// waitForNewest says why none is started of those with the newest copy. No older copy takes
-// its place because of maintenance.
+// waitForNewest states why no member with the newest copy is started. Members in maintenance still
+// block the start of older copies.
 func (p *plan) waitForNewest(newest copies) {
 	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(newest[0]))
 	if !slices.ContainsFunc(newest, func(m *member) bool { return !m.parked }) {

@@ -15,21 +15,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// state is what is known of a member's application.
+// state is the known state of a member's application.
 type state string
 
 const (
-	pending   state = "pending"   // its container does not run, says the kubelet
-	unknown   state = "unknown"   // it may be anything
-	idle      state = "idle"      // it has stopped, says status
+	pending   state = "pending"   // the kubelet reports that its container does not run
+	unknown   state = "unknown"   // any state is possible
+	idle      state = "idle"      // status reports that it has stopped
 	secondary state = "secondary" // it runs
 	primary   state = "primary"   // it runs as primary
-	failed    state = "failed"    // status says that it is in no good state
+	failed    state = "failed"    // status reports a failure
 )
 
-// Exit codes, as OCF has them.
+// OCF exit codes.
 const (
-	ocfArgs, ocfInstalled = 2, 5 // from, to: not in this pod, whatever is tried
+	ocfArgs, ocfInstalled = 2, 5 // first and last code of those after which no retry in this pod can succeed
 	ocfNotConfigured      = 6
 	ocfNotRunning         = 7
 	ocfPrimary            = 8
@@ -37,23 +37,24 @@ const (
 	ocfDegradedPrimary    = 191
 )
 
-// What the pod says.
+// Methods about the pod.
 
 func (m *member) name() string { return m.pod.Name }
 
 func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
 
-// lost reports whether the Node of the member does not answer.
+// lost reports whether the Node of the member is unreachable.
 func (m *member) lost() bool { return podstate.Scheduled(m.pod) && !m.node.Ready }
 
 func (m *member) protected() bool {
 	return controllerutil.ContainsFinalizer(m.pod, v1alpha1.FinalizerMember)
 }
 
-// goesForGood reports whether nothing will start in the pod any more.
+// goesForGood reports whether nothing can start in the pod any more.
 func (m *member) goesForGood() bool { return m.terminating() || podstate.Ended(m.pod) }
 
-// container is that of the commands; nil if the kubelet has said nothing of it.
+// container returns the status of the commands' container. It returns nil if the kubelet has not
+// reported it.
 func (m *member) container() *corev1.ContainerStatus {
 	for i := range m.pod.Status.ContainerStatuses {
 		if s := &m.pod.Status.ContainerStatuses[i]; s.Name == m.commandsIn {
@@ -63,7 +64,7 @@ func (m *member) container() *corev1.ContainerStatus {
 	return nil
 }
 
-// running is the id of the container of the commands; "" while none runs.
+// running returns the ID of the running commands' container. It returns "" if none runs.
 func (m *member) running() string {
 	if s := m.container(); s != nil && s.State.Running != nil {
 		return s.ContainerID
@@ -71,7 +72,7 @@ func (m *member) running() string {
 	return ""
 }
 
-// startedAt is when the running container was started.
+// startedAt returns when the running container started.
 func (m *member) startedAt() time.Time {
 	if s := m.container(); s != nil && s.State.Running != nil {
 		return s.State.Running.StartedAt.Time
@@ -79,17 +80,17 @@ func (m *member) startedAt() time.Time {
 	return time.Time{}
 }
 
-// down reports whether the kubelet says that no container of the commands runs.
+// down reports whether the kubelet reports that the commands' container does not run.
 func (m *member) down() bool {
 	c := m.container()
-	if c == nil { // it may have another name, in a pod of an older template
+	if c == nil { // in a pod of an older template it may have another name
 		return len(m.pod.Status.ContainerStatuses) == 0 && m.pod.Status.Phase != corev1.PodRunning
 	}
 	return c.State.Running == nil
 }
 
-// endedAfter reports whether the container of the commands does not run, and ended after
-// that, or the kubelet has not decided yet whether to start it again.
+// endedAfter reports whether the commands' container does not run and ended after then, or the
+// kubelet has not yet decided whether to restart it.
 func (m *member) endedAfter(then time.Time) bool {
 	c := m.container()
 	if c == nil || c.State.Running != nil {
@@ -102,8 +103,8 @@ func (m *member) endedAfter(then time.Time) bool {
 	return last != nil && last.FinishedAt.After(then)
 }
 
-// crashLoops reports whether the container of the commands was restarted again and again, and
-// never ran for long: the present template does not bring it back.
+// crashLoops reports whether the commands' container was restarted repeatedly and never ran for
+// long, so that the current template does not bring it back.
 func (m *member) crashLoops() bool {
 	c := m.container()
 	if c == nil || c.RestartCount < causes.CrashesInVain {
@@ -113,8 +114,8 @@ func (m *member) crashLoops() bool {
 	return last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < returnsWithin
 }
 
-// stopped reports whether all of a pod has stopped: it is gone, the kubelet says so, or an
-// administrator says that its machine is off.
+// stopped reports whether a pod has stopped completely: it is gone, the kubelet reports it, or an
+// administrator declared its machine off.
 func stopped(m *member) bool {
 	if m == nil {
 		return true
@@ -122,33 +123,33 @@ func stopped(m *member) bool {
 	return m.fenced || podstate.Stopped(m.pod, true)
 }
 
-// What its commands said.
+// Results of its commands.
 
-// reachable reports whether commands can be run in the member now.
+// reachable reports whether commands can run in the member now.
 func (m *member) reachable() bool {
 	return m.owned && m.running() != "" && !m.lost() && !podstate.Ended(m.pod)
 }
 
-// free reports whether no command runs in the pod, as far as this process knows.
+// free reports whether this process runs no command in the pod.
 func (m *member) free() bool { return m.busy == nil }
 
 // runs reports whether this process runs a command of that name in the pod.
 func (m *member) runs(name string) bool { return m.busy != nil && m.busy.Name == name }
 
-// result is the newest result of a command in the container that runs; false if it has
-// none there.
+// result returns the latest result of a command in the running container. It returns false if there
+// is none.
 func (m *member) result(name string) (podexec.Result, bool) {
 	r, ok := m.results[name]
 	return r, ok && m.isHere(r)
 }
 
-// isHere reports whether a result is of the container that runs.
+// isHere reports whether a result is from the running container.
 func (m *member) isHere(r podexec.Result) bool {
 	return r.ContainerID != "" && r.ContainerID == m.running()
 }
 
-// changedAt is when the last command that changes something ended in the container that
-// runs: what was answered before is of an older state.
+// changedAt returns when the last mutating command in the running container ended. Earlier
+// responses are outdated.
 func (m *member) changedAt() (last time.Time) {
 	for name := range m.results {
 		if r, ok := m.result(name); ok && !asks(name) && r.Ended.After(last) {
@@ -158,27 +159,27 @@ func (m *member) changedAt() (last time.Time) {
 	return last
 }
 
-// answer is what the member answered last to a command that asks, after the last change;
-// false without an answer. One whose outcome is unknown is none.
+// answer returns the last known result of a query in the running container, if it began after the
+// last mutating command ended. It returns false if there is none, or while a mutating command runs.
 func (m *member) answer(name string) (podexec.Result, bool) {
 	r, ok := m.said[name]
 	if !ok || r.Outcome == podexec.Unknown {
 		return r, false
 	}
 	if !m.free() && !asks(m.busy.Name) {
-		return r, false // it is being changed
+		return r, false // the member is being changed
 	}
 	return r, m.isHere(r) && r.Began.After(m.changedAt())
 }
 
-// answers reports whether the member has answered that command.
+// answers reports whether the member has a current result of the query.
 func (m *member) answers(name string) bool {
 	_, ok := m.answer(name)
 	return ok
 }
 
-// due is when a question is to be asked again that has no answer; now if it has not been
-// asked of this container.
+// due returns the delay until an unanswered query is retried. It is zero if the query was not sent
+// to this container.
 func (c *clock) due(m *member, name string) time.Duration {
 	r, ok := m.result(name)
 	if !ok {
@@ -187,12 +188,12 @@ func (c *clock) due(m *member, name string) time.Duration {
 	return max(r.Ended.Add(again(m.tries[name])).Sub(c.now), 0)
 }
 
-// unresponsive reports whether status does not answer any more in a container that runs.
+// unresponsive reports whether status no longer answers in a running container.
 func (m *member) unresponsive() bool {
 	return m.reachable() && m.missed >= unresponsiveAfter
 }
 
-// What it is, in the state that derive found.
+// Methods about the state that derive sets.
 
 func (m *member) isPrimary() bool { return m.state == primary && !m.terminating() }
 
@@ -200,17 +201,16 @@ func (m *member) isSecondary() bool { return m.state == secondary && !m.terminat
 
 func (m *member) isIdle() bool { return m.state == idle && !m.terminating() }
 
-// startable reports whether the member may be told to start, or to take a role.
+// startable reports whether the member may be started or take a role.
 func (m *member) startable() bool { return m.hindrance == "" }
 
-// couldBeFirst reports whether the member can say how new its copy is, and could be the
-// first primary.
+// couldBeFirst reports whether the member can report its sequence and could be the first primary.
 func (m *member) couldBeFirst() bool { return m.isIdle() || m.isSecondary() }
 
-// outOfReach reports whether the member may be primary on a Node that does not answer.
+// outOfReach reports whether the member may be primary on an unreachable Node.
 func (m *member) outOfReach() bool { return m.lost() && m.granted }
 
-// degraded reports whether the member runs, and says itself that it is degraded.
+// degraded reports whether the member runs and reports itself as degraded.
 func (m *member) degraded() bool {
 	r, ok := m.answer(v1alpha1.CommandStatus)
 	if !ok || m.down() || r.Outcome != podexec.Failed {
@@ -219,38 +219,38 @@ func (m *member) degraded() bool {
 	return r.Code == ocfDegraded || r.Code == ocfDegradedPrimary
 }
 
-// silent reports whether the member runs, is reached, and does not say what it is however
-// often it is asked, as one whose image lacks the command.
+// silent reports whether the member runs and is reachable, but status never returns a result, for
+// example because the image lacks the command.
 func (m *member) silent() bool {
 	r, asked := m.result(v1alpha1.CommandStatus)
 	return m.state == unknown && m.command == nil && asked && r.EndUnseen() && m.unresponsive()
 }
 
-// needsStop reports whether a start failed in the container that runs, and no stop has
-// succeeded since.
+// needsStop reports whether a start failed in the running container and no stop has succeeded
+// since.
 func (m *member) needsStop() bool { return m.failure != nil && needsStopIn(m.failure, m) }
 
-// needsStopIn reports the same of one failure.
+// needsStopIn reports this for one failure.
 func needsStopIn(x *v1alpha1.Failure, m *member) bool {
 	return x.Unclean && x.ContainerID == m.running()
 }
 
-// cannotRun reports whether an exit code said that a member cannot work in its pod, as
-// long as the spec is as it was.
+// cannotRun reports whether the exit code of a command reported that the member cannot work in its
+// pod. It applies as long as the spec is unchanged.
 func cannotRun(x *v1alpha1.Failure, generation int64) bool {
 	return x.Code >= ocfArgs && x.Code <= ocfInstalled && x.Generation == generation
 }
 
-// failedHere reports whether that command failed last, and in the container that runs.
+// failedHere reports whether that command was the last to fail, in the running container.
 func (m *member) failedHere(command string) bool {
 	return m.failure != nil && m.failure.Command == command && m.failure.ContainerID == m.running()
 }
 
-// failedToGo reports whether the last command that failed was to stop or demote the member.
+// failedToGo reports whether the last failed command was a stop or a demote.
 func (m *member) failedToGo() bool { return m.failure != nil && !starts(m.failure.Command) }
 
-// resists reports whether a stop or demote failed last in the container that runs, and
-// nothing says that the member has stopped since.
+// resists reports whether a stop or demote was the last command to fail in the running container,
+// and the member has not reached the wanted state since.
 func (m *member) resists() bool {
 	if m.running() == "" || !m.failedToGo() || m.failure.ContainerID != m.running() {
 		return false
@@ -264,11 +264,11 @@ func (m *member) resists() bool {
 	return true
 }
 
-// resistsUs reports the same of a member that is told what to do.
+// resistsUs reports the same for a member that is not parked.
 func (m *member) resistsUs() bool { return m.resists() && !m.parked }
 
-// stateOf is what the application of a member is known to be, beside a command of the
-// record in its pod: while that may run, no answer proves anything.
+// stateOf returns the known state of a member's application. While a recorded command may run in
+// its pod, a response proves nothing.
 func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {
 	if m.down() {
 		return pending
@@ -280,8 +280,8 @@ func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {
 	return w.stateBy(r)
 }
 
-// stateBy is what an answer to status says. Where there is no command that makes
-// secondaries, one that runs is a primary.
+// stateBy returns the state that a status result reports. Without a secondary command, a running
+// member is a primary.
 func (w *world) stateBy(r podexec.Result) state {
 	if r.Outcome == podexec.Succeeded {
 		r.Code = 0
@@ -309,7 +309,7 @@ func commandOf(commands []v1alpha1.RunningCommand, pod types.UID) *v1alpha1.Runn
 	return nil
 }
 
-// sequenceOf reads an answer to sequence: one unsigned whole number.
+// sequenceOf parses a sequence result, which must be one unsigned integer.
 func sequenceOf(r podexec.Result) (uint64, bool) {
 	if r.Outcome != podexec.Succeeded || r.Cut {
 		return 0, false
@@ -318,7 +318,7 @@ func sequenceOf(r podexec.Result) (uint64, bool) {
 	return n, err == nil
 }
 
-// namesOf lists members for people.
+// namesOf returns the names of members for messages.
 func namesOf(members []*member) string {
 	names := make([]string, 0, len(members))
 	for _, m := range members {

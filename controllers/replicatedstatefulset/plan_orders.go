@@ -12,16 +12,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
-// orderNames are the orders that there are, in the order in which they are looked at.
+// orderNames are all orders, in the order of their evaluation.
 var orderNames = []v1alpha1.OrderName{v1alpha1.OrderSeedFrom, v1alpha1.OrderSwitchoverTo}
 
-// annotationOf is the annotation by which a person gives an order once.
+// annotationOf maps an order to the annotation by which a user gives it once.
 var annotationOf = map[v1alpha1.OrderName]string{
 	v1alpha1.OrderSeedFrom:     v1alpha1.AnnotationSeedFrom,
 	v1alpha1.OrderSwitchoverTo: v1alpha1.AnnotationSwitchoverTo,
 }
 
-// orderIn is the order of that name in a spec; nil if there is none.
+// orderIn returns the order of that name in a spec. It returns nil if there is none.
 func orderIn(spec *v1alpha1.ReplicatedStatefulSetSpec, name v1alpha1.OrderName) *v1alpha1.MemberOrder {
 	if name == v1alpha1.OrderSeedFrom {
 		return spec.SeedFrom
@@ -29,18 +29,18 @@ func orderIn(spec *v1alpha1.ReplicatedStatefulSetSpec, name v1alpha1.OrderName) 
 	return spec.SwitchoverTo
 }
 
-// override is an order of a person that is not over: an annotation, or its twin in the spec.
+// override is a user's order that is not complete: an annotation, or its twin in the spec.
 type override struct {
 	*facts
 	order v1alpha1.OrderName
-	// name is the member that it names.
+	// name is the member that the order names.
 	name string
-	// twin is what the record says of an order of the spec; nil for an annotation.
+	// twin is the record of an order in the spec. It is nil for an annotation.
 	twin *v1alpha1.OrderStatus
 }
 
-// overridesOf are the orders of a name that are not over. An annotation comes first: somebody
-// wrote it by hand.
+// overridesOf returns the orders of a name that are not complete. An annotation takes precedence,
+// because a user wrote it manually.
 func overridesOf(f *facts, name v1alpha1.OrderName) (all []override) {
 	if member := f.set.Annotations[annotationOf[name]]; member != "" {
 		all = append(all, override{f, name, member, nil})
@@ -51,7 +51,7 @@ func overridesOf(f *facts, name v1alpha1.OrderName) (all []override) {
 	return all
 }
 
-// overrideOf is the order of a name that is obeyed now; its name is "" if there is none.
+// overrideOf returns the order of a name that is in effect now. Its name is "" if there is none.
 func overrideOf(f *facts, name v1alpha1.OrderName) override {
 	if all := overridesOf(f, name); len(all) > 0 {
 		return all[0]
@@ -59,7 +59,7 @@ func overrideOf(f *facts, name v1alpha1.OrderName) override {
 	return override{facts: f, order: name}
 }
 
-// by says where the order was given.
+// by states where the order was given.
 func (o override) by() string {
 	if o.twin != nil {
 		return "spec." + string(o.order)
@@ -67,8 +67,8 @@ func (o override) by() string {
 	return "annotation " + annotationOf[o.order]
 }
 
-// since is since when it is known: an order of the spec since it was begun or first seen, an
-// annotation for as long as this process knows of it.
+// since returns when the order began: for an order in the spec, when it was started or first seen;
+// for an annotation, when this process first saw it.
 func (o override) since() time.Time {
 	if o.twin != nil {
 		return o.twin.Time.Time
@@ -76,7 +76,7 @@ func (o override) since() time.Time {
 	return o.requestedAt
 }
 
-// ends says how an order ended, and why; "" while it may go on.
+// ends returns how an order ended, and why. It returns "" while it may go on.
 func (o override) ends() (reason, detail string) {
 	if reason, detail = o.isOvertaken(); reason != "" {
 		return reason, detail
@@ -87,8 +87,7 @@ func (o override) ends() (reason, detail string) {
 	return o.switchoverEnds()
 }
 
-// isOvertaken says which later order has taken the place of an order of the spec; "" if none
-// has.
+// isOvertaken returns which later order replaces an order in the spec. It returns "" if none does.
 func (o override) isOvertaken() (reason, detail string) {
 	if o.twin == nil {
 		return "", ""
@@ -102,7 +101,7 @@ func (o override) isOvertaken() (reason, detail string) {
 	return "", ""
 }
 
-// not says what was ordered, and is not done.
+// not returns the message prefix for an order that is not carried out.
 func (o override) not() string {
 	if o.order == v1alpha1.OrderSeedFrom {
 		return o.name + " was not seeded"
@@ -110,8 +109,8 @@ func (o override) not() string {
 	return o.name + " does not take over"
 }
 
-// isSpent reports whether an order of the spec was begun, and the primary whose role it was to
-// take has that role no more, by its grant: it is not begun again.
+// isSpent reports whether an order in the spec was started, and the grant of the primary that it
+// replaces is gone. Such an order is not started again.
 func (o override) isSpent() bool {
 	if o.twin == nil || o.twin.Result != v1alpha1.OrderStarted {
 		return false
@@ -123,12 +122,12 @@ func (o override) isSpent() bool {
 
 // The record.
 
-// orderBook is the orders of the spec and what became of them, the newest first. None of its
-// methods changes what it shares with the status.
+// orderBook contains the orders in the spec with their results, the newest first. Its methods do
+// not change what it shares with the status.
 type orderBook []v1alpha1.OrderStatus
 
-// noteOrders puts down the orders of the spec that are new, before anything is done for them.
-// Those of an object that is as it was made are of another life of it, and not for this one.
+// noteOrders records new orders in the spec before any action. The orders in a newly created object
+// are ignored, because they may come from a backup or an earlier object.
 func (r *record) noteOrders(f *facts) {
 	if f.invalid != "" || f.deleting() {
 		return
@@ -146,7 +145,7 @@ func (r *record) noteOrders(f *facts) {
 	}
 }
 
-// ignoreOrders ends the orders of a new object: nothing is done for them.
+// ignoreOrders ends the orders of a new object without an action.
 func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
 	for _, o := range r.orders {
 		if o.Order != name || isOver(&o) {
@@ -162,19 +161,19 @@ func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
 	}
 }
 
-// isOrder reports whether an order of the spec is one. The schema and the webhook refuse what
-// is none.
+// isOrder reports whether an order in the spec is valid. The CRD schema and the webhook reject
+// invalid ones.
 func isOrder(set *v1alpha1.ReplicatedStatefulSet, o *v1alpha1.MemberOrder) bool {
 	_, ok := ordinalOf(set, o.Member)
 	return ok && order.IsID(o.ID)
 }
 
-// isOver reports whether nothing is done for an order any more.
+// isOver reports whether an order is complete.
 func isOver(o *v1alpha1.OrderStatus) bool {
 	return !slices.Contains([]v1alpha1.OrderResult{v1alpha1.OrderWaiting, v1alpha1.OrderStarted}, o.Result)
 }
 
-// with puts down an order, unless it is on record.
+// with adds an order unless it is on record.
 func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
 	if all.at(name, now.ID) >= 0 {
 		return all
@@ -200,8 +199,7 @@ func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.Membe
 	return noted
 }
 
-// withoutUnbegun drops the orders for which nothing was done, and that the spec does not have
-// any more.
+// withoutUnbegun removes the orders that were not started and are no longer in the spec.
 func (all orderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
 	var wanted v1alpha1.MemberOrder
 	if now != nil {
@@ -213,13 +211,13 @@ func (all orderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.Membe
 	})
 }
 
-// at is the place of an order; -1 if it is not there.
+// at returns the index of an order. It returns -1 if there is none.
 func (all orderBook) at(name v1alpha1.OrderName, id string) int {
 	return slices.IndexFunc(all, func(x v1alpha1.OrderStatus) bool { return x.Order == name && x.ID == id })
 }
 
-// open is a copy of the order of a name that is not over, the one that was begun first; nil if
-// there is none.
+// open returns a copy of the order of a name that is not complete, preferably a started one. It
+// returns nil if there is none.
 func (all orderBook) open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	for _, result := range []v1alpha1.OrderResult{v1alpha1.OrderStarted, v1alpha1.OrderWaiting} {
 		for _, x := range all {
@@ -231,9 +229,9 @@ func (all orderBook) open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	return nil
 }
 
-// begun puts down that the first command for an order is about to be sent, which takes the role
-// from that primary; nil is none. It is a part of the record that is written before the command
-// is sent.
+// begun records that the first command for an order is about to be sent. from is the primary whose
+// role it takes; nil means none. It is part of the record that is written before the command is
+// sent.
 func (all orderBook) begun(o override, from *member) orderBook {
 	if o.twin == nil {
 		return all
@@ -245,7 +243,7 @@ func (all orderBook) begun(o override, from *member) orderBook {
 	return all.ended(o.facts, &begun, v1alpha1.OrderStarted, "")
 }
 
-// ended puts down what became of an order.
+// ended records the result of an order.
 func (all orderBook) ended(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) orderBook {
 	i := all.at(o.Order, o.ID)
 	if i < 0 {
@@ -261,8 +259,8 @@ func (all orderBook) ended(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.Or
 	return all
 }
 
-// grantedAt is since when the container of a member that runs may be primary; nil if it may
-// not be.
+// grantedAt returns when the running container of a member got its grant. It returns nil if it has
+// none.
 func grantedAt(f *facts, m *member) *metav1.MicroTime {
 	for _, g := range f.record.granted {
 		if g.UID == m.pod.UID && g.ContainerID == m.running() {

@@ -11,8 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// keepLabels puts back the labels by which a pod is found: without them its StatefulSet lets
-// go of it, and its name is taken still.
+// keepLabels restores the labels that select a pod. Without them the StatefulSet controller
+// releases the pod, but no other pod can have its name.
 func keepLabels(f *facts, p *plan) {
 	if !f.keeps() {
 		return
@@ -34,7 +34,7 @@ func keepLabels(f *facts, p *plan) {
 	}
 }
 
-// showRoles keeps the labels of the pods true.
+// showRoles updates the role labels of the pods.
 func showRoles(f *facts, p *plan) {
 	for _, m := range f.members {
 		if !isRelabelled(f, m) {
@@ -56,8 +56,8 @@ func becomesLabelled(f *facts, m *member) bool {
 	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.pod.Labels[v1alpha1.LabelRole] != role
 }
 
-// roleOf is what the labels of a pod say. No client is sent to a stranger, whatever labels it
-// came with, nor to a member that a person works on.
+// roleOf returns the label values of a pod. Strangers, whatever their labels, and parked members
+// receive no client traffic.
 func roleOf(m *member) (active, role string) {
 	switch {
 	case m.stranger != "", m.parked:
@@ -70,25 +70,25 @@ func roleOf(m *member) (active, role string) {
 	return v1alpha1.False, v1alpha1.RoleNone
 }
 
-// keepsLabels reports whether the labels of a pod stay: of a member of which nothing is known
-// they do, unless it is not the container any more of which they speak.
+// keepsLabels reports whether the labels of a pod stay. They stay while the member's state is
+// unknown, unless they refer to a previous container.
 func (f *facts) keepsLabels(m *member) bool {
 	switch {
 	case m.stranger != "", m.parked:
 		return false
 	case m.resists() && m.state != failed && f.shouldGo(m):
-		return true // it was shown as one that goes, and is told to again
+		return true // its labels were changed for the stop, which is retried
 	case m.state != unknown:
 		return false
 	case m.command != nil, m.lost():
-		return true // they were set before a stop was sent, and are after a start
+		return true // labels are set before a stop is sent, and after a start
 	case m.pod.Labels[v1alpha1.LabelActive] == "":
 		return false
 	}
 	return m.grantedHere || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary
 }
 
-// shouldGo reports whether a member that runs should stop, or be no primary any more.
+// shouldGo reports whether a running member should stop or be demoted.
 func (f *facts) shouldGo(m *member) bool {
 	if m.leaves || m.terminating() || !m.upToDate {
 		return true
@@ -96,9 +96,9 @@ func (f *facts) shouldGo(m *member) bool {
 	return m.state == primary && len(f.primaries()) > f.target()
 }
 
-// label is the patch of a pod's labels; none if they say that already. The one that sends clients
-// to a primary is bound to the pod as it was read: it can arrive late, when the operator that
-// sent it froze, and the member was demoted since.
+// label returns the patch of a pod's labels. It returns nothing if they are correct. The patch that
+// sends clients to a primary is bound to the version that was read: if the operator freezes, it can
+// arrive late, after the member was demoted.
 func label(m *member, active, role string) action.Chain {
 	pod := m.pod.DeepCopy()
 	pod.Labels = merged(
@@ -118,8 +118,8 @@ func label(m *member, active, role string) action.Chain {
 	}}
 }
 
-// protect puts the finalizer on pods that lack it, before anything is started in them: a pod
-// that is deleted by force stays visible until it has stopped.
+// protect adds the finalizer to pods before anything is started in them, so that a force-deleted
+// pod stays visible until it has stopped.
 func protect(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() || !exclusive(f.set) {
 		return
@@ -137,13 +137,12 @@ func protect(f *facts, p *plan) {
 	}
 }
 
-// lacksFinalizer reports whether the pod of a member has to be given the finalizer.
+// lacksFinalizer reports whether the pod of a member needs the finalizer.
 func lacksFinalizer(m *member) bool {
 	return !m.protected() && !m.terminating() && m.stranger == ""
 }
 
-// release takes the finalizer off pods that go and have stopped, when the record has nothing
-// on them.
+// release removes the finalizer from terminating pods that have stopped and are not on record.
 func release(f *facts, p *plan) {
 	for _, m := range f.members {
 		if m.terminating() && m.protected() && isReleasable(m) {
@@ -152,18 +151,18 @@ func release(f *facts, p *plan) {
 	}
 }
 
-// isReleasable reports whether a pod that goes need not be held any longer.
+// isReleasable reports whether a terminating pod no longer needs the finalizer.
 func isReleasable(m *member) bool {
 	return !m.written && !mayStillRun(m)
 }
 
-// mayStillRun reports whether a pod may have containers that run.
+// mayStillRun reports whether a pod may have running containers.
 func mayStillRun(m *member) bool {
 	ran := m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True
 	return !m.fenced && !podstate.Stopped(m.pod, ran)
 }
 
-// isStored reports whether the status, as it is stored, speaks of the pod.
+// isStored reports whether the pod is in the stored status.
 func (w *world) isStored(m *member) bool {
 	if commandOf(w.set.Status.Commands, m.pod.UID) != nil {
 		return true
@@ -186,8 +185,8 @@ func unprotect(m *member) action.Action {
 	}
 }
 
-// deleteFenced deletes pods whose machine is off, as the control plane does unless they
-// tolerate the taint: their kubelet would start them again.
+// deleteFenced deletes pods whose machine is off. The control plane does the same, except for pods
+// that tolerate the taint, which their kubelet would start again.
 func deleteFenced(f *facts, p *plan) {
 	if f.invalid != "" {
 		return

@@ -16,29 +16,30 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// record is what must not be forgotten. Which members may be primary, and which commands
-// may still run, is in it before it is so, and leaves it on proof only: it is a superset
-// of the truth, always.
+// record is the persistent state of a set in its status. It contains the members that may be
+// primary and the commands that may still run. An entry is written before it becomes true and
+// removed only on proof, so the record is always a superset of the truth.
 type record struct {
 	epoch int64
-	// before is the least epoch that the next one has to be above.
+	// before is the epoch that the next epoch must exceed.
 	before   int64
 	granted  []v1alpha1.Grant
 	commands []v1alpha1.RunningCommand
 	failures []v1alpha1.Failure
 	versions []v1alpha1.Sequence
-	// maintenance is how far the members of spec.maintenance are.
+	// maintenance are the states of the members of spec.maintenance.
 	maintenance []v1alpha1.MemberMaintenance
-	// orders are those of the spec, and what became of them.
+	// orders are the orders in the spec, with their results.
 	orders orderBook
-	// learned is what was found out in this pass, for people.
+	// learned are the observations of this pass, for users.
 	learned []Learned
 }
 
-// Learned is something that was found out. Kind and Reason are those of its event.
+// Learned is an observation that is reported as an event. Kind and Reason are the type and reason
+// of the event.
 type Learned struct{ Kind, Reason, Text string }
 
-// recordOf is the record as it is stored. It shares nothing with the status.
+// recordOf returns the stored record. It shares no memory with the status.
 func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
 	s := status.DeepCopy()
 	return record{
@@ -52,7 +53,7 @@ func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
 	}
 }
 
-// into puts the record into a status.
+// into writes the record into a status.
 func (r *record) into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Epoch, s.Grants, s.Commands, s.Failures, s.Sequences = r.epoch, r.granted, r.commands, r.failures, r.versions
 	s.Maintenance, s.Orders = r.maintenance, r.orders
@@ -72,9 +73,9 @@ func (r *record) warn(reason, format string, args ...any) {
 	)
 }
 
-// Questions.
+// Methods that read the record.
 
-// primaries is how many members may be primary.
+// primaries returns how many members may be primary.
 func (r *record) primaries() int { return len(r.granted) }
 
 func (r *record) hasGrants() bool { return len(r.granted) > 0 }
@@ -84,7 +85,7 @@ func (r *record) grants(m *member) bool {
 	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
 }
 
-// grantsRunning reports whether the container of the member that runs may be primary.
+// grantsRunning reports whether the running container of the member may be primary.
 func (r *record) grantsRunning(m *member) bool {
 	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool {
 		return g.UID == m.pod.UID && g.ContainerID == m.running()
@@ -96,15 +97,14 @@ func (r *record) grantsName(pod string) bool {
 	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.Pod == pod })
 }
 
-// startsIn reports whether a start whose end was not seen may make a primary of the
-// container that a grant is for.
+// startsIn reports whether a start with an unknown outcome may make the grant's container primary.
 func (r *record) startsIn(g *v1alpha1.Grant) bool {
 	return slices.ContainsFunc(r.commands, func(c v1alpha1.RunningCommand) bool {
 		return startsPrimary(c.Name) && c.Pod == g.Pod && c.ContainerID == g.ContainerID
 	})
 }
 
-// failureOf is what failed in the member's pod; nil if nothing did lately.
+// failureOf returns the recent failure in the member's pod. It returns nil if there is none.
 func (r *record) failureOf(m *member) *v1alpha1.Failure {
 	for i := range r.failures {
 		x := &r.failures[i]
@@ -119,17 +119,17 @@ func (r *record) failureOf(m *member) *v1alpha1.Failure {
 }
 
 // isUnconfirmedStart reports whether a start ended with 0 and made no primary. Its pod was
-// recreated for that, and the next one of the name is no better for it.
+// recreated because of it. The failure also counts for the next pod of that name.
 func isUnconfirmedStart(x *v1alpha1.Failure) bool { return x.Code == 0 && startsPrimary(x.Command) }
 
-// hasUnconfirmed reports whether it is on record that this very start made no primary.
+// hasUnconfirmed reports whether it is on record that this start made no primary.
 func (r *record) hasUnconfirmed(c *v1alpha1.RunningCommand) bool {
 	return slices.ContainsFunc(r.failures, func(x v1alpha1.Failure) bool {
 		return isUnconfirmedStart(&x) && x.ContainerID == c.ContainerID
 	})
 }
 
-// newest is the highest sequence ever recorded, and whose it is.
+// newest returns the highest sequence on record, and its member.
 func (r *record) newest() (highest uint64, pod string) {
 	for _, v := range r.versions {
 		if n := recorded(v); n > highest {
@@ -147,9 +147,9 @@ func recorded(v v1alpha1.Sequence) uint64 {
 	return n
 }
 
-// What is learned.
+// Methods that update the record.
 
-// endCommands drops the commands of which nothing can happen any more.
+// endCommands removes the commands that can have no further effect.
 func (r *record) endCommands(f *facts) {
 	r.commands = slices.DeleteFunc(
 		r.commands,
@@ -157,7 +157,7 @@ func (r *record) endCommands(f *facts) {
 	)
 }
 
-// endGrants drops the grants of containers that are not primary any more.
+// endGrants removes the grants of containers that are no longer primary.
 func (r *record) endGrants(f *facts) {
 	var left []v1alpha1.Grant
 	for i := range r.granted {
@@ -176,14 +176,14 @@ func (r *record) endGrants(f *facts) {
 	r.granted = left
 }
 
-// whyRevoked says why a container that was granted is not primary any more; "" if that is
-// not proven.
+// whyRevoked states why a container with a grant is no longer primary. It is "" if that is not
+// proven.
 func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
 	const ended = "its container has ended"
 	m := f.byUID(g.UID)
 	switch {
 	case r.startsIn(g):
-		return "" // a start whose end was not seen may take effect
+		return "" // a start with an unknown outcome may still take effect
 	case stopped(m):
 		return ended
 	case f.containerGone(g.UID, g.ContainerID):
@@ -201,10 +201,10 @@ func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
 	return ""
 }
 
-// mayBePrimaryNext reports whether a start that was meant for a container that has ended
-// may have reached the next one of the same pod, whose kubelet may not have told of that
-// yet. In another pod's container its end would not count as seen, and it would be on
-// record still.
+// mayBePrimaryNext reports whether a start for an ended container may have reached the next
+// container of the same pod, which the kubelet may not have reported yet. If it had reached the
+// container of another pod, its end would not count as seen, and the command would still be on
+// record.
 func (r *record) mayBePrimaryNext(f *facts, g *v1alpha1.Grant) bool {
 	next := f.nextContainer(g.Pod, g.ContainerID)
 	if next == nil {
@@ -219,8 +219,8 @@ func (r *record) mayBePrimaryNext(f *facts, g *v1alpha1.Grant) bool {
 	return true
 }
 
-// grantPrimaries gives grants to members that are found running as primary, and confirms
-// the grants that they have.
+// grantPrimaries adds grants for members that are found running as primary, and confirms their
+// existing grants.
 func (r *record) grantPrimaries(f *facts) {
 	for _, m := range f.members {
 		if m.state != primary {
@@ -234,7 +234,7 @@ func (r *record) grantPrimaries(f *facts) {
 	}
 }
 
-// confirm notes that a member was seen running as primary.
+// confirm marks the grant of a member that was seen running as primary.
 func (r *record) confirm(m *member) {
 	for i := range r.granted {
 		g := &r.granted[i]
@@ -254,7 +254,7 @@ func (c *clock) grant(m *member, epoch int64) v1alpha1.Grant {
 	}
 }
 
-// fail puts down that a command failed: code is 0 for one that status denies.
+// fail records a failed command. code is 0 if the command ended with 0 and status contradicted it.
 func (r *record) fail(f *facts, c *v1alpha1.RunningCommand, code int) {
 	r.warn(v1alpha1.EventMemberFailed, "%s of %s %s", c.Name, c.Pod, howFailed(code))
 	i := slices.IndexFunc(r.failures, func(x v1alpha1.Failure) bool { return x.Pod == c.Pod })
@@ -273,8 +273,8 @@ func (r *record) fail(f *facts, c *v1alpha1.RunningCommand, code int) {
 	x.Unclean = x.Unclean || starts(c.Name)
 }
 
-// continues reports whether a command failed as others did before: in the same pod, or as
-// a start that made no primary in a pod that took the place of its.
+// continues reports whether a failure continues earlier ones: in the same pod, or as a start that
+// made no primary in the replacement pod.
 func continues(x *v1alpha1.Failure, c *v1alpha1.RunningCommand, code int) bool {
 	again := isUnconfirmedStart(x) && code == 0 && startsPrimary(c.Name)
 	return again || x.UID == c.UID
@@ -287,7 +287,7 @@ func howFailed(code int) string {
 	return fmt.Sprintf("failed with exit code %d", code)
 }
 
-// clean takes back that a member needs a stop before it is started again.
+// clean allows the member to start without a prior stop.
 func (r *record) clean(m *member) {
 	for i := range r.failures {
 		if m != nil && r.failures[i].UID == m.pod.UID {
@@ -296,7 +296,7 @@ func (r *record) clean(m *member) {
 	}
 }
 
-// forgive drops the failures that say nothing any more.
+// forgive removes the failures that no longer apply.
 func (r *record) forgive(f *facts) {
 	for _, m := range f.members {
 		if cameUp(m, r.failureOf(m)) {
@@ -313,7 +313,7 @@ func (r *record) forgive(f *facts) {
 	)
 }
 
-// cameUp reports whether a member runs in which a start failed: it came up late.
+// cameUp reports whether a member with a failed start runs after all.
 func cameUp(m *member, x *v1alpha1.Failure) bool {
 	switch m.state {
 	case primary:
@@ -324,10 +324,10 @@ func cameUp(m *member, x *v1alpha1.Failure) bool {
 	return false
 }
 
-// hasLapsed reports whether a failure says nothing any more.
+// hasLapsed reports whether a failure no longer applies.
 func (r *record) hasLapsed(f *facts, x *v1alpha1.Failure) bool {
 	if x.Code == ocfNotConfigured && x.Generation == f.set.Generation {
-		return false // another pod makes the spec no better
+		return false // a new pod does not correct the spec
 	}
 	if m := f.named(x.Pod); m != nil {
 		if r.isDisproved(f, x, m) {
@@ -343,7 +343,7 @@ func (r *record) hasLapsed(f *facts, x *v1alpha1.Failure) bool {
 	return f.now.Sub(x.Last.Time) > failureWindow(&f.set.Spec)
 }
 
-// isDisproved reports whether a failure is none of the pod that a member has now.
+// isDisproved reports whether a failure does not apply to the member's current pod.
 func (r *record) isDisproved(f *facts, x *v1alpha1.Failure, m *member) bool {
 	if isUnconfirmedStart(x) {
 		return m.isPrimary() || x.Generation != f.set.Generation
@@ -351,9 +351,9 @@ func (r *record) isDisproved(f *facts, x *v1alpha1.Failure, m *member) bool {
 	return m.pod.UID != x.UID
 }
 
-// noteVersions keeps what members said of their copies while it could be compared. What an
-// idle member says beside one that runs is about to be overwritten, and a lower number than
-// before is a copy that lost something.
+// noteVersions records the sequences that are comparable. It skips idle members while other members
+// run, because their copies are about to be overwritten. It keeps the higher number if a sequence
+// decreases, because that copy lost data.
 func (r *record) noteVersions(f *facts) {
 	runs := r.hasGrants() || slices.ContainsFunc(f.members, func(m *member) bool {
 		return m.shown == secondary || m.shown == primary
@@ -369,8 +369,8 @@ func (r *record) noteVersions(f *facts) {
 	}
 }
 
-// noteVersion puts down how new the copy of a member is, if it is newer than what is on
-// record, or as new in a later epoch.
+// noteVersion records the sequence of a member if it is higher than the recorded one, or equal in a
+// later epoch.
 func (r *record) noteVersion(m *member, n uint64) {
 	answer, _ := m.answer(v1alpha1.CommandSequence)
 	now := v1alpha1.Sequence{
@@ -394,7 +394,7 @@ func (r *record) noteVersion(m *member, n uint64) {
 	})
 }
 
-// allBefore reports whether all grants are older than that.
+// allBefore reports whether all grants are older than then.
 func (r *record) allBefore(then time.Time) bool {
 	return !slices.ContainsFunc(
 		r.granted,
@@ -402,10 +402,10 @@ func (r *record) allBefore(then time.Time) bool {
 	)
 }
 
-// Writing.
+// Methods that store the record.
 
-// keepRecord writes what was learned of grants, commands, orders and who is parked, before
-// anything else is decided on it. The rest waits for the next write of the status.
+// keepRecord writes changes of grants, commands, orders and maintenance before any decision uses
+// them. Other changes wait for the next status update.
 func keepRecord(f *facts, p *plan) {
 	s := &f.set.Status
 	same := apiequality.Semantic.DeepEqual
@@ -421,8 +421,8 @@ func keepRecord(f *facts, p *plan) {
 	p.Do(action.Chain{f.store(f.record, reasonLearned, strings.Join(texts, "; "))})
 }
 
-// sameGrants reports whether two lists grant the same. That a grant is confirmed is for
-// people, and nothing is decided on it.
+// sameGrants reports whether two lists contain the same grants. It ignores Confirmed, which is only
+// informative.
 func sameGrants(a, b []v1alpha1.Grant) bool {
 	return slices.EqualFunc(a, b, func(x, y v1alpha1.Grant) bool {
 		x.Confirmed = y.Confirmed
@@ -430,7 +430,7 @@ func sameGrants(a, b []v1alpha1.Grant) bool {
 	})
 }
 
-// store is the patch that puts a record into the status, bound to what was read.
+// store returns the patch that writes a record into the status, bound to the version that was read.
 func (w *world) store(r record, reason, detail string) action.Action {
 	set := w.set.DeepCopy()
 	r.into(&set.Status)

@@ -9,13 +9,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// templateIsSeen reports whether the StatefulSet's controller has seen the template.
+// templateIsSeen reports whether the StatefulSet controller has observed the template.
 func (w *world) templateIsSeen() bool {
 	return w.stateful != nil && w.stateful.Status.ObservedGeneration == w.stateful.Generation
 }
 
-// renewIdle recreates pods, one at a time, in which nothing runs and that are out of date:
-// they serve no client, and a template that cannot run is left like this.
+// renewIdle recreates outdated pods in which nothing runs, one at a time. They serve no client, and
+// this replaces a template that cannot run.
 func renewIdle(f *facts, p *plan) {
 	if !f.starts() || !f.templateIsSeen() || f.renewing() {
 		return
@@ -32,7 +32,7 @@ func renewIdle(f *facts, p *plan) {
 	}
 }
 
-// isRenewable reports whether nothing runs in a member, or is known to.
+// isRenewable reports whether nothing runs in a member, as far as known.
 func isRenewable(m *member) bool {
 	switch {
 	case m.stranger != "", m.terminating(), m.lost(), m.parked:
@@ -47,29 +47,29 @@ func isRenewable(m *member) bool {
 	return m.silent()
 }
 
-// mayBeNeededFirst reports whether a member in which nothing runs may have the copy that is
-// started first.
+// mayBeNeededFirst reports whether a member in which nothing runs may have the copy that must start
+// first.
 func (f *facts) mayBeNeededFirst(m *member) bool {
 	if f.record.hasGrants() {
 		return false
 	}
 	if r, _ := m.result(v1alpha1.CommandStop); m.state == idle && r.Outcome != podexec.Succeeded {
-		return true // it was not stopped for this, and the new template may be bad
+		return true // it was not stopped for this update, and the new template may be broken
 	}
 	if f.record.epoch == 0 || len(f.set.Spec.Pod.VolumeClaimTemplates) > 0 {
-		return false // no member has served yet, or its copy stays when its pod is deleted
+		return false // no member has served yet, or its copy survives the deletion of its pod
 	}
-	// Its copy is deleted with its pod, and may be the newest when its container runs again.
+	// Its copy is deleted with its pod, and may be the newest once its container runs again.
 	return m.endedAfter(f.now.Add(-returnsWithin)) && !m.crashLoops()
 }
 
-// renewing reports whether a member is on its way already.
+// renewing reports whether a member is being recreated already.
 func (f *facts) renewing() bool {
 	return len(f.members) < f.wanted() || slices.ContainsFunc(f.members, isBeingRenewed)
 }
 
-// isBeingRenewed reports whether a member goes, or came with the present template and has not
-// said yet what it is.
+// isBeingRenewed reports whether a member is terminating, or has the current template and an
+// unknown state.
 func isBeingRenewed(m *member) bool {
 	switch {
 	case m.terminating():
@@ -80,9 +80,8 @@ func isBeingRenewed(m *member) bool {
 	return m.upToDate && (m.state == pending || m.state == unknown)
 }
 
-// renew stops members that are out of date, one at a time while nothing is missing:
-// secondaries first, then each primary when another has its place. What is stopped is
-// recreated by renewIdle.
+// renew stops outdated members one at a time while nothing is missing: secondaries first, then each
+// primary after another member has taken its role. renewIdle recreates the stopped ones.
 func renew(f *facts, p *plan) {
 	outdated := f.among(func(m *member) bool { return !m.upToDate })
 	if len(outdated) == 0 || !f.starts() || !f.templateIsSeen() {
@@ -98,8 +97,8 @@ func renew(f *facts, p *plan) {
 	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessageOf(f.world))
 }
 
-// nextToRenew is the member that is updated next: secondaries before primaries, and of these
-// one that is on its way in place; nil if there is none.
+// nextToRenew returns the next member to update: secondaries before primaries, and of these first
+// one that is being changed in place. It returns nil if there is none.
 func nextToRenew(outdated []*member) *member {
 	for _, state := range []state{secondary, primary} {
 		for _, begun := range []bool{true, false} {
@@ -113,7 +112,7 @@ func nextToRenew(outdated []*member) *member {
 	return nil
 }
 
-// renewOne updates a member, in place where that can be.
+// renewOne updates a member, in place if possible.
 func renewOne(f *facts, p *plan, m *member) {
 	const why = "its template is out of date"
 	if m == nil {
@@ -136,8 +135,8 @@ func renewOne(f *facts, p *plan, m *member) {
 	p.stop(f, m, why)
 }
 
-// mayUpdate reports whether nothing is missing or wrong, so that a member may be stopped for
-// an update.
+// mayUpdate reports whether nothing is missing or degraded, so that a member may be stopped for an
+// update.
 func (f *facts) mayUpdate() bool {
 	if !f.wellStaffed() || f.renewing() {
 		return false
@@ -148,5 +147,5 @@ func (f *facts) mayUpdate() bool {
 	return !slices.ContainsFunc(f.members, servesNotYet)
 }
 
-// servesNotYet reports whether a primary that was updated serves no clients.
+// servesNotYet reports whether an updated primary serves no clients.
 func servesNotYet(m *member) bool { return m.upToDate && m.shown == primary && m.unserved() != "" }

@@ -12,19 +12,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
-// What comes out of a backup has no status: nothing of the record is left. Who is newest the
-// members say themselves; the two things that they cannot say are found here.
+// An object restored from a backup has no status, so its record is lost. Members report by
+// themselves how new their copies are. This file derives the two facts that they cannot report: the
+// epoch, and the former number of members.
 
-// wasRestored reports whether an object comes out of a backup.
+// wasRestored reports whether an object was restored from a backup.
 func wasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 
-// restore is about a set whose record may be lost.
+// restore handles a set whose record may be lost.
 type restore struct{ *world }
 
-// epochBefore is the epoch above which the next one has to be, whatever the record says. The
-// epochs of the set that was are not known. They were counted up from 1, or from the time of
-// an earlier restore, so the seconds since 1970 are more. Commands that are told no epoch
-// need none of this.
+// epochBefore returns the epoch that the next epoch must exceed, whatever the record contains. The
+// former epochs of a restored set are unknown. They were counted from 1, or from the Unix time of
+// an earlier restore, so the current Unix time is higher. It returns 0 if no command uses the
+// epoch.
 func (w restore) epochBefore() int64 {
 	if w.set.Status.Epoch > 0 || !wasRestored(w.set) || !w.tellsEpoch() {
 		return 0
@@ -32,7 +33,7 @@ func (w restore) epochBefore() int64 {
 	return w.now.Unix()
 }
 
-// tellsEpoch reports whether any command is told the epoch.
+// tellsEpoch reports whether any command uses the epoch.
 func (w restore) tellsEpoch() bool {
 	isTold := func(word string) bool { return strings.Contains(word, epochWord) }
 	for _, command := range w.set.Spec.Pod.Commands {
@@ -43,8 +44,8 @@ func (w restore) tellsEpoch() bool {
 	return false
 }
 
-// isUnknownStop reports whether the set is stopped, has claims, and does not know how many
-// members it had: it was restored so, or made so on the claims of a set that had its name.
+// isUnknownStop reports whether the set is stopped, has claims, and its former number of members is
+// unknown: it was restored stopped, or created stopped on the claims of an earlier set of its name.
 func (w restore) isUnknownStop() bool {
 	if w.invalid != "" || w.deleting() || *w.set.Spec.Replicas > 0 {
 		return false
@@ -52,13 +53,13 @@ func (w restore) isUnknownStop() bool {
 	return w.set.Status.RestoreReplicas == 0 && len(w.set.Spec.Pod.VolumeClaimTemplates) > 0
 }
 
-// copiesIn is how many members a set needs so that each of the claims is one's that were
-// there before it.
+// copiesIn returns how many members the set needs so that each claim that is older than the set, or
+// was restored, belongs to a member.
 func (w restore) copiesIn(claims []corev1.PersistentVolumeClaim) int32 {
 	most := 0
 	for i := range claims {
 		if w.set.CreationTimestamp.Before(&claims[i].CreationTimestamp) && !wasRestored(&claims[i]) {
-			continue // it was made for the set, which has not run since
+			continue // the claim was created for this set, which has not run since
 		}
 		for _, t := range w.set.Spec.Pod.VolumeClaimTemplates {
 			pod, _ := podOfClaim(&t, claims[i].Name)
@@ -71,13 +72,13 @@ func (w restore) copiesIn(claims []corev1.PersistentVolumeClaim) int32 {
 	return int32(most)
 }
 
-// wasChild reports whether an object without an owner was a child of a set once, by its
-// labels: it was restored, or the set was deleted without it.
+// wasChild reports whether an object without an owner was once a child of a set, according to its
+// labels: it was restored, or the set was deleted with orphaned dependents.
 func wasChild(object metav1.Object) bool {
 	return metav1.GetControllerOf(object) == nil && object.GetLabels()[v1alpha1.LabelManaged] == v1alpha1.True
 }
 
-// whoseIsIt says what to do about an object that has the name of a child and is not ours.
+// whoseIsIt returns what to do about an object that has the name of a child and is not ours.
 func whoseIsIt(described, namespace string, child metav1.Object) string {
 	if !wasChild(child) {
 		return described + " belongs to another object and is left alone; rename or delete it"

@@ -12,12 +12,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// leftovers is about claims of members that are no more, and what is to become of them.
+// leftovers handles the claims of removed members.
 //
-// The StatefulSet deletes claims in a scale-down that the operator makes, and in no other
-// moment: it says Delete from the patch that lowers its number until those pods are gone. A
-// scale-down to 0 is a stop, and keeps all. When the object is deleted the operator deletes
-// the claims itself, after the last pod: by the word of the policy at that time, also of a set
+// The StatefulSet controller deletes claims only during a scale-down by the operator: the
+// StatefulSet's policy is Delete from the patch that lowers replicas until the pods are gone. A
+// scale-down to 0 is a stop and keeps all claims. When the object is deleted, the operator deletes
+// the claims itself after the last pod is gone. It follows the policy at that time, also for a set
 // that was stopped before.
 type leftovers struct{ *world }
 
@@ -25,7 +25,7 @@ func (l leftovers) policy() v1alpha1.ClaimRetentionPolicy {
 	return ptr.Deref(l.set.Spec.PersistentVolumeClaimRetentionPolicy, v1alpha1.ClaimRetentionPolicy{})
 }
 
-// whenResized is what the StatefulSet is to do with claims when its number changes.
+// whenResized returns the retention policy of the StatefulSet while its replicas change.
 func (l leftovers) whenResized(have int) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	if l.policy().WhenScaled != v1alpha1.DeleteClaims || l.wanted() >= have || l.wanted() == 0 {
 		return retention(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
@@ -33,7 +33,7 @@ func (l leftovers) whenResized(have int) *appsv1.StatefulSetPersistentVolumeClai
 	return retention(appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
 }
 
-// meanwhile is what the StatefulSet is to do with claims while its number stays.
+// meanwhile returns the retention policy of the StatefulSet while its replicas stay.
 func (l leftovers) meanwhile() *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	have := l.stateful.Spec.PersistentVolumeClaimRetentionPolicy
 	deletes := have != nil && have.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -43,8 +43,8 @@ func (l leftovers) meanwhile() *appsv1.StatefulSetPersistentVolumeClaimRetention
 	return retention(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 }
 
-// isShrinking reports whether the StatefulSet has not taken all members away yet that are
-// beyond its number.
+// isShrinking reports whether the StatefulSet controller has not yet deleted all pods beyond
+// replicas.
 func (l leftovers) isShrinking() bool {
 	if !l.templateIsSeen() {
 		return true
@@ -52,14 +52,14 @@ func (l leftovers) isShrinking() bool {
 	return slices.ContainsFunc(l.members, func(m *member) bool { return m.ordinal >= int(*l.stateful.Spec.Replicas) })
 }
 
-// deletesAll reports whether claims go with the object.
+// deletesAll reports whether the claims are deleted with the object.
 func (l leftovers) deletesAll() bool {
 	return l.deleting() && l.policy().WhenDeleted == v1alpha1.DeleteClaims
 }
 
-// goesToo reports whether a claim goes with the object: it has the name of a member's, was
-// made since the object was, and nobody else has it. What is older was restored, or is of a
-// set that had this name before.
+// goesToo reports whether a claim is deleted with the object: it has the name of a member's claim,
+// was created after the object, and has no other controller. An older claim was restored, or
+// belongs to an earlier set of this name.
 func (l leftovers) goesToo(c *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case c.DeletionTimestamp != nil, metav1.GetControllerOf(c) != nil, wasRestored(c):
@@ -74,8 +74,8 @@ func (l leftovers) goesToo(c *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// going are the claims that go with the object now: its pods are gone, and it is not too late
-// to wait.
+// going returns the claims to delete now: the pods of the object are gone, and lastDeadline has not
+// passed.
 func (l leftovers) going() (claims []*corev1.PersistentVolumeClaim) {
 	if !l.deletesAll() || !l.isEmpty() || !l.now.Before(l.lastDeadline()) {
 		return nil
@@ -88,7 +88,7 @@ func (l leftovers) going() (claims []*corev1.PersistentVolumeClaim) {
 	return claims
 }
 
-// deleteClaims deletes the claims that go with the object, before it goes itself.
+// deleteClaims deletes the claims before the object is deleted.
 func deleteClaims(p *plan, claims []*corev1.PersistentVolumeClaim) {
 	for _, c := range claims {
 		p.Do(action.Chain{{Verb: action.Delete, Object: c, Reason: reasonLeft, Detail: "as persistentVolumeClaimRetentionPolicy says"}})

@@ -8,10 +8,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// scale brings the number of pods to what is wanted. Up at once; down when the members that
-// go have stopped, and their roles are with others.
+// scale sets the number of pods. It scales up at once. It scales down when the members to remove
+// have stopped and others have their roles.
 func scale(f *facts, p *plan) {
-	if !f.serves() || !f.hasStatefulSet() || f.tooFew() { // of too few status says so
+	if !f.serves() || !f.hasStatefulSet() || f.tooFew() { // the status reports tooFew
 		return
 	}
 	if kept := (parking{f}).kept(); len(kept) > 0 {
@@ -50,7 +50,7 @@ func scale(f *facts, p *plan) {
 	s.removeSurplus(p)
 }
 
-// ordinals is how many members there are to be scaled down from, counting those whose pods are
+// ordinals returns how many members the scale-down starts from, including those whose pods are
 // missing now.
 func (s scaling) ordinals(have int) int {
 	if n := len(s.members); n > 0 {
@@ -59,9 +59,9 @@ func (s scaling) ordinals(have int) int {
 	return have
 }
 
-// removeSurplus deletes the pods of members that have left, the highest ordinal first, if the
-// controller of the StatefulSet does not: it creates missing pods first, and deletes none while
-// a quota or a policy refuses that (kubernetes#140858).
+// removeSurplus deletes the pods of stopped members, the highest ordinal first, if the StatefulSet
+// controller does not. That controller creates missing pods first, and deletes none while a quota
+// or a policy refuses their creation (kubernetes#140858).
 func (s scaling) removeSurplus(p *plan) {
 	present := s.among(func(m *member) bool { return m.ordinal < s.wanted() })
 	if len(s.leavers) == 0 || len(present) >= s.wanted() || !s.templateIsSeen() {
@@ -80,13 +80,13 @@ func (s scaling) removeSurplus(p *plan) {
 	)))
 }
 
-// hasStatefulSet reports whether there is a StatefulSet of the set that stays.
+// hasStatefulSet reports whether the set has a StatefulSet that is not terminating.
 func (w *world) hasStatefulSet() bool {
 	return w.stateful != nil && w.ours(w.stateful) && w.stateful.DeletionTimestamp == nil
 }
 
-// resize gives the StatefulSet its number of pods, and in the same write what becomes of the
-// claims. That is bound to what was read: a scale-down that arrives late must not meet a
+// resize sets the replicas of the StatefulSet, and its claim retention policy in the same write.
+// The write is bound to the version that was read, so that a late scale-down does not revert a
 // scale-up.
 func resize(f *facts, p *plan, have int) {
 	set := f.stateful.DeepCopy()
@@ -99,13 +99,13 @@ func resize(f *facts, p *plan, have int) {
 	}})
 }
 
-// scaling is the number of members that is wanted, and those that go.
+// scaling is a change of the number of members. leavers are the members to remove.
 type scaling struct {
 	*facts
 	leavers []*member
 }
 
-// mayShrink reports whether members may go, as far as roles and data are known.
+// mayShrink reports whether members may be removed, as far as roles and data are known.
 func (s scaling) mayShrink() bool {
 	return !s.primaryIsUnknown() && s.whatIsMissed() == ""
 }
@@ -115,7 +115,7 @@ func (s scaling) primaryIsUnknown() bool {
 	return s.wanted() > 0 && s.record.hasGrants() && len(s.primaries()) == 0
 }
 
-// waitToShrink says what members that are to go are kept for.
+// waitToShrink states why members are not removed yet.
 func waitToShrink(s scaling, p *plan) {
 	if s.primaryIsUnknown() {
 		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; no member is removed before that is known")
@@ -129,9 +129,9 @@ func waitToShrink(s scaling, p *plan) {
 	}
 }
 
-// whatIsMissed says whose data could go with the members that go, while none is primary:
-// those of one that has run and cannot say now how new its copy is, or of the newest copy
-// that was ever seen; "" if none could.
+// whatIsMissed states whose data could be lost with the members to remove, while none is primary:
+// the data of a member that has run and cannot report its sequence now, or the newest copy on
+// record. It is "" if none could.
 func (s scaling) whatIsMissed() string {
 	if s.record.hasGrants() || s.wanted() == 0 {
 		return ""
@@ -149,8 +149,8 @@ func (s scaling) whatIsMissed() string {
 	)
 }
 
-// stayersToAsk are the members that stay, if it depends on their copies whether others may
-// go.
+// stayersToAsk returns the staying members if the decision to remove others depends on their
+// copies.
 func (s scaling) stayersToAsk() []*member {
 	if s.record.hasGrants() || s.wanted() == 0 || whyUnsaid(s.leavers) != "" {
 		return nil
@@ -161,13 +161,13 @@ func (s scaling) stayersToAsk() []*member {
 	return s.stayers()
 }
 
-// stayers are the members that stay and can say how new their copies are.
+// stayers returns the staying members that can report their sequence.
 func (s scaling) stayers() []*member {
 	return s.among(func(m *member) bool { return m.ordinal < s.wanted() && m.couldBeFirst() })
 }
 
-// whyUnsaid says which of the members that go has run and cannot say now how new its copy
-// is; "" if none.
+// whyUnsaid states which member to remove has run and cannot report its sequence now. It is "" if
+// there is none.
 func whyUnsaid(leavers []*member) string {
 	for _, m := range leavers {
 		c := m.container()
@@ -181,8 +181,8 @@ func whyUnsaid(leavers []*member) string {
 	return ""
 }
 
-// newestLeaves is the newest copy that was ever seen, if it is on a member that goes; "" if
-// it is not.
+// newestLeaves returns the newest copy on record if it is on a member to remove. Otherwise it
+// returns "".
 func (s scaling) newestLeaves() (sequence uint64, pod string) {
 	sequence, pod = s.record.newest()
 	if ordinal, ok := ordinalOf(s.set, pod); !ok || ordinal < s.wanted() {
@@ -191,8 +191,8 @@ func (s scaling) newestLeaves() (sequence uint64, pod string) {
 	return sequence, pod
 }
 
-// stayerHas reports whether a member that stays says, or is on record, that it has a copy of
-// that sequence.
+// stayerHas reports whether a staying member has a copy of that sequence, by its last response or
+// by the record.
 func (s scaling) stayerHas(sequence uint64) bool {
 	if slices.ContainsFunc(s.stayers(), func(m *member) bool { return m.version.known && m.version.sequence >= sequence }) {
 		return true

@@ -13,10 +13,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Whether a member serves clients is another question than what it is: a primary that is
-// frozen is primary, and no other may take its place while it runs.
+// Whether a member serves clients does not determine its state: a frozen primary is still primary,
+// and no other member may replace it while it runs.
 
-// unserved says why a member that runs its application serves no clients; "" if it does.
+// unserved states why a running member serves no clients. It is "" if it does.
 func (m *member) unserved() string {
 	switch {
 	case !podstate.Ready(m.pod):
@@ -27,12 +27,12 @@ func (m *member) unserved() string {
 	return ""
 }
 
-// isShownPrimary reports whether the member is shown as primary, and can be reached.
+// isShownPrimary reports whether the member is reported as primary and its Node is reachable.
 func (m *member) isShownPrimary() bool {
 	return m.shown == primary && !m.terminating() && !m.lost()
 }
 
-// notServing are the primaries, as they are shown, that serve no clients.
+// notServing returns the members reported as primary that serve no clients.
 func (all members) notServing() []*member {
 	return all.among(func(m *member) bool { return m.isShownPrimary() && m.unserved() != "" })
 }
@@ -45,8 +45,8 @@ func (all members) whyUnserved() string {
 	return strings.Join(texts, "; ")
 }
 
-// unreadySince is since when the pod of a member has not been Ready, by the kubelet's word,
-// and not before its last command ended or it was told to be primary.
+// unreadySince returns since when the kubelet has reported the pod as not Ready, but not before the
+// end of its last command or its grant.
 func (f *facts) unreadySince(m *member) time.Time {
 	since := m.startedAt()
 	if at := m.changedAt(); at.After(since) {
@@ -67,13 +67,13 @@ func (f *facts) unreadySince(m *member) time.Time {
 	return since
 }
 
-// unreadyTooLong reports whether a primary has been without clients for unreadyAfter. It is
-// what the kubelet saw, whoever looked meanwhile.
+// unreadyTooLong reports whether a primary has been unready for unreadyAfter. It uses the clock,
+// because the kubelet observed it even if no operator ran.
 func (c *clock) unreadyTooLong(m *member) bool {
 	return m.isShownPrimary() && c.isUnreadyFor(m, unreadyAfter)
 }
 
-// followsUnready reports whether the pod of a secondary has not been Ready for unreadyAfter.
+// followsUnready reports whether the pod of a secondary has been unready for unreadyAfter.
 func (c *clock) followsUnready(m *member) bool {
 	follows := m.shown == secondary && !m.terminating() && !m.lost() && !m.parked
 	return follows && c.isUnreadyFor(m, unreadyAfter)
@@ -83,7 +83,7 @@ func (c *clock) isUnreadyFor(m *member, time time.Duration) bool {
 	return !podstate.Ready(m.pod) && c.now.Sub(m.unreadySince) >= time
 }
 
-// secondariesUnready says which secondaries are not Ready.
+// secondariesUnready returns the notice about secondaries that are not Ready.
 func secondariesUnready(f *facts) notice {
 	unready := f.among(f.followsUnready)
 	if len(unready) == 0 {
@@ -96,7 +96,7 @@ func secondariesUnready(f *facts) notice {
 	)}
 }
 
-// whyUnresponsive says of which members status gives no answer, why, and what helps.
+// whyUnresponsive states for which members status does not answer, why, and what helps.
 func (f *facts) whyUnresponsive(members []*member) string {
 	first := members[0]
 	text := "status does not answer: " + namesOf(members) + whySilent(members)
@@ -119,7 +119,7 @@ func (f *facts) whyUnresponsive(members []*member) string {
 	return text
 }
 
-// whySilent is why the first of them that was asked in vain gave no answer.
+// whySilent returns why the first of the unanswered status commands failed.
 func whySilent(members []*member) string {
 	for _, m := range members {
 		if r, ok := m.result(v1alpha1.CommandStatus); ok && r.Outcome == podexec.Unknown && r.Why != "" {

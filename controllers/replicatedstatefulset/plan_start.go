@@ -9,18 +9,17 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// startCheck says what keeps a member from being told to start, or to take a role; "" if it
+// startCheck states why a member may not be started or take a role. It returns "" if the check
 // passes.
 type startCheck func(*facts, *member) string
 
-// startChecks are all that a member must pass. The first that it does not pass is the
-// reason that people read.
+// startChecks are all checks that a member must pass. The first failure is the reported reason.
 var startChecks = []startCheck{
 	notReachable, beingDeleted, leaving, inMaintenance, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
 }
 
-// whyNotStartable is what the first check says that a member does not pass; "" if it may be
-// told to start, or to take a role.
+// whyNotStartable returns the reason of the first failed check. It is "" if the member may be
+// started or take a role.
 func whyNotStartable(f *facts, m *member) string {
 	for _, check := range startChecks {
 		if why := check(f, m); why != "" {
@@ -92,7 +91,7 @@ func notForThisPod(f *facts, m *member) string {
 	return ""
 }
 
-// unprotected: a pod that is deleted by force must stay visible until it has stopped.
+// unprotected checks for the finalizer: a force-deleted pod must stay visible until it has stopped.
 func unprotected(f *facts, m *member) string {
 	if exclusive(f.set) && !m.protected() {
 		return "its pod has no finalizer yet"
@@ -107,8 +106,8 @@ func backingOff(f *facts, m *member) string {
 	return ""
 }
 
-// startFirst starts the first primary: the best of the secondaries that run, or where
-// nothing runs the newest copy of all. No member may be primary then.
+// startFirst starts the first primary while no member may be primary: the best running secondary,
+// or if none runs, the member with the newest copy.
 func startFirst(f *facts, p *plan) {
 	if !choosesFirst(f) {
 		return
@@ -142,17 +141,16 @@ func startFirst(f *facts, p *plan) {
 	seed(f, p)
 }
 
-// choosesFirst reports whether no member is primary or may be, and one is wanted.
+// choosesFirst reports whether a primary is wanted and no member may be primary.
 func choosesFirst(f *facts) bool {
 	return f.starts() && f.target() > 0 && !f.record.hasGrants()
 }
 
-// isForeignAndRuns reports whether a pod that is not this object's may run as primary.
+// isForeignAndRuns reports whether a pod that does not belong to this object may run as primary.
 func isForeignAndRuns(m *member) bool { return !m.owned && !stopped(m) }
 
-// startUnderWay says which start is on its way, or ended unseen: the next one waits; "" if
-// none is. Where there is no primary, or on a node that does not answer, a start as
-// secondary holds up no other.
+// startUnderWay states which pending start blocks the next one. It is "" if there is none. A start
+// as secondary does not block if there is no primary, or its node is unreachable.
 func (f *facts) startUnderWay() string {
 	for _, c := range f.record.commands {
 		if startsPrimary(c.Name) || f.holdsUp(&c) {
@@ -162,7 +160,7 @@ func (f *facts) startUnderWay() string {
 	return ""
 }
 
-// holdsUp reports whether a start as secondary is waited for.
+// holdsUp reports whether a pending start as secondary blocks other starts.
 func (f *facts) holdsUp(c *v1alpha1.RunningCommand) bool {
 	if c.Name != v1alpha1.CommandSecondary || !f.record.hasGrants() {
 		return false
@@ -171,8 +169,8 @@ func (f *facts) holdsUp(c *v1alpha1.RunningCommand) bool {
 	return m == nil || !m.lost()
 }
 
-// unsaid are members that run and have not said yet, in this container, what they are: none
-// becomes primary beside them.
+// unsaid returns the running members that have not answered status in this container. No member
+// becomes primary before they have.
 func (all members) unsaid() []*member { return all.among(isUnsaid) }
 
 func isUnsaid(m *member) bool {
@@ -182,15 +180,15 @@ func isUnsaid(m *member) bool {
 	return m.reachable() && !m.answers(v1alpha1.CommandStatus)
 }
 
-// neverAsked reports whether the member has not been asked yet, in this container, what it
-// is. One that does not answer holds up no person.
+// neverAsked reports whether no status command was sent to this container. A member that does not
+// answer does not block a user's order.
 func neverAsked(m *member) bool {
 	_, asked := m.result(v1alpha1.CommandStatus)
 	return !asked
 }
 
-// seedAsTold starts the member that a person named. Copies that are lost when it has an
-// older one are not waited for again.
+// seedAsTold starts the member that a user ordered. Newer copies that are lost by this no longer
+// count as missing.
 func seedAsTold(f *facts, p *plan, m *member, o override) {
 	before := p.record
 	p.record.versions = f.notNewerThan(m)
@@ -200,7 +198,7 @@ func seedAsTold(f *facts, p *plan, m *member, o override) {
 	}
 }
 
-// notNewerThan are the versions on record without those that are newer than a member's.
+// notNewerThan returns the recorded versions that are not newer than the member's copy.
 func (f *facts) notNewerThan(m *member) []v1alpha1.Sequence {
 	r, _ := m.answer(v1alpha1.CommandSequence)
 	n, _ := sequenceOf(r)
@@ -210,8 +208,8 @@ func (f *facts) notNewerThan(m *member) []v1alpha1.Sequence {
 	)
 }
 
-// succeed promotes the best of the secondaries that run. One that said nothing of its copy
-// holds this up, and so may those that do not run (search).
+// succeed promotes the best running secondary. A secondary whose sequence is unknown blocks this,
+// and members that do not run may block it too (search).
 func succeed(f *facts, p *plan, running []*member) {
 	if old := f.unheard(running); len(old) > 0 {
 		for _, m := range old {
@@ -248,13 +246,13 @@ func succeed(f *facts, p *plan, running []*member) {
 	promote(f, p, all.newest())
 }
 
-// promote promotes one of secondaries that are equally new: the one that a person wants, or
-// that was made from the present template, or is not to leave its Node.
+// promote promotes one of several equally new secondaries: the one that a user ordered, or the best
+// placed one (isBetterPlaced).
 func promote(f *facts, p *plan, newest copies) {
 	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	wanted := o.name
 	if m := f.named(wanted); m != nil && !slices.Contains(newest, m) {
-		// Now or never: else its turn would come again and again.
+		// The order ends now. Otherwise it would take effect at a later time.
 		why := newest[0].name() + " has newer data"
 		if m.state != secondary {
 			why = "it does not run as secondary"
@@ -277,13 +275,13 @@ func promote(f *facts, p *plan, newest copies) {
 	p.waitForNewest(newest)
 }
 
-// cannotStart says why the member with the newest copy is not started.
+// cannotStart states why the member with the newest copy is not started.
 func cannotStart(m *member) string {
 	return fmt.Sprintf("cannot start %s, which has the newest data: %s", m.name(), m.hindrance)
 }
 
-// unheard are those of members whose answer to status is older than the loss of the last
-// primary: they may have lost it long before, and be far behind.
+// unheard returns the members whose last status result is older than the loss of the last primary.
+// They may have lost their connection to it long before, and be far behind.
 func (f *facts) unheard(members []*member) (old []*member) {
 	for _, m := range members {
 		r, ok := m.answer(v1alpha1.CommandStatus)
@@ -294,8 +292,8 @@ func (f *facts) unheard(members []*member) (old []*member) {
 	return old
 }
 
-// startReturned starts an idle member beside secondaries that run, if it has the newest
-// copy of all that were ever seen: the one that was missed is back.
+// startReturned starts an idle member, although secondaries run, if it has the newest copy on
+// record, which was missing before.
 func startReturned(f *facts, p *plan) {
 	idlers := f.candidates(idle)
 	if len(idlers) == 0 {
@@ -313,8 +311,8 @@ func startReturned(f *facts, p *plan) {
 	}
 }
 
-// seed starts the newest copy of all. All wanted members have to say how new theirs are, or
-// a majority of them.
+// seed starts the newest copy. All wanted members, or with seeding Quorum a majority, must report
+// their sequence first.
 func seed(f *facts, p *plan) {
 	present := f.among(func(m *member) bool {
 		runsParked := m.parked && m.isSecondary()
@@ -354,7 +352,7 @@ func seed(f *facts, p *plan) {
 	p.waitForNewest(all.newest())
 }
 
-// missingOf is how many copies are missing before one is seeded: those of all wanted
+// missingOf returns how many more copies are needed before one is seeded: those of all wanted
 // members, or of a majority.
 func (f *facts) missingOf(all copies) int {
 	have := len(all.those(func(m *member) bool { return m.ordinal < f.wanted() }))
@@ -363,18 +361,18 @@ func (f *facts) missingOf(all copies) int {
 	}
 	missing := f.wanted() - have
 	if len(f.members) > f.wanted() && len(f.among(func(m *member) bool { return m.retained })) == 0 {
-		missing = max(missing, 1) // they go, or their ordinals do not fit
+		missing = max(missing, 1) // surplus members are about to be removed, or have ordinals that are not wanted
 	}
 	return missing
 }
 
-// majority is the least number of wanted members that are more than half of them.
+// majority returns the min number of members that is more than half of the wanted ones.
 func (w *world) majority() int {
 	return w.wanted()/2 + 1
 }
 
-// startPrimary starts another primary beside those that run: the best secondary, else the
-// best idle member.
+// startPrimary starts another primary: it promotes the best secondary, or starts the best idle
+// member if there is none.
 func startPrimary(f *facts, p *plan) {
 	if !f.starts() || !f.record.hasGrants() || f.record.primaries() >= f.target() {
 		return
@@ -398,7 +396,7 @@ func startPrimary(f *facts, p *plan) {
 	startBest(f, p, candidates, name, v1alpha1.CommandPrimary, "another primary is wanted")
 }
 
-// startSecondary starts an idle member as secondary, once the primaries run.
+// startSecondary starts an idle member as secondary once the primaries run.
 func startSecondary(f *facts, p *plan) {
 	if !f.starts() || !f.configured(v1alpha1.CommandSecondary) {
 		return
@@ -413,9 +411,9 @@ func startSecondary(f *facts, p *plan) {
 	startBest(f, p, f.candidates(idle), v1alpha1.CommandSecondary, v1alpha1.CommandSecondary, "another secondary is wanted")
 }
 
-// startBest starts the one of members that a person wants to be primary, else the one with
-// the newest copy, of equals one that is well placed. Those that cannot say how new theirs are come last: what they have, they
-// get from a primary.
+// startBest starts the member that a user ordered to be primary. Otherwise it starts a member with
+// the newest copy, preferably a well placed one. Members with an unknown sequence come last,
+// because they get their data from a primary.
 func startBest(f *facts, p *plan, candidates []*member, name, instead, why string) {
 	if len(candidates) == 0 {
 		return
@@ -433,7 +431,7 @@ func startBest(f *facts, p *plan, candidates []*member, name, instead, why strin
 	p.send(f, m, name, instead, m.name()+": "+why)
 }
 
-// whoMayRun names those that may be primary and of which it is not known.
+// whoMayRun names the members that may be primary but are not known to be.
 func (f *facts) whoMayRun() string {
 	var names []string
 	for _, g := range f.record.granted {

@@ -10,9 +10,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// endUnseen deletes the pods of commands whose end was not seen and whose time is over, so
-// that the kubelet says when they are: nothing else ends a command. One that may have
-// reached the next container of its name ends that one too.
+// endUnseen deletes the pods of commands with an unknown outcome whose timeout has expired, so that
+// the kubelet reports their end. Nothing else ends such a command. If the command may have reached
+// the next container of the name, that pod is deleted too.
 func endUnseen(f *facts, p *plan) {
 	if !f.serves() {
 		return
@@ -22,11 +22,11 @@ func endUnseen(f *facts, p *plan) {
 		next := e.next()
 		switch {
 		case e.underWay():
-			// Its end will be seen.
+			// this process will see its end
 		case next != nil:
 			endInNext(f, p, e, next)
 		case e.m == nil:
-			// It ends with its pod.
+			// it ends with its pod
 		case e.m.terminating():
 			if startsPrimary(e.Name) {
 				p.WaitFor(v1alpha1.ReasonWaitingForStop, f.whoMayRun())
@@ -37,8 +37,8 @@ func endUnseen(f *facts, p *plan) {
 	}
 }
 
-// endInNext deletes the pod whose container a command may have reached in the place of its
-// own. Before its time is over, the one after that could be reached too.
+// endInNext deletes the pod of the replacement container that a command may have reached. It waits
+// until strayUntil, because a further replacement could be reached before.
 func endInNext(f *facts, p *plan, e ending, next *member) {
 	if next.terminating() || !f.now.After(strayUntil(e.StartedAt, e.BeginWithin)) {
 		return
@@ -50,8 +50,7 @@ func endInNext(f *facts, p *plan, e ending, next *member) {
 	)
 }
 
-// endByStatus deletes the pod of a command when status had time to show what came of it,
-// and did not.
+// endByStatus deletes the pod of a command if status did not show the command's outcome in time.
 func endByStatus(f *facts, p *plan, e ending) {
 	zero, answers := e.zero(), e.m.answers(v1alpha1.CommandStatus)
 	over := f.askedInVain(e.m, e.statusUntil())
@@ -97,7 +96,7 @@ func endByStatus(f *facts, p *plan, e ending) {
 	}
 }
 
-// statusUntil is until when status may show what came of the command.
+// statusUntil returns until when status may show the outcome of the command.
 func (e ending) statusUntil() time.Time {
 	until := e.StartedAt.Add(e.Timeout.Duration)
 	if !e.zero() {
@@ -109,9 +108,9 @@ func (e ending) statusUntil() time.Time {
 	return until
 }
 
-// removeAfter deletes a pod. If a start in it ended with 0 and made no primary, that is on
-// record before: the pod may be gone before the next look. Of an old template it is not,
-// since the next pod has another.
+// removeAfter deletes a pod. If a start in it ended with 0 and made no primary, it records the
+// failure first, because the pod may be gone in the next pass. It does not record failures of an
+// outdated template, because the next pod has another one.
 func (p *plan) removeAfter(f *facts, e ending, gone action.Chain) {
 	if !e.isToNote() {
 		p.Do(gone)
@@ -128,8 +127,7 @@ func (p *plan) removeAfter(f *facts, e ending, gone action.Chain) {
 	p.Do(append(action.Chain{noted}, gone...))
 }
 
-// isToNote reports whether a start ended with 0, made no primary, and is not on record as
-// one that did not.
+// isToNote reports whether a start ended with 0, made no primary, and this is not on record yet.
 func (e ending) isToNote() bool {
 	if !e.zero() || !startsPrimary(e.Name) {
 		return false
@@ -137,9 +135,9 @@ func (e ending) isToNote() bool {
 	return e.m.upToDate && !e.f.record.hasUnconfirmed(e.RunningCommand)
 }
 
-// askedInVain reports whether status was asked after that time, and did not settle what it
-// was asked for; or cannot be asked. After an outage no pod is deleted unasked, nor on a
-// node that does not answer: its kubelet would not hear of it.
+// askedInVain reports whether a status command sent after that time did not show the outcome, or
+// status cannot be sent. After an outage, no pod is deleted without a new query. On an unreachable
+// node, no pod is deleted, because its kubelet would not receive the deletion.
 func (c *clock) askedInVain(m *member, then time.Time) bool {
 	if !m.reachable() {
 		return !m.lost() && c.now.After(then)
@@ -158,8 +156,8 @@ func (c *clock) askedInVain(m *member, then time.Time) bool {
 	return r.Sent
 }
 
-// repair stops what failed, so that it can be started again, and deletes the pods in which
-// too much has failed.
+// repair stops failed members, so that they can be started again, and deletes pods with too many
+// failures.
 func repair(f *facts, p *plan) {
 	if !f.serves() {
 		return
@@ -176,7 +174,7 @@ func repair(f *facts, p *plan) {
 	}
 }
 
-// isBad reports whether the member has to be stopped before it can be started again.
+// isBad reports whether the member must be stopped before it can be started again.
 func (m *member) isBad() bool {
 	switch m.state {
 	case failed:
@@ -187,8 +185,7 @@ func (m *member) isBad() bool {
 	return m.needsStop()
 }
 
-// whyRecreate says why the pod of a member is deleted, in which too much has failed; "" if
-// it is not.
+// whyRecreate states why the pod of a member is deleted because of failures. It is "" if it is not.
 func (f *facts) whyRecreate(m *member) string {
 	x := m.failure
 	switch {
@@ -204,8 +201,8 @@ func (f *facts) whyRecreate(m *member) string {
 	return ""
 }
 
-// isYoung reports whether a pod is too new to be recreated for starts that failed. One that
-// may be primary is not: others wait for its end.
+// isYoung reports whether a pod is too new to be recreated for failed starts. A pod that may be
+// primary never is, because other members wait for its end.
 func (c *clock) isYoung(m *member) bool {
 	return !m.granted && c.now.Before(m.pod.CreationTimestamp.Add(minPodAge))
 }
@@ -218,8 +215,8 @@ func whyBad(m *member) string {
 	return fmt.Sprintf("status failed with exit code %d", r.Code)
 }
 
-// stopTerminating stops primaries whose pods are being deleted, where another can take over:
-// the grace period may be long, and the program of the pod idle. One that its kubelet holds
+// stopTerminating stops primaries whose pods are terminating, if another member can take over: the
+// grace period may be long, and the pod's main process idle. A primary whose SIGTERM is delayed
 // hands its role over.
 func stopTerminating(f *facts, p *plan) {
 	if !f.serves() || f.target() >= f.wanted() {
@@ -236,9 +233,9 @@ func stopTerminating(f *facts, p *plan) {
 	}
 }
 
-// stopSurplus demotes a primary too many, or stops it where there is no command for that:
-// the oldest copy, of equals the highest ordinal. If that fails, no other is touched. Of a
-// set that goes all are scale's.
+// stopSurplus demotes a primary too many, or stops it if there is no demote command. It takes the
+// oldest copy, and of equals the highest ordinal. If that fails, no other primary is changed. scale
+// handles a set that is being deleted.
 func stopSurplus(f *facts, p *plan) {
 	live := f.primaries()
 	if !f.serves() || f.wanted() == 0 || len(live) <= f.target() {
@@ -265,7 +262,8 @@ func stopSurplus(f *facts, p *plan) {
 	p.demote(f, all.oldest(), why)
 }
 
-// changingPrimary is a command that may change one of the primaries; nil if there is none.
+// changingPrimary returns a pending command that may change a primary. It returns nil if there is
+// none.
 func (f *facts) changingPrimary() *v1alpha1.RunningCommand {
 	for i := range f.record.commands {
 		if c := &f.record.commands[i]; !asks(c.Name) && f.record.grantsName(c.Pod) {
@@ -275,19 +273,19 @@ func (f *facts) changingPrimary() *v1alpha1.RunningCommand {
 	return nil
 }
 
-// departure is how far members that leave have got.
+// departure is the progress of members that are being removed.
 type departure struct {
-	// over is true when none of them runs any more.
+	// over is true if none of them runs any more.
 	over bool
-	// busy is true while a command runs in one of them: they go one after another.
+	// busy is true while a command runs in one of them. They are stopped one after another.
 	busy bool
-	// waiting says what is waited for.
+	// waiting states what the removal waits for.
 	waiting string
-	// secondaries and primaries are those that run, the highest ordinal first.
+	// secondaries and primaries are the running members, the highest ordinal first.
 	secondaries, primaries []*member
 }
 
-// departureOf looks at members that leave.
+// departureOf returns the progress of members that are being removed.
 func departureOf(leavers []*member) departure {
 	d := departure{over: true}
 	for _, m := range slices.Backward(leavers) {
@@ -314,15 +312,15 @@ func departureOf(leavers []*member) departure {
 	return d
 }
 
-// wait says what is waited for, unless something is said already.
+// wait sets what the removal waits for, unless it is set already.
 func (d *departure) wait(what string) {
 	if d.waiting == "" {
 		d.waiting = what
 	}
 }
 
-// hasLeft reports whether nothing has to be stopped in a member that leaves. Of a silent one
-// the pod goes, and is held until its kubelet has stopped it.
+// hasLeft reports whether nothing must be stopped in a member that is being removed. The pod of a
+// silent member is deleted, and its finalizer stays until the kubelet has stopped it.
 func hasLeft(m *member) bool {
 	switch {
 	case m.state == pending, m.goesForGood(), m.silent():
@@ -333,9 +331,9 @@ func hasLeft(m *member) bool {
 	return m.lost() && !m.granted
 }
 
-// stopLeavers stops members that leave one after another: secondaries first, then primaries,
-// the highest ordinal first, or where none stays the newest copy last. A primary goes when
-// another has its place.
+// stopLeavers stops members one after another: secondaries before primaries, the highest ordinal
+// first. If no member stays, the newest copy is stopped last. A primary is stopped when another
+// member can take its role.
 func stopLeavers(f *facts, p *plan, d departure) {
 	if d.waiting != "" {
 		p.WaitFor(v1alpha1.ReasonStopping, d.waiting)
@@ -359,8 +357,8 @@ func stopLeavers(f *facts, p *plan, d departure) {
 	}
 }
 
-// stopFollower stops a secondary that leaves. How new its copy is has to be on record before:
-// those that stay may lack it.
+// stopFollower stops a secondary that is being removed. Its sequence must be on record first,
+// because the staying members may lack its data.
 func stopFollower(f *facts, p *plan, m *member, why string) {
 	if f.wanted() > 0 {
 		p.askVersions(f, []*member{m})

@@ -6,14 +6,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// A StatefulSet takes every pod that has the name and the labels of one of its own, whoever
-// made it. Where it belongs to another object, its word on how new its copy is would decide
-// who is seeded, and the commands would reach a program that they are not for.
+// A StatefulSet adopts any pod with the name and the labels of one of its pods, whoever created it.
+// If such a pod belongs to another object, its sequence would decide which member is seeded, and
+// commands would reach a program that they are not for.
 
-// whyStranger says why a pod with the name of a member is not made for this set; "" if
-// nothing says so. It is not measured by the StatefulSet's age: one that was deleted comes
-// back around the pods that run. What the record speaks of is ours, and what is being deleted
-// has to stop, whoever's it is.
+// whyStranger states why a pod with the name of a member was not created for this set. It is "" if
+// no reason is found. The age of the StatefulSet does not count, because a recreated StatefulSet
+// adopts the running pods. A pod on record belongs to the set, and a terminating pod must stop
+// whoever owns it.
 func (w *world) whyStranger(m *member, written bool) string {
 	switch {
 	case written, m.terminating():
@@ -26,7 +26,7 @@ func (w *world) whyStranger(m *member, written bool) string {
 	return ""
 }
 
-// explainStrangers says what is wrong with the first of such pods, and what a person may do.
+// explainStrangers states what is wrong with the first stranger, and what a user may do.
 func explainStrangers(strangers []*member) string {
 	m := strangers[0]
 	var others string

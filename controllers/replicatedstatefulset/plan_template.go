@@ -18,21 +18,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
-// spec.pod.template has every field of a pod template. What spec and spec.pod have as well
-// is put together with theirs (withTemplate), and then all that holds for these fields holds
-// for what the template says, too. The rest is the user's, as in a StatefulSet.
+// spec.pod.template has all fields of a pod template. withTemplate merges the fields that spec and
+// spec.pod have as well, so that all their rules apply to the template too. The other fields are
+// passed on, as in a StatefulSet.
 
-// pathTemplate is where the template is.
+// pathTemplate is the path of the template in the object.
 var pathTemplate = field.NewPath("spec", "pod", "template")
 
-// templateOf reads spec.pod.template, and says what of it is no pod template. A field that
-// is not known is refused: left out, it would be missed by nobody but the user.
+// templateOf parses spec.pod.template, and returns its errors. An unknown field is an error. If it
+// were dropped, only the user would miss it.
 func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorList) {
 	var t corev1.PodTemplateSpec
 	if pod.Template == nil || len(pod.Template.Raw) == 0 {
 		return t, nil
 	}
-	if err := bounds.Quantities(pod.Template.Raw); err != nil { // no schema has looked at them
+	if err := bounds.Quantities(pod.Template.Raw); err != nil { // no schema has validated them
 		return t, field.ErrorList{field.Invalid(pathTemplate, field.OmitValueType{}, err.Error())}
 	}
 	strict, err := json.UnmarshalStrict(pod.Template.Raw, &t)
@@ -47,7 +47,7 @@ func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorLis
 	return t, errs
 }
 
-// mostUnknown is how many unknown fields are named at one time.
+// mostUnknown is the max number of reported unknown fields.
 const mostUnknown = 10
 
 func explainUnknown(fault error) *field.Error {
@@ -62,9 +62,9 @@ func explainUnknown(fault error) *field.Error {
 		"is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it")
 }
 
-// withTemplate puts spec and spec.pod together with what the template says of the same
-// things: lists and maps are added, the template's last, and else it counts where they say
-// nothing. left is the rest of the template. Without one the set stays as it is.
+// withTemplate merges the template into spec and spec.pod: lists and maps are appended, and other
+// fields are used if spec and spec.pod do not set them. left is the rest of the template. Without a
+// template it returns the set unchanged.
 func withTemplate(set *v1alpha1.ReplicatedStatefulSet) (whole *v1alpha1.ReplicatedStatefulSet, left corev1.PodSpec, errs field.ErrorList) {
 	if set.Spec.Pod.Template == nil {
 		return set, left, nil
@@ -96,7 +96,7 @@ func withTemplate(set *v1alpha1.ReplicatedStatefulSet) (whole *v1alpha1.Replicat
 	return whole, left, errs
 }
 
-// addWords is nil where both are.
+// addWords merges two maps. It returns nil if both are nil.
 func addWords(to, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return to
@@ -104,8 +104,8 @@ func addWords(to, more map[string]string) map[string]string {
 	return merged(to, more)
 }
 
-// validateTemplate refuses what a template says that is the operator's to say, or that is
-// said in spec or spec.pod already.
+// validateTemplate rejects fields that the operator sets, and fields that spec or spec.pod also
+// set.
 func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
 	in := pathTemplate.Child("spec")
 	var errs field.ErrorList
@@ -131,8 +131,7 @@ func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 	return append(errs, validateSaidOnce(set, t)...)
 }
 
-// validateSaidOnce refuses what is said in two places: nobody should have to know which one
-// counts.
+// validateSaidOnce rejects fields that are set in two places, so that no precedence rule is needed.
 func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
 	spec, pod := &set.Spec, &set.Spec.Pod
 	meta, in := pathTemplate.Child("metadata"), pathTemplate.Child("spec")
@@ -172,7 +171,7 @@ func saidTwice(at *field.Path, other string) *field.Error {
 	return field.Forbidden(at, other+" says it too; say it in one place")
 }
 
-// validateContainerNames refuses a container of the template that spec.pod has too.
+// validateContainerNames rejects containers of the template that spec.pod has too.
 func validateContainerNames(pod *v1alpha1.PodPolicy, t *corev1.PodTemplateSpec, in *field.Path) field.ErrorList {
 	taken := map[string]bool{}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
@@ -194,13 +193,13 @@ func validateContainerNames(pod *v1alpha1.PodPolicy, t *corev1.PodTemplateSpec, 
 	return errs
 }
 
-// places find where a user wrote a field of the whole that withTemplate makes.
+// places maps fields of the merged set of withTemplate to the fields that the user wrote.
 type places struct {
 	set *v1alpha1.ReplicatedStatefulSet
 }
 
-// counts are how many items of a list are spec's or spec.pod's; those after are the
-// template's.
+// counts returns how many items of each list are from spec or spec.pod. Later items are from the
+// template.
 func (w places) counts() map[string]int {
 	pod := &w.set.Spec.Pod
 	return map[string]int{
@@ -212,7 +211,7 @@ func (w places) counts() map[string]int {
 	}
 }
 
-// ofWord is where the user wrote a label or an annotation of the whole.
+// ofWord returns the path of a label or an annotation as the user wrote it.
 func (w places) ofWord(path string) string {
 	t, _ := templateOf(&w.set.Spec.Pod)
 	for name, words := range map[string]map[string]string{"labels": t.Labels, "annotations": t.Annotations} {
@@ -232,7 +231,7 @@ func hasKey(words map[string]string, key string) bool {
 	return there
 }
 
-// ofItem is where the user wrote what is said of an item of a list of the whole.
+// ofItem returns the path of a list item's field as the user wrote it.
 func (w places) ofItem(path string) string {
 	if w.set.Spec.Pod.Template == nil {
 		return path
@@ -252,7 +251,7 @@ func (w places) ofItem(path string) string {
 	return path
 }
 
-// ofChild is where the user wrote a field of a child.
+// ofChild returns the path of a child's field as the user wrote it.
 func (w places) ofChild(path string) string {
 	name, ok := strings.CutPrefix(path, "spec.template.spec.")
 	if ok && w.set.Spec.Pod.Template != nil && !isBeside(name) {
@@ -261,7 +260,7 @@ func (w places) ofChild(path string) string {
 	return w.ofItem(place(path))
 }
 
-// isBeside reports whether a field of a pod is one of spec or spec.pod too.
+// isBeside reports whether a pod field also exists in spec or spec.pod.
 func isBeside(name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	name, _, _ = strings.Cut(name, "[")
@@ -271,7 +270,7 @@ func isBeside(name string) bool {
 	}, name)
 }
 
-// rename says of faults of the whole where the user wrote what is wrong.
+// rename replaces the paths of errors by those that the user wrote.
 func (w places) rename(errs field.ErrorList) field.ErrorList {
 	for _, err := range errs {
 		err.Field = w.ofItem(w.ofWord(err.Field))

@@ -7,24 +7,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// A member that runs is not taken down to be recreated if the API server would refuse its new
-// pod: it would be missing for good. The API server is asked by a dry run
-// right before each stop and delete of an update. A success is not remembered, since a policy
-// or quota may have changed since.
+// A running member is not stopped to be recreated if the API server would reject its new pod,
+// because the member would then stay missing. A dry run right before each stop and delete of an
+// update tests this. A success is not remembered, because a policy or quota may change.
 
-// refusedTrial is a dry run that the API server refused, in its words, and when.
+// refusedTrial is a dry run that the API server refused: the error message, and the time.
 type refusedTrial struct {
 	text string
 	at   time.Time
 }
 
-// isRecent reports whether the same would be refused again.
+// isRecent reports whether the refusal is recent enough that no new dry run is made.
 func (t refusedTrial) isRecent(now time.Time) bool {
 	return t.text != "" && now.Before(t.at.Add(trialPause))
 }
 
-// trialOf asks whether the API server would create the pod of a member from the present
-// template, once the pod that it has now is gone.
+// trialOf returns the dry run of the create of a member's pod from the current template, as if the
+// current pod were gone.
 func trialOf(f *facts, m *member) action.Chain {
 	return action.Chain{{
 		Verb: action.Try, Object: buildPod(f.stateful, m.ordinal), From: m.pod,
@@ -32,10 +31,10 @@ func trialOf(f *facts, m *member) action.Chain {
 	}}
 }
 
-// tryLater wakes the key when a member may be taken down again, if a dry run succeeds then.
+// tryLater requeues the set for when a member may be stopped again, if a dry run succeeds then.
 func (p *plan) tryLater(f *facts) { p.LookAgain(f.trial.at.Add(trialPause).Sub(f.now)) }
 
-// recreationRefused returns the refusal of the last dry run, while members are out of date.
+// recreationRefused returns the refusal of the last dry run, while members are outdated.
 func recreationRefused(f *facts) notice {
 	outdated := f.among(func(m *member) bool { return !m.upToDate })
 	if f.trial.text == "" || len(outdated) == 0 {

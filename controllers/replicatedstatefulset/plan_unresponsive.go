@@ -7,12 +7,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// The first primary is chosen when every member that runs has answered status: one that has
-// not may be primary, or have newer data. A member on a Ready Node that never answers blocks
-// that choice until its container has ended.
+// The first primary is chosen when every running member has answered status: one that has not may
+// be primary, or have newer data. A member on a Ready Node that never answers blocks that choice
+// until its container has ended.
 
-// awaitStatus waits for members to answer status before the first primary is chosen. what
-// is the beginning of the message. It recreates a member that is unresponsive for longer than
+// awaitStatus waits for members to answer status before the first primary is chosen. what is the
+// beginning of the message. It recreates a member that has been unresponsive for longer than
 // spec.failover.recreateUnresponsiveAfter.
 func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 	text := what + ": " + namesOf(missing) + whySilent(missing)
@@ -42,7 +42,7 @@ func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 	}
 }
 
-// isUnresponsive reports whether the member runs, and status has not answered lately.
+// isUnresponsive reports whether the member runs, and status has not answered recently.
 func (m *member) isUnresponsive() bool { return m.reachable() && (m.notAnswering || m.unresponsive()) }
 
 // blocking is an unresponsive member that blocks the choice of the first primary.
@@ -51,8 +51,8 @@ type blocking struct {
 	*member
 }
 
-// blockingOf returns the first unresponsive member of those that are waited for, preferably
-// one that the operator may recreate; none if all are merely slow.
+// blockingOf returns the first unresponsive member of missing, preferably one that the operator may
+// recreate. It returns an empty value if all are merely slow.
 func blockingOf(f *facts, missing []*member) (found blocking) {
 	for _, m := range missing {
 		b := blocking{f, m}
@@ -67,8 +67,9 @@ func blockingOf(f *facts, missing []*member) (found blocking) {
 	return found
 }
 
-// timeout is spec.failover.recreateUnresponsiveAfter; 0 if it is not set. Until members that
-// ended with the primary are not waited for any more, no member is recreated.
+// timeout returns spec.failover.recreateUnresponsiveAfter, or 0 if it is not set. Its min is
+// returnsWithin, so that no member is recreated while members that ended with the primary may still
+// return.
 func (b blocking) timeout() time.Duration {
 	if b.set.Spec.Failover == nil {
 		return 0
@@ -76,8 +77,8 @@ func (b blocking) timeout() time.Duration {
 	return durationOr(b.set.Spec.Failover.RecreateUnresponsiveAfter, 0, returnsWithin, mostWindow)
 }
 
-// recreateAt is when the member is recreated, at the earliest. Only time in which an operator
-// could look counts.
+// recreateAt returns the earliest time to recreate the member. Only time in which an operator could
+// observe the cluster counts.
 func (b blocking) recreateAt() time.Time {
 	since := b.lossAt
 	if b.askedAt.After(since) {
@@ -86,7 +87,8 @@ func (b blocking) recreateAt() time.Time {
 	return b.watch.Deadline(since, b.timeout())
 }
 
-// whyKept is why the operator does not recreate the member, whatever its timeout; "" if it may.
+// whyKept states why the operator does not recreate the member, whatever the timeout. It is "" if
+// it may.
 func (b blocking) whyKept() string {
 	switch {
 	case len(b.set.Spec.Pod.VolumeClaimTemplates) == 0:
@@ -99,7 +101,7 @@ func (b blocking) whyKept() string {
 	return ""
 }
 
-// hasAnswered reports whether a member can be started or promoted, by an answer to status since
+// hasAnswered reports whether a member can be started or promoted, and has answered status since
 // the loss of the last primary.
 func (b blocking) hasAnswered(m *member) bool {
 	if !m.couldBeFirst() || m.ordinal >= b.wanted() {
@@ -109,14 +111,14 @@ func (b blocking) hasAnswered(m *member) bool {
 	return ok && r.Began.After(b.lossAt)
 }
 
-// hasMajority reports whether the sequences of a majority of the wanted members are known: each
-// entry that a majority acknowledged is in one of their copies.
+// hasMajority reports whether the sequences of a majority of the wanted members are known. Then
+// each entry that a majority acknowledged is in one of their copies.
 func (b blocking) hasMajority(heard []*member) bool {
 	known := copies(heard).those(func(m *member) bool { return m.version.known })
 	return len(known) >= b.majority()
 }
 
-// remedy is the end of a message, with the command that unblocks the choice.
+// remedy returns the end of a message, with the command that unblocks the choice.
 func (b blocking) remedy() string {
 	text := fmt.Sprintf(". No member becomes primary until %s answers. To choose one without it, delete its pod: kubectl -n %s delete pod %s",
 		b.name(), b.pod.Namespace, b.name())

@@ -10,16 +10,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// version is what is known of how new the copy of a member is, by its command sequence.
+// version is what is known about the age of a member's copy, from its sequence command.
 type version struct {
 	sequence uint64
-	// answered is false as long as no answer came, known also of one that is no number.
+	// answered is true after a response, or after unresponsiveAfter attempts without one. known is
+	// true if the response was a number.
 	answered, known bool
-	// current is false if it is to be asked, or asked again.
+	// current is false if sequence must be sent (again).
 	current bool
 }
 
-// versionOf is current since the last primary went, and for freshFor if the member runs.
+// versionOf returns the version of a member. It is current if it was read after the loss of the
+// last primary and, if the member runs, within freshFor.
 func (w *world) versionOf(m *member) version {
 	r, ok := m.answer(v1alpha1.CommandSequence)
 	if ok && r.Began.After(w.lossAt) && (m.state == idle || w.now.Sub(r.Ended) < freshFor) {
@@ -34,7 +36,7 @@ func (w *world) versionOf(m *member) version {
 	return version{answered: inVain}
 }
 
-// askVersions asks those members for their sequence of whom it is not known.
+// askVersions sends sequence to the members whose version is not current.
 func (p *plan) askVersions(f *facts, members []*member) {
 	for _, m := range members {
 		if !m.version.current {
@@ -47,7 +49,7 @@ func (p *plan) askVersion(f *facts, m *member) {
 	wait := f.due(m, v1alpha1.CommandSequence)
 	if r, ok := m.result(v1alpha1.CommandSequence); ok {
 		if _, known := sequenceOf(r); known {
-			wait = 0 // it is old, or from before a change, and not wrong
+			wait = 0 // the number is outdated but valid, so no backoff applies
 		}
 	}
 	if wait > 0 {
@@ -57,9 +59,8 @@ func (p *plan) askVersion(f *facts, m *member) {
 	p.ask(f, m, v1alpha1.CommandSequence)
 }
 
-// copies are members by how new their copies are, the newest first; of equals the one in
-// which fewest starts failed, then that with the lowest ordinal. Those of which it is not
-// known come last.
+// copies are members sorted by version, the newest first. Of equals, the member with fewer failures
+// comes first, then the lower ordinal. Unknown versions come last.
 type copies []*member
 
 func copiesOf(members []*member) copies {
@@ -78,7 +79,7 @@ func newerFirst(a, b *member) int {
 	return cmp.Compare(b.version.sequence, a.version.sequence)
 }
 
-// failedOften is how often starts or stops of the member failed lately.
+// failedOften returns the number of recent failed starts or stops of the member.
 func failedOften(m *member) int32 {
 	if m.failure == nil {
 		return 0
@@ -98,7 +99,7 @@ func (c copies) answered() bool {
 	return !slices.ContainsFunc(c, func(m *member) bool { return !m.version.answered })
 }
 
-// unknown names those that answered, and not how new their copies are.
+// unknown names the members that answered without a valid sequence.
 func (c copies) unknown() string {
 	var names []string
 	for _, m := range c {
@@ -109,8 +110,8 @@ func (c copies) unknown() string {
 	return strings.Join(names, ", ")
 }
 
-// whyWaiting says what is waited for while data versions are not known; blind names those
-// that have answered.
+// whyWaiting states what is missing while versions are unknown. blind names those that have
+// answered.
 func (c copies) whyWaiting(blind string) string {
 	if blind != "" {
 		return "data version unknown for " + blind
@@ -120,17 +121,18 @@ func (c copies) whyWaiting(blind string) string {
 	return "data version unknown for " + namesOf(asked) + ": sequence has not answered yet"
 }
 
-// those are the copies of which that is true.
+// those returns the copies that match.
 func (c copies) those(is func(*member) bool) copies {
 	return slices.DeleteFunc(slices.Clone(c), func(m *member) bool { return !is(m) })
 }
 
-// newest are those that are as new as the first.
+// newest returns the copies with the sequence of the first.
 func (c copies) newest() copies {
 	return c.those(func(m *member) bool { return m.version.sequence == c[0].version.sequence })
 }
 
-// startable is the first that may be started, or take a role; nil if none may.
+// startable returns the first member that may be started or take a role. It returns nil if there is
+// none.
 func (c copies) startable() *member {
 	if i := slices.IndexFunc(c, (*member).startable); i >= 0 {
 		return c[i]
@@ -138,7 +140,8 @@ func (c copies) startable() *member {
 	return nil
 }
 
-// named is the one of that name, or else the first of the newest that is well placed.
+// named returns the member of that name, or the first well placed one of the newest. If neither
+// exists, it returns the first.
 func (c copies) named(name string) *member {
 	if i := slices.IndexFunc(c, func(m *member) bool { return m.name() == name }); i >= 0 {
 		return c[i]
@@ -150,7 +153,7 @@ func (c copies) named(name string) *member {
 	return c[0]
 }
 
-// oldest is the last of them, of equals one that is in spec.maintenance.
+// oldest returns the last member, and of equals one in spec.maintenance.
 func (c copies) oldest() *member {
 	last := c[len(c)-1]
 	for _, m := range slices.Backward(c) {
@@ -161,7 +164,7 @@ func (c copies) oldest() *member {
 	return last
 }
 
-// whyUnknown is what came of the last sequence of a member that said no number.
+// whyUnknown states why the last sequence of a member gave no number.
 func whyUnknown(m *member) string {
 	r, _ := m.result(v1alpha1.CommandSequence)
 	switch r.Outcome {
@@ -170,7 +173,8 @@ func whyUnknown(m *member) string {
 	case podexec.Failed:
 		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
 	}
-	// Who reads the status need not be one who may read what is in the pod.
+	// The output is not included, because a user who may read the status may not be allowed to read
+	// the pod's data.
 	const wrong = "sequence printed something else than one unsigned whole number"
 	switch n := len(strings.TrimSpace(r.Stdout)); {
 	case r.Cut:
@@ -182,8 +186,8 @@ func whyUnknown(m *member) string {
 	}
 }
 
-// outdone says whose copy was newer than that sequence when it was last seen; "" if none
-// was.
+// outdone states which member had a newer copy than that sequence when it was last seen. It is ""
+// if none had.
 func (f *facts) outdone(sequence uint64) string {
 	newest, pod := f.record.newest()
 	if newest <= sequence {
