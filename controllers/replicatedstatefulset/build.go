@@ -22,8 +22,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// Everything here is built from an object with its defaults (withDefaults) that
-// validate finds no fault with.
+// All builders take a valid object with defaults (see withDefaults and validate).
 
 // Names of the children.
 
@@ -35,12 +34,12 @@ func primaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set
 
 func activeServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-active" }
 
-// memberName is the name of the pod of that ordinal.
+// memberName returns the name of the pod with the ordinal.
 func memberName(set *v1alpha1.ReplicatedStatefulSet, ordinal int) string {
 	return statefulSetName(set) + "-" + strconv.Itoa(ordinal)
 }
 
-// ordinalOf is the ordinal in the name of a pod; false for a name that no pod of
+// ordinalOf returns the ordinal in the name of a pod. It returns false for a name that no pod of
 // the set can have.
 func ordinalOf(set *v1alpha1.ReplicatedStatefulSet, pod string) (int, bool) {
 	digits, ok := strings.CutPrefix(pod, statefulSetName(set)+"-")
@@ -51,25 +50,24 @@ func ordinalOf(set *v1alpha1.ReplicatedStatefulSet, pod string) (int, bool) {
 	return ordinal, true
 }
 
-// primariesWanted is how many members should be primary.
+// primariesWanted returns how many members should be primary.
 func primariesWanted(set *v1alpha1.ReplicatedStatefulSet) int32 {
 	return min(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas), *set.Spec.Replicas)
 }
 
-// exclusive reports whether two running copies of one member could do harm: two
-// primaries, or two programs on one claim. Pods then have a finalizer, which the
-// StatefulSet's controller copies from the template, so that a pod is not gone,
-// and no other of its name is made, before the kubelet has seen its containers
-// stopped.
+// exclusive reports whether two running copies of one member could do harm: two primaries, or two
+// programs on one claim. Then pods have a finalizer, which the StatefulSet controller copies from
+// the template. So a pod is not gone, and not replaced under its name, before the kubelet has
+// reported its containers as stopped.
 func exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
 	return primariesWanted(set) <= 1 || primariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
 }
 
-// buildStatefulSet builds the StatefulSet with that many replicas, which are
-// fewer or more than the spec's while members come or go in order.
+// buildStatefulSet builds the StatefulSet with the number of replicas, which differs from the spec
+// while members are added or removed in order.
 //
-// OnDelete: the operator says which pod is recreated, and when. Parallel: a
-// member that does not come up holds up no other.
+// With OnDelete, the operator determines which pod is recreated, and when. With Parallel, a member
+// that does not come up does not block others.
 func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, of hashes) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: childMeta(set, statefulSetName(set)),
@@ -81,14 +79,14 @@ func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, of ha
 			ServiceName:                          serviceName(set),
 			PodManagementPolicy:                  appsv1.ParallelPodManagement,
 			UpdateStrategy:                       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
-			RevisionHistoryLimit:                 ptr.To(int32(2)), // there is no rollback by them
+			RevisionHistoryLimit:                 ptr.To(int32(2)), // they are not used for rollbacks
 			PersistentVolumeClaimRetentionPolicy: retention(appsv1.RetainPersistentVolumeClaimRetentionPolicyType),
 		},
 	}
 }
 
-// retention is what the StatefulSet does with the claims of members that it takes away. It
-// never deletes any with itself: a person may delete it alone, and it is made again.
+// retention returns a claim retention policy. WhenDeleted is always Retain, because a user may
+// delete only the StatefulSet, and it is then recreated.
 func retention(whenScaled appsv1.PersistentVolumeClaimRetentionPolicyType) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	return &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 		WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
@@ -106,16 +104,16 @@ func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.Persisten
 	return claims
 }
 
-// hashes are those of what pods are recreated for beside the spec; "" where there is none.
+// hashes are the hashes outside the spec that pods are recreated for. They are "" if there is none.
 type hashes struct {
 	rules  string // of the ConfigMaps of spec.ruleSelector
 	config string // of what spec.updateOnEnvChange follows
 }
 
-// buildTemplate builds the pod of every member: what the user says, and what
-// inject.go puts into it.
+// buildTemplate builds the pod template of all members: the user's fields and the additions in
+// inject.go.
 func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, of hashes) corev1.PodTemplateSpec {
-	whole, pod, _ := withTemplate(set) // validate finds what is wrong with it
+	whole, pod, _ := withTemplate(set) // validate returns its errors
 	spec := whole.Spec.DeepCopy()
 	pod.InitContainers = spec.Pod.InitContainers
 	pod.Containers = spec.Pod.Containers
@@ -150,10 +148,9 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, of hashes) corev1.PodTem
 	return template
 }
 
-// templateHash is over what a pod must be recreated for. What the tools of users
-// write on the object itself (a chart's version, who applied it) reaches pods
-// when they are made, and restarts none; nor does the finalizer, which can be put
-// on pods that run.
+// templateHash returns the hash of everything that a pod must be recreated for. Metadata that tools
+// write on the object itself (a chart's version, the applying manager) reaches pods when they are
+// created, but restarts none. Neither does the finalizer, which can be added to running pods.
 func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, of hashes) string {
 	all := map[string]any{
 		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": of.rules,
@@ -162,14 +159,14 @@ func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, of 
 		all["config"] = of.config
 	}
 	text, err := json.Marshal(all)
-	if err != nil { // a spec that was read from JSON can be written as JSON
+	if err != nil { // a spec that was unmarshaled from JSON can be marshaled
 		panic(fmt.Sprintf("hashing the template of %s: %v", set.Name, err))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// templateLabels say that nothing runs in a new pod, until the operator has seen
+// templateLabels returns the labels of a new pod: nothing runs in it until the operator observes
 // otherwise.
 func templateLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	labels := merged(set.Labels, set.Spec.Pod.Labels, ownLabels(set))
@@ -178,8 +175,8 @@ func templateLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	return labels
 }
 
-// templateAnnotations leave out those that speak of the object: what kubectl
-// applied last, and what the operator is asked to do once.
+// templateAnnotations returns the annotations of pods. It omits annotations that apply to the
+// object only: the last applied configuration, and one-time orders.
 func templateAnnotations(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	annotations := merged(set.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
@@ -188,7 +185,7 @@ func templateAnnotations(set *v1alpha1.ReplicatedStatefulSet) map[string]string 
 	return merged(annotations, set.Spec.Pod.Annotations)
 }
 
-// merged puts maps together; of values for one key the last wins.
+// merged merges maps. For equal keys the last map wins.
 func merged(all ...map[string]string) map[string]string {
 	result := map[string]string{}
 	for _, one := range all {
@@ -197,19 +194,19 @@ func merged(all ...map[string]string) map[string]string {
 	return result
 }
 
-// secondaryServiceName is the name of the Service of the secondaries.
+// secondaryServiceName returns the name of the Service of the secondaries.
 func secondaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-secondary" }
 
-// hasSecondaries reports whether a member of the set can be a secondary. A stopped set keeps
-// what it had.
+// hasSecondaries reports whether a member of the set can be a secondary. A stopped set uses its
+// former number of members.
 func hasSecondaries(set *v1alpha1.ReplicatedStatefulSet) bool {
 	_, follow := set.Spec.Pod.Commands[v1alpha1.CommandSecondary]
 	return follow && primariesWanted(set) < cmp.Or(*set.Spec.Replicas, set.Status.RestoreReplicas)
 }
 
-// buildServices builds the Services of all members, of the primaries, of those that run, and
-// of the secondaries where there can be any. The first one's names are what commands are
-// given, so it has members that are not Ready too.
+// buildServices builds the Services of all members, of the primaries, of the running members, and
+// of the secondaries if there can be any. The first one includes unready members, because its DNS
+// names are passed to commands.
 func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 	all := buildService(set, serviceName(set), ownLabels(set))
 	all.Spec.ClusterIP = corev1.ClusterIPNone
@@ -251,8 +248,8 @@ func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map
 	}
 }
 
-// portsOf has what the API server would add, so that nothing differs from what it
-// stores: a difference that a patch cannot end is one for ever.
+// portsOf returns the ports with the defaults that the API server would set. Otherwise they would
+// always differ from the stored ones, and each pass would send a patch.
 func portsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
 	ports := slices.Clone(set.Spec.ServicePorts)
 	for i := range ports {
@@ -265,18 +262,17 @@ func portsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
 	return ports
 }
 
-// budgetName is the name of the budget of all members, or of those that are no primary.
+// budgetName returns the name of the budget of all members, or of those that are not primary.
 func budgetName(set *v1alpha1.ReplicatedStatefulSet) string { return statefulSetName(set) }
 
-// primaryBudgetName is the name of the budget of the primaries. No set has a dot in its name,
-// so that no other's budget has this one.
+// primaryBudgetName returns the name of the budget of the primaries. Names of sets contain no dot,
+// so no other budget can have this name.
 func primaryBudgetName(set *v1alpha1.ReplicatedStatefulSet) string {
 	return statefulSetName(set) + "." + v1alpha1.RolePrimary
 }
 
-// handsOver reports whether the primaries of a set are kept from eviction until another
-// member has their role. Where none follows them, none can take it. A stopped set is what it
-// was, and is to be again.
+// handsOver reports whether primaries are protected from eviction until another member has their
+// role. Without followers, no member can take it. A stopped set uses its former number of members.
 func handsOver(set *v1alpha1.ReplicatedStatefulSet) bool {
 	if set.Spec.EvictionPolicy == v1alpha1.EvictionAllow || set.Spec.Primaries == nil {
 		return false
@@ -292,7 +288,8 @@ func hasBudgets(set *v1alpha1.ReplicatedStatefulSet) bool {
 	return set.Spec.PodDisruptionBudget == nil || !set.Spec.PodDisruptionBudget.Disabled
 }
 
-// buildBudget lets one member at a time be evicted, or as many as the set says.
+// buildBudget builds a budget that allows the eviction of one member at a time, or as many as the
+// set specifies.
 func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
 	budget := newBudget(set, budgetName(set))
 	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget) // a primary may be among them
@@ -305,25 +302,25 @@ func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 	return budget
 }
 
-// buildFollowersBudget keeps so many of the members available that are no primary. An evicted
-// pod may be in one budget only, so the primaries are not in this one. A pod that is not Ready
-// may always be evicted, since its claims stay (decision 0038).
+// buildFollowersBudget builds the budget that keeps at least that many of the members that are not
+// primary available. A pod with two budgets cannot be evicted, so this budget excludes the
+// primaries. A pod that is not Ready may always be evicted if its claims stay (decision 0038).
 func buildFollowersBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
 	budget := buildRoleBudget(set, budgetName(set), metav1.LabelSelectorOpNotIn, least)
-	if len(set.Spec.Pod.VolumeClaimTemplates) > 0 { // else the data of a pod goes with it
+	if len(set.Spec.Pod.VolumeClaimTemplates) > 0 { // otherwise the data is deleted with the pod
 		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
 	return budget
 }
 
-// buildPrimaryBudget keeps so many of the primaries available. By a number of those that may
-// be unavailable it would count all members.
+// buildPrimaryBudget builds the budget that keeps at least that many primaries available. It cannot
+// use maxUnavailable, which would count all members.
 func buildPrimaryBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
 	return buildRoleBudget(set, primaryBudgetName(set), metav1.LabelSelectorOpIn, least)
 }
 
-// buildRoleBudget keeps so many available of the members that are among the primaries, or
-// are not.
+// buildRoleBudget builds a budget that keeps at least that many of the selected members available:
+// the primaries, or all others.
 func buildRoleBudget(set *v1alpha1.ReplicatedStatefulSet, name string, among metav1.LabelSelectorOperator, least int32) *policyv1.PodDisruptionBudget {
 	budget := newBudget(set, name)
 	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
@@ -333,7 +330,7 @@ func buildRoleBudget(set *v1alpha1.ReplicatedStatefulSet, name string, among met
 	return budget
 }
 
-// buildPod is a pod as the controller of a StatefulSet makes it.
+// buildPod builds a pod as the StatefulSet controller creates it.
 func buildPod(stateful *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	template := stateful.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -363,8 +360,8 @@ func newBudget(set *v1alpha1.ReplicatedStatefulSet, name string) *policyv1.PodDi
 	}
 }
 
-// childMeta is what all children have: labels to find them by, and an owner with
-// which they go.
+// childMeta returns the common metadata of children: the labels that select them, and the owner
+// with which they are garbage collected.
 func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: set.Namespace, Labels: ownLabels(set),
@@ -375,26 +372,25 @@ func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMe
 	}
 }
 
-// ownLabels are on all children, and select the pods.
+// ownLabels returns the labels of all children, which also select the pods.
 func ownLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	return map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True}
 }
 
-// Trial is members of a set without the set: its pods come up idle, and nothing
-// starts anything in them. `make check-commands` tries the commands there.
+// Trial contains members of a set without the set. Its pods come up idle, and the operator runs no
+// command in them. `make check-commands` tests the commands there.
 type Trial struct {
-	// Services are the headless one, that of the primaries, and that of all in
-	// which the application runs; the last two go by the labels of the pods.
+	// Services are the headless one, and those of the primaries and of the active members. The last
+	// two select pods by labels.
 	Services    []*corev1.Service
 	StatefulSet *appsv1.StatefulSet
-	// Container is the name of the one in which commands run.
+	// Container is the name of the container in which commands run.
 	Container string
-	// Timeouts are those of the commands, by name.
+	// Timeouts are the timeouts of the commands, by name.
 	Timeouts map[string]time.Duration
 }
 
-// NewTrial builds that many members. It fails where the operator would not serve
-// it.
+// NewTrial builds that many members. It returns an error if the operator would not serve the set.
 func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error) {
 	set = withDefaults(set)
 	if errs := validate(set); len(errs) > 0 {
@@ -406,7 +402,7 @@ func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error)
 	for _, service := range t.Services {
 		service.OwnerReferences = nil
 	}
-	t.StatefulSet.Spec.Template.Finalizers = nil // nothing would take them off
+	t.StatefulSet.Spec.Template.Finalizers = nil // no controller would remove them
 	for name, command := range set.Spec.Pod.Commands {
 		t.Timeouts[name] = timeoutOf(command)
 	}

@@ -42,33 +42,33 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Board tells what runs in a pod and what came of commands; podexec.Board does.
+// Board reports which commands run in a pod and their results. It is implemented by podexec.Board.
 type Board interface {
 	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
 	Keep(owner types.NamespacedName, pods ...types.UID)
 }
 
-// Reconciler keeps ReplicatedStatefulSets running.
+// Reconciler reconciles ReplicatedStatefulSets.
 type Reconciler struct {
-	// Cache reads what the watches of this kind brought, Nodes those of Nodes and
-	// of the objects themselves; Live reads the API server.
+	// Cache reads from the watches of this kind, and Nodes from those of Nodes and of the objects
+	// themselves. Live reads from the API server.
 	Cache, Nodes, Live client.Reader
-	// Runner is the only writer.
+	// Runner does all writes.
 	Runner *action.Runner
-	// Tracker knows which writes the cache has not shown yet.
+	// Tracker tracks the writes that the cache does not show yet.
 	Tracker *consistency.Tracker
 	Board   Board
 	Events  events.EventRecorder
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
 
 	memory  memory.Of[remembered]
 	nodes   nodestate.Reader
 	book    evictionBook
 	hashing sync.Mutex // see hashRules
-	// config reads ConfigMaps and Secrets; nil: they are not followed.
+	// config reads ConfigMaps and Secrets. If it is nil, they are not followed.
 	config *configReader
 }
 
@@ -77,7 +77,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch,roleName=replicatedstatefulset-role
-// A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
+// A WebSocket begins with a GET. API servers before 1.35 check the verb get for it, later ones create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
@@ -91,7 +91,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=replicatedstatefulset-role
 
-// Reconcile looks at one ReplicatedStatefulSet and does the next thing.
+// Reconcile runs one pass for a ReplicatedStatefulSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	began := r.Now()
 	defer func() { passSeconds.Observe(r.Now().Sub(began).Seconds()) }()
@@ -107,7 +107,7 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] 
 			return reportUnread(ctx, r.Runner, set)
 		},
 		Decide: r.consider,
-		// No event tells that the namespace of an object goes too.
+		// No watch event announces that the namespace of an object is being deleted.
 		Recheck: func(p *plan) bool { return !p.asksOnly() || p.looksLive || p.on.deleting() },
 		Size:    func(p *plan) (int, any) { return len(p.on.members), &p.on.set.Spec.Pod },
 		Act:     r.act,
@@ -115,12 +115,12 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] 
 	}
 }
 
-// unreadParts returns why the operator does not have parts of a set.
+// unreadParts returns why the operator has not read parts of a set.
 func unreadParts(set *v1alpha1.ReplicatedStatefulSet) unread.Parts {
 	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
 
-// slimSet is a cache transform that drops the spec of a set that is too large to be kept.
+// slimSet is a cache transform that drops the spec of a set that is too large to keep.
 func slimSet(obj any) (any, error) {
 	set, ok := obj.(*v1alpha1.ReplicatedStatefulSet)
 	if !ok {
@@ -154,7 +154,7 @@ func (r *Reconciler) act(ctx context.Context, p *plan) report.Outcome {
 	return r.report(ctx, p, outcomes)
 }
 
-// keepBoard lets the Board forget pods that are gone.
+// keepBoard removes deleted pods from the Board.
 func (r *Reconciler) keepBoard(w *world) {
 	uids := make([]types.UID, 0, len(w.members))
 	for _, m := range w.members {
@@ -163,8 +163,8 @@ func (r *Reconciler) keepBoard(w *world) {
 	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
-// afterDeletion lets the pods go of an object that went past our finalizer: nothing
-// else would.
+// afterDeletion removes the finalizers of the pods of an object that was deleted without our
+// finalizer. No other code would remove them.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
@@ -175,7 +175,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 		if err != nil {
 			return report.Retry(err)
 		}
-		return report.Done() // it exists; its event is on the way
+		return report.Done() // it exists, and its watch event is on the way
 	}
 	if r.config != nil {
 		r.config.forget(ctx, key)
@@ -204,8 +204,8 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	return report.Done()
 }
 
-// Cache says what the manager's cache holds for this kind: Nodes. All else is in a
-// cache of its own, since the manager's holds one selection of pods only.
+// Cache returns the options of the manager's cache for this kind: Nodes. All other objects are in a
+// separate cache, because the manager's cache supports only one pod selector.
 func Cache() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slim.Node}}
 }
@@ -213,7 +213,7 @@ func Cache() map[client.Object]cache.ByObject {
 // ownCache is a cache that the manager starts before its controllers.
 type ownCache struct{ cache.Cache }
 
-// GetCache is by what the manager knows a cache.
+// GetCache makes the manager start it as a cache.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
@@ -239,8 +239,8 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	return ownCache{c}, err
 }
 
-// cutPod is a cache transform that keeps of a pod what decisions ask about. What is
-// patched is read live first.
+// cutPod is a cache transform that keeps the parts of a pod that decisions use. Pods are read live
+// before they are patched.
 func cutPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -269,12 +269,12 @@ func cutPod(obj any) (any, error) {
 	return cut, nil
 }
 
-// mostContainers is more than a member has. A foreign pod may have some ten
-// thousand, and our labels.
+// mostContainers is higher than a member can have. A foreign pod with our labels may have some ten
+// thousand containers.
 const mostContainers = 4 * bounds.Containers
 
-// cutRule is a cache transform of ConfigMaps. Rules are selected by any label; one with
-// more labels than are kept is no rule.
+// cutRule is a cache transform of ConfigMaps. Rules are selected by any label. A ConfigMap with
+// more labels than are kept is not a rule.
 func cutRule(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		slim.Bounded(&m.ObjectMeta)
@@ -282,7 +282,7 @@ func cutRule(obj any) (any, error) {
 	return obj, nil
 }
 
-// asCached is the empty object to read a written one from the cache with.
+// asCached returns an empty object of the type, for reading a written object from the cache.
 func asCached(obj client.Object) client.Object {
 	switch obj.(type) {
 	case *corev1.Pod:
@@ -299,22 +299,22 @@ func asCached(obj client.Object) client.Object {
 	return &v1alpha1.ReplicatedStatefulSet{}
 }
 
-// Options is what the controller has to be told.
+// Options are the settings of the controller.
 type Options struct {
-	// Namespaces are the only ones acted in; none means all.
+	// Namespaces are the namespaces to watch. If empty, all are watched.
 	Namespaces []string
-	// Book is the ConfigMap in which the webhooks write which primaries were to be evicted;
-	// without a name there is none.
+	// Book is the ConfigMap in which the webhooks record requested evictions of primaries. If its
+	// name is empty, there is none.
 	Book types.NamespacedName
-	// Key is for hashes of configuration.
+	// Key is the key for hashes of configuration.
 	Key configuration.Key
-	// Restarts is how many sets recreate their members at one time for a change of
-	// configuration; 0 or less is no bound.
+	// Restarts is the max number of sets that recreate their members for a configuration change
+	// concurrently. 0 or less means unlimited.
 	Restarts int
-	// Account is that of the operator, as namespace:name, for those who are to give it a
-	// right; "" if it is not known.
+	// Account is the operator's service account as namespace:name, for messages about missing
+	// rights. It is "" if unknown.
 	Account string
-	// Lease says whether this process leads, and in which time it could look.
+	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
 }
 
@@ -327,12 +327,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
-// named is the set of that name, for those who know no more of it.
+// named returns a set with only a namespace and name.
 func named(key types.NamespacedName) client.Object {
 	return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// setup is the same with another way to run commands.
+// setup is Setup with a function that runs commands.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {
@@ -377,7 +377,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	return r.watch(mgr, own, woken, turned)
 }
 
-// watch has the manager call the controller for what happens.
+// watch registers the controller and its watches with the manager.
 func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
@@ -413,7 +413,7 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 		Complete(r)
 }
 
-// requestFor is for the set that a child belongs to: label app has its name.
+// requestFor returns the request for the set of a child, which label app names.
 func requestFor(o client.Object) []reconcile.Request {
 	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{
@@ -424,12 +424,12 @@ func requestFor(o client.Object) []reconcile.Request {
 	return nil
 }
 
-// onNode finds the sets that have pods on a Node.
+// onNode returns requests for the sets that have pods on a Node.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
 	return r.setsOf(ctx, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.GetName() })
 }
 
-// setsOf finds the sets of pods.
+// setsOf returns requests for the sets of the wanted pods.
 func (r *Reconciler) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
@@ -444,8 +444,8 @@ func (r *Reconciler) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) 
 	return requests
 }
 
-// onConfigMap finds the sets whose rules a ConfigMap may be among. One that left
-// the selection is not told from others, so all that select any are looked at.
+// onConfigMap returns requests for all sets with a ruleSelector, because a ConfigMap that left the
+// selection cannot be recognized.
 func (r *Reconciler) onConfigMap(ctx context.Context, o client.Object) []reconcile.Request {
 	var sets v1alpha1.ReplicatedStatefulSetList
 	if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// report tells users what happened and what is: events, metrics, one status patch. It turns
-// the pass into an outcome.
+// report writes events, metrics, and one status patch for users. It returns the outcome of the
+// pass.
 func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
 	w := p.on.world
 	overtaken, untried, failed := false, false, error(nil)
@@ -63,10 +63,10 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	case overtaken:
 		return report.Wait(soon)
 	}
-	return report.Wait(report.Sooner(p.Wait, afterActs)) // what was written wakes the key
+	return report.Wait(report.Sooner(p.Wait, afterActs)) // the watch event of the write triggers the next pass
 }
 
-// tell counts, announces and remembers an act that succeeded.
+// tell counts, emits and remembers a successful action.
 func (r *Reconciler) tell(p *plan, o *action.Outcome) {
 	actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 	r.emit(p, o)
@@ -100,7 +100,7 @@ func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, for
 	}
 }
 
-// emit writes an event for each act that users should know of.
+// emit writes an event for each action that is relevant to users.
 func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 	w := p.on.world
 	if o.Verb == action.Delete {
@@ -111,7 +111,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 	case reasonUnseen:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "Learn", "%s", o.Detail)
 	case reasonForeign:
-		// Without a related object the events of any number of pods become one series.
+		// Without a related object, the events of any number of pods become one series.
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventForeignPod, "RemoveLabels",
 			"removed the labels of members from pod %s, which is no member: clients would have been sent to it", o.Object.GetName())
 	case reasonOverride:
@@ -126,7 +126,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		if o.Verb == action.PatchStatus && p.notInPlace != "" {
 			r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNotInPlace, "Update", "%s", p.notInPlace)
 		}
-		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
+		if o.Verb == action.PatchStatus && p.handover != "" { // the event of the command itself follows when it has ended
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
 		}
 	case reasonOf(v1alpha1.CommandPromote), reasonOf(v1alpha1.CommandSeed):
@@ -146,7 +146,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 	}
 }
 
-// emitDeletion writes the event that a pod was deleted, and is made again.
+// emitDeletion writes the event about a pod that was deleted to be recreated.
 func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
 	if _, ok := o.Object.(*corev1.Pod); !ok {
 		return
@@ -158,7 +158,7 @@ func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
 	r.event(w, o.Object, kind, reason, "Delete", "recreating pod %s: %s", o.Object.GetName(), o.Detail)
 }
 
-// announce tells what a new status says for the first time.
+// announce emits events for changes of the status.
 func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	was := &w.set.Status
 	if was.ObservedGeneration != now.ObservedGeneration {
@@ -188,8 +188,8 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionMaintenance)
 }
 
-// announceNoSuccessor tells that a condition says so for the first time: a primary cannot
-// leave its Node, or be parked.
+// announceNoSuccessor emits an event when the condition's reason becomes NoSuccessor: a primary
+// cannot leave its Node, or cannot be parked.
 func (r *Reconciler) announceNoSuccessor(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, condition), metav1.Condition{})

@@ -12,10 +12,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// What the operator puts into the pod that the user describes. None of it needs
-// a right that the pod has not: every Pod Security level admits it.
+// This file adds the operator's parts to the user's pod template. None of them needs additional
+// rights: all Pod Security levels allow them.
 
-// Names of the operator's volumes, and where they are mounted.
+// Names and mount paths of the operator's volumes.
 const (
 	volumePodInfo   = "podinfo"
 	volumePeerTLS   = "tls-peer"
@@ -29,10 +29,10 @@ const (
 
 func secretVolumeName(secret string) string { return "secret-" + secret }
 
-// secretMount is a Secret and where the containers find it.
+// secretMount is a Secret with its volume and mount path.
 type secretMount struct{ volume, secret, path string }
 
-// secretMounts are the Secrets that the pods get: spec.secrets and those of TLS.
+// secretMounts returns the Secrets that the pods get: those of spec.secrets and spec.TLS.
 func secretMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []secretMount {
 	var mounts []secretMount
 	for _, name := range spec.Secrets {
@@ -51,8 +51,8 @@ func secretMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []secretMount {
 	return mounts
 }
 
-// ownVolumes are the volumes that the operator adds. They come after the user's,
-// so that what the API server says of volumes[2] is about the user's.
+// ownVolumes returns the volumes that the operator adds. They follow the user's, so that an index
+// such as volumes[2] in an API server error refers to the user's volume.
 func ownVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.Volume {
 	file := func(path, field string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: fieldRef(field)}
@@ -66,7 +66,7 @@ func ownVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.Volume {
 	return volumes
 }
 
-// ownMounts are the operator's mounts in every container.
+// ownMounts returns the operator's mounts in every container.
 func ownMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumePodInfo, MountPath: pathPodInfo, ReadOnly: true}}
 	for _, m := range secretMounts(spec) {
@@ -78,7 +78,7 @@ func ownMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.VolumeMount {
 	return mounts
 }
 
-// ownEnv is the operator's environment in every container.
+// ownEnv returns the operator's environment variables in every container.
 func ownEnv(set *v1alpha1.ReplicatedStatefulSet) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "SERVICE_NAME", Value: serviceName(set)},
@@ -96,14 +96,13 @@ func ownEnv(set *v1alpha1.ReplicatedStatefulSet) []corev1.EnvVar {
 	return env
 }
 
-// fieldRef names the version, as the API server would.
+// fieldRef sets the API version, as the API server's default does.
 func fieldRef(path string) *corev1.ObjectFieldSelector {
 	return &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}
 }
 
-// injectContainers gives environment and mounts to every container, and to the
-// one in which commands run also spec.resources and the preStop command, where it
-// has none of its own.
+// injectContainers adds environment variables and mounts to every container. The commands'
+// container also gets spec.resources and the preStop command if it does not set them.
 func injectContainers(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) {
 	env, mounts := ownEnv(set), ownMounts(&set.Spec)
 	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
@@ -121,9 +120,9 @@ func injectContainers(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) 
 	}
 }
 
-// injectContainer puts our environment first, so that the container's own may
-// refer to it, and leaves out what the container says itself: a name that stands
-// there twice would be one entry to the API server's patches.
+// injectContainer puts the operator's environment variables first, so that those of the container
+// can refer to them. It skips names that the container sets, because a strategic merge patch treats
+// duplicate names as one entry.
 func injectContainer(c *corev1.Container, env []corev1.EnvVar, mounts []corev1.VolumeMount) {
 	ours := slices.DeleteFunc(slices.Clone(env), func(e corev1.EnvVar) bool {
 		return slices.ContainsFunc(
@@ -135,7 +134,7 @@ func injectContainer(c *corev1.Container, env []corev1.EnvVar, mounts []corev1.V
 	c.VolumeMounts = append(c.VolumeMounts, mounts...)
 }
 
-// commandContainer is the index of the container in which commands run.
+// commandContainer returns the index of the container in which commands run.
 func commandContainer(pod *v1alpha1.PodPolicy) int {
 	return max(
 		0,
@@ -146,13 +145,13 @@ func commandContainer(pod *v1alpha1.PodPolicy) int {
 	)
 }
 
-// commandsIn is that container's name.
+// commandsIn returns the name of the container in which commands run.
 func commandsIn(pod *v1alpha1.PodPolicy) string { return pod.Containers[commandContainer(pod)].Name }
 
 func hasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
 
-// affinity is the user's, and with pod.antiAffinity a term more: no two members
-// on one Node.
+// affinity returns the user's affinity. With pod.antiAffinity it adds a term: no two members on one
+// Node.
 func affinity(set *v1alpha1.ReplicatedStatefulSet) *corev1.Affinity {
 	wanted := set.Spec.Affinity.DeepCopy()
 	if !set.Spec.Pod.AntiAffinity {

@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// The first six have the names of the original. Its label Reason was the whole
-// text of an error; here it is the reason of the write that failed.
+// The first six have the names of the original operator. Its label Reason was the complete error
+// text; here it is the reason of the failed write.
 var (
 	clustersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rss_operator_controller_clusters",
@@ -62,9 +62,10 @@ func init() {
 	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge, sequenceGauge)
 	for _, name := range slices.Concat(neededCommands, optionalCommands) {
 		if name == v1alpha1.CommandPreStop {
-			continue // a kubelet runs it
+			continue // the kubelet runs it
 		}
-		// From 0: Prometheus sees no increase in a first figure, and a failover may be the first.
+		// Start at 0: Prometheus sees no increase in the first sample, and a failover may be the
+		// first.
 		unknownTotal.WithLabelValues(name)
 		actionsTotal.WithLabelValues(action.Exec.Label(), reasonOf(name))
 	}
@@ -81,7 +82,7 @@ func forgetMetrics(key types.NamespacedName) {
 var phases = []v1alpha1.Phase{v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhasePaused, v1alpha1.PhaseFailed}
 
 func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
-	for _, phase := range phases { // by name: a match of two labels would look at every set
+	for _, phase := range phases { // by name, because a partial match of two labels would iterate over all sets
 		if phase != s.Phase {
 			clustersGauge.DeleteLabelValues(key.Namespace, key.Name, string(phase))
 		}
@@ -94,8 +95,8 @@ func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
 	gaugeSequences(key, s.Sequences)
 }
 
-// gaugeSequences sets the series of the members with a known sequence, and removes those of
-// members without one. A number above 2^53 is rounded, as every value of Prometheus is.
+// gaugeSequences sets the series of the members with a known sequence, and removes those of members
+// without one. A number above 2^53 is rounded, as are all Prometheus values.
 func gaugeSequences(key types.NamespacedName, sequences []v1alpha1.Sequence) {
 	shown := make([]string, 0, len(sequences))
 	for _, s := range sequences {

@@ -10,28 +10,28 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
 
-// effects are what the reasons of condition Degraded mean for who waits for the set.
+// effects map reasons of condition Degraded to their effect on clients that wait for the set.
 var effects = kstatus.Effects{
 	v1alpha1.ReasonInvalidSpec:      kstatus.NeedsPerson,
 	v1alpha1.ReasonForeignObject:    kstatus.NeedsPerson,
-	v1alpha1.ReasonForeignPods:      kstatus.NeedsPerson, // one has the place of a member
+	v1alpha1.ReasonForeignPods:      kstatus.NeedsPerson, // one has the name of a member
 	v1alpha1.ReasonNodeUnreachable:  kstatus.NeedsPerson,
-	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server understood it, and said no
+	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server rejected a valid request
 	v1alpha1.ReasonNotServing:       kstatus.NeedsPerson,
 	v1alpha1.ReasonRulesUnfollowed:  kstatus.NeedsPerson,
 	v1alpha1.ReasonMembersNotReady:  kstatus.Passes,
-	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // others make it, such as cert-manager
-	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // as a Secret of spec.TLS
+	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // other controllers, such as cert-manager, create it
+	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // like a Secret of spec.TLS
 	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
 	v1alpha1.ReasonRecovering:       kstatus.Passes,
-	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // what failed is stopped or recreated
-	v1alpha1.ReasonMembersDegraded:  kstatus.Beside, // they run, and say so
+	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // failed members are stopped or recreated
+	v1alpha1.ReasonMembersDegraded:  kstatus.Beside, // they run, and report that they are degraded
 
-	v1alpha1.ReasonMembersCannotStart: kstatus.Passes, // a gate opens, a Node is back
+	v1alpha1.ReasonMembersCannotStart: kstatus.Passes, // a scheduling gate may open, or a Node return
 }
 
-// lasting are the reasons that need a person in some worlds only.
+// lasting are the reasons that need manual intervention only if the function returns true.
 var lasting = map[string]func(*facts) bool{
 	v1alpha1.ReasonMembersFailed:   failsForGood,
 	v1alpha1.ReasonMembersDegraded: func(f *facts) bool { return membersUnresponsive(f).Reason != "" },
@@ -39,7 +39,7 @@ var lasting = map[string]func(*facts) bool{
 	v1alpha1.ReasonMembersCannotStart: waitsForPerson,
 }
 
-// failsForGood reports whether what failed stays so, whatever the operator does.
+// failsForGood reports whether members fail in a way that the operator cannot repair.
 func failsForGood(f *facts) bool {
 	if f.fatal() != "" {
 		return true
@@ -69,7 +69,7 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 	return kstatus.With(conditions, v)
 }
 
-// leftUndone reports whether a paused set is not as its spec says.
+// leftUndone reports whether a paused set differs from its spec.
 func (f *facts) leftUndone() bool {
 	switch {
 	case len(f.members) != f.wanted():

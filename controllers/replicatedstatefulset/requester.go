@@ -7,8 +7,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
 
-// Requester is what those must be allowed who ask for a ReplicatedStatefulSet. All Secrets
-// that it names go into its pods, or show by a condition whether they are there.
+// Requester returns the rights that the requester of a ReplicatedStatefulSet needs. All Secrets
+// that the object names are mounted in its pods, or a condition reveals whether they exist.
 func Requester() requester.Kind {
 	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy"}
 	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval"}

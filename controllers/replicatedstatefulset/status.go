@@ -18,14 +18,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// summary is what the status is made of.
+// summary is the input of the status.
 type summary struct {
 	*facts
 	plan *plan
 }
 
-// summarize says what the operator sees. Times of conditions that did not change stay as they
-// are.
+// summarize returns the new status. Transition times of unchanged conditions stay.
 func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	f := p.on
 	s := f.set.Status.DeepCopy()
@@ -64,13 +63,13 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	return *s
 }
 
-// countsAsReady reports whether a member runs its application, and serves clients.
+// countsAsReady reports whether a member runs its application and serves clients.
 func (s summary) countsAsReady(m *member, all *v1alpha1.Members) bool {
 	runs := m.shown == primary || m.shown == secondary
 	return runs && !m.parked && m.unserved() == "" && slices.Contains(all.Ready, m.name())
 }
 
-// listMembers are the members by what they are shown as.
+// listMembers returns the members by their reported state.
 func (s summary) listMembers() v1alpha1.Members {
 	var all v1alpha1.Members
 	for _, m := range s.members {
@@ -91,8 +90,8 @@ func (s summary) listMembers() v1alpha1.Members {
 	return all
 }
 
-// hasFailed reports whether a member is in no good state, or cannot be started as it is. What
-// is wrong with one that is parked is for the person who works on it.
+// hasFailed reports whether a member has failed, or cannot be started in its pod. Parked members
+// never count as failed, because a user works on them.
 func (f *facts) hasFailed(m *member) bool {
 	if m.parked {
 		return false
@@ -147,7 +146,7 @@ func available(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Conditi
 	return c
 }
 
-// notice is the reason of a condition, and its message; empty if there is none.
+// notice is the reason and message of a condition. It is empty if there is none.
 type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
@@ -162,7 +161,7 @@ func progressing(f *facts, p *plan) metav1.Condition {
 	return c
 }
 
-// recovering says what is missing, although no rule waits for it.
+// recovering states what is missing if no rule waits for it.
 func (s summary) recovering() notice {
 	switch {
 	case !s.serves():
@@ -177,8 +176,8 @@ func (s summary) recovering() notice {
 	return notice{}
 }
 
-// updating says that members are to be recreated, also before the rule for it may act: while
-// the StatefulSet gets its template, and until its controller has seen that.
+// updating states that members are to be recreated, also before the rule can act: while the
+// StatefulSet gets its template, and until its controller has observed it.
 func (s summary) updating() notice {
 	outdated := s.among(func(m *member) bool { return !m.upToDate })
 	if !s.starts() || (len(outdated) == 0 && !s.plan.newTemplate) {
@@ -187,10 +186,11 @@ func (s summary) updating() notice {
 	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessageOf(s.world)}
 }
 
-// updatingMessage is for as long as members are of another template.
+// updatingMessage is the message while members have another template.
 const updatingMessage = "recreating members from the present template, one at a time"
 
-// updatingMessageOf is the same, or that of a set whose members may be changed in place.
+// updatingMessageOf returns the message for a set, which differs if members may be changed in
+// place.
 func updatingMessageOf(w *world) string {
 	if w.changesInPlace() {
 		return "bringing members to the present template, one at a time: in place if nothing but cpu and memory changed, else they are recreated"
@@ -209,7 +209,8 @@ func (s summary) whoIsMissing() string {
 	return "not running, or without an answer: " + namesOf(missing) + whySilent(missing)
 }
 
-// needsPerson is the condition that calls a person.
+// needsPerson returns condition Degraded with all reasons, including those that do not block
+// updates.
 func needsPerson(f *facts) metav1.Condition {
 	c := trouble(f)
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
@@ -248,7 +249,7 @@ func whyUnready(m *member) string {
 		m.name(), m.unreadySince.UTC().Format(time.RFC3339), m.pod.Namespace, m.name(), m.pod.Namespace, m.name())
 }
 
-// whyResists says what a member does not do, and how to see for oneself.
+// whyResists states which command of a member failed, and how to check its status manually.
 func (f *facts) whyResists(m *member) string {
 	return fmt.Sprintf(
 		"%s of %s %s. What status says of it: %s",
@@ -256,7 +257,7 @@ func (f *facts) whyResists(m *member) string {
 	)
 }
 
-// askByHand is what a person runs in a shell to see what status says; it changes nothing.
+// askByHand returns a shell command that shows the output of status. It changes nothing.
 func (f *facts) askByHand(m *member) string {
 	c := f.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus, f.record.epoch)
 	return fmt.Sprintf(
@@ -265,8 +266,7 @@ func (f *facts) askByHand(m *member) string {
 	)
 }
 
-// quoted writes arguments so that a shell takes them as they are. A script that would
-// leave no room in a message is not shown.
+// quoted quotes arguments for a shell. It omits a script that is too long for a message.
 func quoted(argv []string) string {
 	var words []string
 	for _, a := range argv {
@@ -281,20 +281,20 @@ func quoted(argv []string) string {
 	return "(the command status of the spec)"
 }
 
-// mostShown is how many bytes of a command a message has room for.
+// mostShown is the max length in bytes of a command in a message.
 const mostShown = 300
 
-// plainWord means to a shell what it says.
+// plainWord matches words that a shell does not interpret.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// troubles are what can be wrong with a set, the most important first. Each says its reason
+// troubles are the checks for problems of a set, the most important first. Each returns its reason
 // and message, or nothing.
 var troubles = []func(*facts) notice{
 	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, configMissing, writeRefused, podUndone,
 	membersFailed, membersUnresponsive, membersDegraded, tooManyPrimaries,
 }
 
-// trouble is what holds up an update too.
+// trouble returns condition Degraded with the reasons that also block updates.
 func trouble(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	for _, find := range troubles {
@@ -328,7 +328,8 @@ func foreignObject(f *facts) notice {
 	}
 }
 
-// foreign is a child whose name another object has, and what to call it; nil if none has.
+// foreign returns an object that has the name of a child but belongs to another object, and its
+// description. It returns nil if there is none.
 func (w *world) foreign() (described string, child metav1.Object) {
 	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
 		if s := w.services[name]; s != nil && !w.ours(s) {
@@ -388,7 +389,7 @@ func secretMissing(f *facts) notice {
 	}
 }
 
-// writeUndone tells that an admission webhook or policy changes back what is written.
+// writeUndone returns the notice about writes that an admission webhook or policy reverts.
 func writeUndone(f *facts) notice {
 	message := f.undone.Message()
 	if message == "" {
@@ -397,8 +398,8 @@ func writeUndone(f *facts) notice {
 	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: message}
 }
 
-// podUndone tells of it where pods lack what the operator writes on them, such as their role:
-// an update waits then, since a role could not be handed over.
+// podUndone returns the same notice if the reverted writes are on pods, for example role labels.
+// This blocks updates, because a role could not be handed over.
 func podUndone(f *facts) notice {
 	if !f.undone.Touches("pod") {
 		return notice{}
@@ -424,7 +425,8 @@ func membersFailed(f *facts) notice {
 	return notice{Reason: v1alpha1.ReasonMembersFailed, Message: "failed: " + namesOf(broken)}
 }
 
-// startsInVain reports whether a member was started often, and made no primary.
+// startsInVain reports whether a member was started failureThreshold times or more and made no
+// primary.
 func (f *facts) startsInVain(m *member) bool {
 	x := m.failure
 	return x != nil && !m.parked && isUnconfirmedStart(x) && x.Count >= *f.set.Spec.FailureThreshold && m.shown != secondary
@@ -508,9 +510,9 @@ func dataLossRisk(p *plan) metav1.Condition {
 	return c
 }
 
-// uncomparedOf says whose copy may have been newer than that of the present primary when it
-// was promoted; "" if none. The condition that is stored counts as long as the epoch is the
-// one of its message.
+// uncomparedOf names the copy that may have been newer than that of the current primary when it was
+// promoted. It is "" if there is none. The stored condition applies while the epoch is the one in
+// its message.
 func uncomparedOf(p *plan) string {
 	if p.uncompared != "" {
 		return p.uncompared

@@ -19,9 +19,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// maxNameLength is how long the name of a set may be: its pods carry
-// rss-<name>-<hash of 10> as the value of a label. Pods, Services and claims
-// have shorter names.
+// maxNameLength is the max length of the name of a set: its pods have the label value
+// rss-<name>-<hash of 10>. The names of pods, Services and claims are shorter.
 const maxNameLength = validation.LabelValueMaxLength - len("rss-") - len("-") - 10
 
 var (
@@ -35,8 +34,8 @@ var (
 	}
 )
 
-// withDefaults fills in what the schema's defaults would, for objects that did
-// not go through the API server's, and the port of Services without any.
+// withDefaults sets the schema's defaults, for objects that were stored without them, and the
+// default port of Services.
 func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set = set.DeepCopy()
 	spec := &set.Spec
@@ -63,16 +62,16 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 	return set
 }
 
-// validate checks what can be said about an object by itself, after defaults.
-// Most of it the schema refuses in the same words; what slipped past it, under an
-// older schema or without one, is found here, and nothing is done to the set.
+// validate checks an object with defaults, without reading other objects. The schema rejects most
+// of these errors with the same messages. It finds the errors in objects that were stored under an
+// older schema or without one. Nothing is done for an invalid set.
 func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
 	}
 	whole, _, errs := withTemplate(set)
 	if len(errs) > 0 {
-		return errs // of what is not understood nothing else can be said
+		return errs // nothing else can be checked if the template cannot be parsed
 	}
 	errs = places{set}.rename(validateWhole(whole))
 	errs = append(errs, validateSize(&set.Spec, field.NewPath("spec"))...)
@@ -82,7 +81,7 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	return errs
 }
 
-// validateWhole checks a set of which the template is part of spec and spec.pod.
+// validateWhole checks a set whose template is merged into spec and spec.pod.
 func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	spec, at := &set.Spec, field.NewPath("spec")
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
@@ -122,7 +121,7 @@ func validateName(name string, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateLabels refuses the keys that the operator uses itself.
+// validateLabels rejects keys that are reserved for the operator.
 func validateLabels(labels map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sets.List(sets.KeySet(labels)) {
@@ -172,7 +171,7 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 
 func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
 	if text == "" {
-		return nil // an object without it; the schema refuses an empty one
+		return nil // not set; the schema rejects an empty string
 	}
 	if _, err := parseDuration(string(text)); err != nil {
 		return field.ErrorList{field.Invalid(at, string(text), err.Error())}
@@ -180,7 +179,7 @@ func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateFailover refuses what the schema does.
+// validateFailover rejects what the schema rejects.
 func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	if spec.Failover == nil {
 		return nil
@@ -193,7 +192,7 @@ func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) 
 	return errs
 }
 
-// validateEvictions refuses what the schema does.
+// validateEvictions rejects what the schema rejects.
 func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	errs := validateDuration(spec.EvictionTimeout, at.Child("evictionTimeout"))
 	known := []v1alpha1.EvictionPolicy{"", v1alpha1.EvictionHandover, v1alpha1.EvictionAllow}
@@ -223,7 +222,7 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	return errs
 }
 
-// validateRetention refuses what the schema does.
+// validateRetention rejects what the schema rejects.
 func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) field.ErrorList {
 	said := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
 	known := []v1alpha1.RetentionPolicy{"", v1alpha1.RetainClaims, v1alpha1.DeleteClaims}
@@ -239,8 +238,8 @@ func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) fi
 	return errs
 }
 
-// validateMaintenance refuses names that no member can have, now or later. Such a one makes
-// no spec wrong: it is refused when it is written, and else a condition.
+// validateMaintenance rejects names that no member can ever have. Such a name does not invalidate
+// the spec: admission rejects it, and otherwise a condition reports it.
 func validateMaintenance(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	at := field.NewPath("spec", "maintenance")
 	var errs field.ErrorList
@@ -278,8 +277,8 @@ func validateSecrets(secrets []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateOverrides checks the annotations that a person gives orders by. A wrong
-// one makes no spec wrong: it is refused when it is written, and else dropped.
+// validateOverrides checks the annotations that contain orders. A wrong one does not invalidate the
+// spec: admission rejects it, and otherwise it is ignored.
 func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	at := field.NewPath("metadata", "annotations")
 	var errs field.ErrorList
@@ -292,8 +291,8 @@ func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	return errs
 }
 
-// validateMember refuses what is the name of no member. A stopped set is told from where to
-// come back before it is scaled up.
+// validateMember rejects a name that no member has. For a stopped set it accepts the former
+// members, because a seed order is given before the set is scaled up.
 func validateMember(set *v1alpha1.ReplicatedStatefulSet, pod string, at *field.Path) field.ErrorList {
 	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
 	if n, known := ordinalOf(set, pod); known && n < count {
@@ -303,8 +302,8 @@ func validateMember(set *v1alpha1.ReplicatedStatefulSet, pod string, at *field.P
 		"is the name of no member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1))))}
 }
 
-// validateOrders checks the orders of the spec. A wrong one makes no spec wrong: it is refused
-// when it is written, and else nothing is done for it.
+// validateOrders checks the orders in the spec. A wrong one does not invalidate the spec: admission
+// rejects it, and otherwise it is ignored.
 func validateOrders(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range orderNames {
@@ -333,7 +332,7 @@ func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.Erro
 	return append(errs, validateAnnotations(pod.Annotations, at.Child("annotations"))...)
 }
 
-// validateAnnotations refuses the keys that the operator uses itself.
+// validateAnnotations rejects keys that are reserved for the operator.
 func validateAnnotations(annotations map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sets.List(sets.KeySet(annotations)) {
@@ -380,7 +379,7 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 	return append(errs, validatePreStop(commands[v1alpha1.CommandPreStop], at.Key(v1alpha1.CommandPreStop))...)
 }
 
-// validatePreStop refuses an epoch where nobody would fill it in.
+// validatePreStop rejects the epoch placeholder, which is not substituted in preStop.
 func validatePreStop(command v1alpha1.Command, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, arg := range command.Command {
@@ -440,8 +439,8 @@ func validateMounts(spec *v1alpha1.ReplicatedStatefulSetSpec, c *corev1.Containe
 	return errs
 }
 
-// reservedVolumes are the names of the operator's volumes, in use or not, and of
-// the volumes of spec.secrets.
+// reservedVolumes returns the names of the operator's volumes, used or not, and of the volumes of
+// spec.secrets.
 func reservedVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec) sets.Set[string] {
 	names := sets.New(volumePodInfo, volumePeerTLS, volumeServerTLS)
 	for _, secret := range spec.Secrets {
@@ -468,8 +467,8 @@ func validateVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) f
 	return errs
 }
 
-// validateClaims checks the names of the claim templates: each is a volume too,
-// and begins the names of claims.
+// validateClaims checks the names of the claim templates: each is also a volume name and the prefix
+// of claim names.
 func validateClaims(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := reservedVolumes(&set.Spec)

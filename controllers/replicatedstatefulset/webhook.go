@@ -31,22 +31,23 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;create,roleName=webhook-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;create,roleName=webhook-role
 
-// validator answers admission. It fails open (failurePolicy Ignore): what must
-// never slip past is a rule of the schema, and what does is a condition.
+// validator is the admission webhook. It fails open (failurePolicy Ignore): what must always be
+// rejected is a rule of the schema, and what the webhook misses is reported by a condition.
 type validator struct {
-	// live reads from the API server: who has a name is not worth a cache.
+	// live reads from the API server, because a cache is not worthwhile for these few reads.
 	live client.Reader
-	// court tries out what the operator would create, for who may create pods himself.
+	// court makes dry runs of the children for requesters who may create pods themselves.
 	court *trial.Court
-	// kinds knows the names of kinds.
+	// kinds maps objects to the names of their kinds.
 	kinds client.Client
 }
 
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 
-// SetupWebhook registers the admission of ReplicatedStatefulSets, and of evictions. Those of
-// primaries are written into the book, which is a ConfigMap of that name. Nobody is answered about
-// evictions while there is no token, by which the server admits the API server alone.
+// SetupWebhook registers the admission webhooks of ReplicatedStatefulSets and of evictions.
+// Requested evictions of primaries are recorded in the book, which is a ConfigMap of that name. The
+// eviction webhook serves no request without a token, because only the token restricts the endpoint
+// to the API server.
 func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string) error {
 	mgr.GetWebhookServer().Register(EvictionPath, onlyWith(token, &admission.Webhook{Handler: &evictionHandler{
 		live: mgr.GetAPIReader(), writer: mgr.GetClient(), book: book, now: time.Now}}))
@@ -69,13 +70,13 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.Replicated
 	return warned, refuse(set, errs)
 }
 
-// ValidateUpdate looks at what was changed, so that a finalizer can be taken off
-// a set whose spec cannot be served, and an order that has lapsed is no obstacle.
+// ValidateUpdate checks only what was changed, so that a finalizer can be removed from an invalid
+// set, and an outdated order does not block an update.
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	if set.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can always be switched off
 	same := apiequality.Semantic.DeepEqual
 	var errs field.ErrorList
 	old, set = withDefaults(old), withDefaults(set)
@@ -91,7 +92,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		}
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
-	if unreadParts(old).Any() { // nothing is known of what it was
+	if unreadParts(old).Any() { // the previous spec is unknown
 		return v.ValidateCreate(ctx, set)
 	}
 	errs = append(errs, validate(set)...)
@@ -110,7 +111,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		)...,
 	)
 	warned := warnings(set)
-	// An old spec that slipped past cannot be built; a new one that can is tried.
+	// An invalid old spec cannot be built, so the new one always gets a dry run.
 	if len(errs) == 0 && (len(validate(old)) > 0 || !same(children(old), children(set))) {
 		tried, faults := v.tryChildren(ctx, set, ours)
 		warned, errs = append(warned, tried...), faults
@@ -133,12 +134,12 @@ func refuse(set *v1alpha1.ReplicatedStatefulSet, errs field.ErrorList) error {
 	)
 }
 
-// overrides are the orders that a person gives by annotations.
+// overrides returns the orders in annotations.
 func overrides(set *v1alpha1.ReplicatedStatefulSet) [2]string {
 	return [2]string{set.Annotations[v1alpha1.AnnotationSeedFrom], set.Annotations[v1alpha1.AnnotationSwitchoverTo]}
 }
 
-// warnings are about what is taken as it is written, and may not be meant.
+// warnings returns warnings about valid settings that may not be intended.
 func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	var texts admission.Warnings
 	switch *set.Spec.Replicas {
@@ -169,8 +170,8 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	return append(texts, strangeAnnotations(set.Annotations)...)
 }
 
-// idleOrders warns of orders in the spec of an object that is being made. A member that there
-// is not any more is no error there: a backup or a repository has old orders.
+// idleOrders warns of orders in the spec of an object that is being created. A member that no
+// longer exists is not an error, because a backup or a repository may contain old orders.
 func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
 	for _, name := range orderNames {
 		if o := orderIn(&set.Spec, name); o != nil {
@@ -181,7 +182,7 @@ func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) 
 	return texts
 }
 
-// oddMaintenance warns of members to be parked that there are not.
+// oddMaintenance warns of members in spec.maintenance that do not exist.
 func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
 	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
 	for i, name := range set.Spec.Maintenance {
@@ -194,7 +195,7 @@ func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnin
 	return texts
 }
 
-// oddTimes warns of times that are shorter or longer than what is heeded.
+// oddTimes warns of durations that are below the min or above the max.
 func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
 	warn := func(path string, said v1alpha1.Duration, least, most time.Duration) {
 		switch d, err := parseDuration(string(said)); {
@@ -220,7 +221,7 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval, mostTime)
 	warn("spec.failureWindow", spec.FailureWindow, 0, mostWindow)
 	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Commands)) {
-		if name == v1alpha1.CommandPreStop { // its time is the grace period
+		if name == v1alpha1.CommandPreStop { // its timeout is the grace period
 			continue
 		}
 		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, leastTimeout, mostTime)
@@ -228,8 +229,8 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 	return texts
 }
 
-// strangeAnnotations warns of those that look like an order to the operator and are none:
-// nothing would say that it was not obeyed.
+// strangeAnnotations warns of unknown annotations that look like an order. Otherwise nothing would
+// report that such an order is ignored.
 func strangeAnnotations(annotations map[string]string) (texts admission.Warnings) {
 	orders := []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -250,7 +251,8 @@ func strangeAnnotations(annotations map[string]string) (texts admission.Warnings
 	return texts
 }
 
-// letters are those of a name, in lower case: seedFrom, seed_from and seed-from are alike.
+// letters returns the letters of a name in lower case, so that seedFrom, seed_from and seed-from
+// are equal.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) {
@@ -260,7 +262,7 @@ func letters(name string) string {
 	}, name)
 }
 
-// children are what the operator makes for a set, whatever its number of members.
+// children returns the objects that the operator creates for a set, whatever its number of members.
 func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	objects := []client.Object{buildStatefulSet(set, 1, hashes{})}
 	if hasBudgets(set) {
@@ -275,8 +277,7 @@ func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	return objects
 }
 
-// homes says where the fields of children are in the set; the first that begins
-// the path holds.
+// homes maps path prefixes of children to paths in the set. The first match wins.
 var homes = []struct{ child, set string }{
 	{"spec.template.spec.tolerations", "spec.tolerations"},
 	{"spec.template.spec.affinity", "spec.affinity"},
@@ -289,7 +290,7 @@ var homes = []struct{ child, set string }{
 	{"spec.ports", "spec.servicePorts"},
 }
 
-// place is where a field of a child is in the set.
+// place returns the path in the set for the path of a child's field.
 func place(path string) string {
 	for _, p := range homes {
 		if rest, ok := strings.CutPrefix(path, p.child); ok {
@@ -302,12 +303,11 @@ func place(path string) string {
 	return path
 }
 
-// tryChildren asks the API server, by dry run, whether it would take the
-// children. Invalid (422) refuses. Forbidden may be a quota or a policy of the
-// moment, and any other answer says nothing about the set: both are warnings.
-// taken looks at an object whose name is taken. What is said of fields is said of what
-// the user wrote; all else is in our own words, and all is for who may create pods
-// himself.
+// tryChildren tests by dry run whether the API server would accept the children. Invalid (422)
+// rejects the set. Forbidden may be a temporary quota or policy, and other errors are unrelated to
+// the set: both are warnings. taken handles an object whose name exists. Errors about fields refer
+// to the fields that the user wrote. All other text is our own. The results are only for requesters
+// who may create pods themselves.
 func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet,
 	taken func(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
 	end, why := v.court.Open(ctx, set.Namespace)
@@ -341,9 +341,9 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	return warned, v.tryPod(ctx, set)
 }
 
-// tryPod asks for a pod of the set and its claims: older API servers do not look for faults in
-// the templates of a StatefulSet. What else is said of them was said of the StatefulSet, or is
-// of the moment.
+// tryPod makes dry runs of a pod of the set and its claims, because older API servers do not
+// validate the templates of a StatefulSet. Other errors were reported for the StatefulSet already,
+// or are temporary.
 func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	stateful := buildStatefulSet(set, 1, hashes{})
 	pod := buildPod(stateful, 0)
@@ -358,8 +358,8 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStateful
 	return v.invalid(ctx, pod, "spec.template")
 }
 
-// invalid says what of an object the API server would not take, by its place in the set. The
-// object is made of what is below a path of the StatefulSet.
+// invalid returns why the API server would reject an object, with paths of the set. below is the
+// path in the StatefulSet from which the object is built.
 func (v *validator) invalid(ctx context.Context, object client.Object, below string) field.ErrorList {
 	at := func(path string) string { return place(strings.TrimSuffix(below+"."+path, ".")) }
 	if _, err := v.court.Try(ctx, object, at); apierrors.IsInvalid(err) {
@@ -368,18 +368,17 @@ func (v *validator) invalid(ctx context.Context, object client.Object, below str
 	return nil
 }
 
-// ours takes an object of a name for the one that the operator made.
+// ours accepts any existing object as the one that the operator created.
 func ours(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList {
 	return nil
 }
 
-// foreign refuses the name of a new set if an object of a name that it needs
-// belongs to another object. One of a set of the same name, which was deleted just
-// now, will be gone soon.
+// foreign rejects the name of a new set if another object already has the name of a child. It
+// accepts a child of a just deleted set of the same name, which will be gone soon.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, object client.Object) field.ErrorList {
 	found := object.DeepCopyObject().(client.Object)
 	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
-		return nil // gone meanwhile; if not, a condition will say
+		return nil // gone meanwhile; otherwise a condition reports it
 	}
 	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == "ReplicatedStatefulSet" && owner.Name == set.Name {
 		if gv, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && gv.Group == v1alpha1.GroupVersion.Group {
@@ -394,7 +393,7 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 		"%s already exists and %s; choose another name, or delete it", describe(v.kinds, found), whose))}
 }
 
-// describe is kind and name of an object.
+// describe returns the kind and name of an object.
 func describe(c client.Client, object client.Object) string {
 	gvk, err := c.GroupVersionKindFor(object)
 	if err != nil {

@@ -31,28 +31,28 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get,roleName=webhook-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get,roleName=webhook-role
-// The right to create is bound to the name since the book is applied.
+// The verb create can be restricted to the name because the book is written by server-side apply.
 // +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=configmaps,resourceNames=stateful-operator-evictions,verbs=get;create;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-evictions,verbs=get;create;patch,roleName=installer-role
 
-// EvictionPath is where the API server sends evictions, after a token.
+// EvictionPath is the URL path of evictions. The API server prefixes it with a token.
 const EvictionPath = "/validate--v1-pod-eviction"
 
-// EvictionWebhook keeps the configuration by which the API server asks about evictions. No
-// manifest can have it: the token in its path is made at run time.
+// EvictionWebhook maintains the webhook configuration for evictions. It cannot be in a manifest,
+// because the token in its path is created at run time.
 type EvictionWebhook struct {
 	policy.Keeper
-	// Name of the configuration.
+	// Name is the name of the configuration.
 	Name string
-	// Service that the webhooks answer at.
+	// Service is the Service of the webhooks.
 	Service types.NamespacedName
-	// Namespaces in which it asks.
+	// Namespaces selects the namespaces of the evictions.
 	Namespaces *metav1.LabelSelector
-	// Caller is what the API server has to know.
+	// Caller returns the CA bundle and token for the API server.
 	Caller func() servingcert.Caller
 }
 
-// Start keeps it until the context ends.
+// Start maintains the configuration until the context ends.
 func (w *EvictionWebhook) Start(ctx context.Context) error {
 	policy.Look(ctx, "The webhook of evictions", policy.Interval, webhookRetry, func() string {
 		caller := w.Caller()
@@ -64,7 +64,7 @@ func (w *EvictionWebhook) Start(ctx context.Context) error {
 	return nil
 }
 
-// build spells out the defaults, so that what is stored can be compared with what is wanted.
+// build sets all defaults explicitly, so that the stored configuration can be compared with it.
 func (w *EvictionWebhook) build(caller servingcert.Caller) *registrationv1.ValidatingWebhookConfiguration {
 	return &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}},
@@ -82,8 +82,8 @@ func (w *EvictionWebhook) build(caller servingcert.Caller) *registrationv1.Valid
 	}
 }
 
-// onlyWith answers requests while there is a token, without which nobody but the API server can be kept
-// from having roles handed over. The server checks the token.
+// onlyWith serves requests while there is a token. Without a token, any client could cause
+// handovers. The server checks the token.
 func onlyWith(token func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if token() == "" {
@@ -95,29 +95,29 @@ func onlyWith(token func() string, next http.Handler) http.Handler {
 }
 
 const (
-	// mostEntries is how many pods the book may have.
+	// mostEntries is the max number of pods in the book.
 	mostEntries = 256
-	// mostRequester is how many bytes of the name of who asked are kept.
+	// mostRequester is the max length in bytes of a stored requester name.
 	mostRequester = 128
 )
 
-// evictionHandler answers for evictions of primaries, and tells the controllers of them. It
-// keeps nobody: the budget of the primaries does, whether this answers or not.
+// evictionHandler handles evictions of primaries and notifies the controllers of them. It does not
+// protect a primary: the budget of the primaries does, whether the webhook is available or not.
 type evictionHandler struct {
-	// live reads from the API server: evictions are few.
+	// live reads from the API server, because evictions are few.
 	live   client.Reader
 	writer applier
 	book   types.NamespacedName
 	now    func() time.Time
 }
 
-// applier is what writes the book.
+// applier writes the book.
 type applier interface {
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error
 }
 
-// Handle refuses the eviction of a primary that its budget refuses as well, in words that say
-// what is done about it. All else is for the eviction API to judge.
+// Handle refuses the eviction of a primary that its budget refuses as well, with a message about
+// the handover. It allows everything else, so that the eviction API decides.
 func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var asked policyv1.Eviction
 	if err := json.Unmarshal(req.Object.Raw, &asked); err != nil {
@@ -137,14 +137,14 @@ func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) adm
 			ctrl.LoggerFrom(ctx).Error(err, "The controllers are not told of an eviction: the book cannot be written")
 		}
 	}
-	if !podstate.Ready(pod) { // which budgets may not hold
+	if !podstate.Ready(pod) { // such pods may not be covered by budgets
 		return admission.Allowed("")
 	}
 	return handingOver(set, pod, waits)
 }
 
-// primary is the pod of that name if it is a primary that its budget lets nobody evict, and its
-// set. The pod is nil if it is not.
+// primary returns the pod of that name and its set, if the pod is a primary whose budget allows no
+// eviction. Otherwise the pod is nil.
 func (h *evictionHandler) primary(ctx context.Context, key types.NamespacedName) (*corev1.Pod, *v1alpha1.ReplicatedStatefulSet, error) {
 	pod, err := find[corev1.Pod](ctx, h.live, key)
 	if err != nil || pod == nil || !isShownAsPrimary(pod) {
@@ -163,7 +163,7 @@ func (h *evictionHandler) primary(ctx context.Context, key types.NamespacedName)
 	return pod, set, nil
 }
 
-// isShownAsPrimary reports whether the labels of a pod that runs say that it is a primary.
+// isShownAsPrimary reports whether a pod runs and has the labels of a primary.
 func isShownAsPrimary(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return false
@@ -171,7 +171,7 @@ func isShownAsPrimary(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelManaged] == v1alpha1.True && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary
 }
 
-// isOfAnother reports whether another pod is meant, which had the name before.
+// isOfAnother reports whether the eviction is for an earlier pod of the same name.
 func isOfAnother(asked *policyv1.Eviction, pod *corev1.Pod) bool {
 	if asked.DeleteOptions == nil || asked.DeleteOptions.Preconditions == nil {
 		return false
@@ -179,15 +179,15 @@ func isOfAnother(asked *policyv1.Eviction, pod *corev1.Pod) bool {
 	return ptr.Deref(asked.DeleteOptions.Preconditions.UID, pod.UID) != pod.UID
 }
 
-// isDryRun reports whether an eviction is only tried out, as the request says, or what is in it.
+// isDryRun reports whether an eviction is a dry run, by the request or by its delete options.
 func isDryRun(asked *policyv1.Eviction, said *bool) bool {
 	inside := asked.DeleteOptions != nil && len(asked.DeleteOptions.DryRun) > 0
 	return inside || ptr.Deref(said, false)
 }
 
-// handingOver refuses an eviction for a moment: clients that know of Retry-After ask again by
-// themselves, and are through when the role has moved. waits is when an eviction without a cordon is
-// heard again; zero if this one was.
+// handingOver refuses an eviction temporarily: clients that support Retry-After retry it, and
+// succeed once the role has moved. waits is when the next eviction without a cordon is recorded. It
+// is zero if this one was.
 func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits time.Time) admission.Response {
 	to := "another member"
 	if names := set.Status.Members.Secondary; len(names) > 0 {
@@ -208,9 +208,9 @@ func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits tim
 	}}}
 }
 
-// note writes an entry into the book. It is tried again a few times when another replica wrote
-// meanwhile; whose entry is lost asks again for the eviction. Where another pod of the set was to be evicted
-// lately nothing is written, and waits is until when.
+// note writes an entry into the book. It retries conflicts with other replicas a few times. If the
+// entry is lost, the client's next eviction request writes it. If the eviction of another pod of
+// the set was recorded recently, note writes nothing, and waits is the end of that period.
 func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (waits time.Time, err error) {
 	e.By = e.By[:min(len(e.By), mostRequester)]
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -242,8 +242,8 @@ func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (wai
 	return waits, err
 }
 
-// waitsUntil returns until when the eviction of a pod is not noted since that of another pod of its set was;
-// zero if it is.
+// waitsUntil returns until when the eviction of a pod is not recorded because that of another pod
+// of its set was. It returns zero if the eviction can be recorded.
 func waitsUntil(entries map[types.UID]entry, pod types.UID, e entry) (until time.Time) {
 	for uid, one := range entries {
 		of := one.Namespace == e.Namespace && one.Set != "" && one.Set == e.Set
@@ -254,9 +254,9 @@ func waitsUntil(entries map[types.UID]entry, pod types.UID, e entry) (until time
 	return until
 }
 
-// add adds an entry to those of a book, and takes out those whose time is over. It reports
-// whether that is worth a write. Of a full book the namespace that has most of it gives way:
-// who has many pods evicted pushes nobody else's out.
+// add adds an entry to the book and removes expired entries. It reports whether the change should
+// be written. If the book is full, the oldest entry of the namespace with the most entries is
+// removed, so that a requester with many evictions cannot displace the entries of other namespaces.
 func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
 	if last, ok := entries[pod]; ok && last.isWithin(evictionNoted, e.At) {
 		return false
@@ -281,7 +281,7 @@ func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
 	return true
 }
 
-// oldestOfMost is the oldest entry of the namespace that has the most.
+// oldestOfMost returns the oldest entry of the namespace with the most entries.
 func oldestOfMost(entries map[types.UID]entry, of map[string]int) (oldest types.UID) {
 	for uid, one := range entries {
 		first := entries[oldest]
