@@ -22,7 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// refusal is a patch of the seed's manifest and what its author reads.
+// refusal is a patch of the seed's manifest and the expected error message.
 type refusal struct {
 	patch string // YAML, merged into the manifest
 	want  string
@@ -30,8 +30,8 @@ type refusal struct {
 
 const prefix = `ReplicatedStatefulSet.clusterlabs.org "example" is invalid: `
 
-// patched is the seed's manifest with a patch, sent as it is written: nothing of
-// it is dropped on the way as a Go client would.
+// patched returns the seed's manifest with a patch. It is unstructured, so that unknown fields are
+// sent too, which a typed Go client would drop.
 func patched(namespace, patch string) *unstructured.Unstructured {
 	GinkgoHelper()
 	tree := map[string]any{}
@@ -45,7 +45,7 @@ func patched(namespace, patch string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: tree}
 }
 
-// merge is a JSON merge patch.
+// merge applies a JSON merge patch.
 func merge(tree, change map[string]any) {
 	for key, value := range change {
 		below, isMap := value.(map[string]any)
@@ -205,8 +205,8 @@ var _ = Describe("admission", func() {
 			"metadata.annotations[clusterlabs.org/seedfrom] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"),
 	)
 
-	// A gate that is off in all versions of Kubernetes that are tried stands for a field that
-	// is newer than the API server: it leaves out both.
+	// A feature gate that is off in all tested versions of Kubernetes stands for a field that is
+	// newer than the API server: the API server drops both.
 	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
 		heard := &apiserver.Warned{}
 		Expect(heard.Client(server).Create(ctx, patched(ns, "spec: {pod: {containers: [{name: dummy, image: x, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}"))).To(Succeed())
@@ -289,8 +289,8 @@ func apply(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, patch strin
 	return user.Patch(ctx, set, client.RawPatch(types.MergePatchType, text))
 }
 
-// statefulSet is one of the name that a set needs, which belongs to that owner,
-// or to no member.
+// statefulSet returns a StatefulSet with the name that a set needs. It belongs to owner, or to no
+// object.
 func statefulSet(namespace string, owner *v1alpha1.ReplicatedStatefulSet) *appsv1.StatefulSet {
 	labels := map[string]string{"app": "x"}
 	s := &appsv1.StatefulSet{

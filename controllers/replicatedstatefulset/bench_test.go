@@ -6,7 +6,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// BenchmarkPass is what a pass decides and says of a set of three, without reads and writes.
+// BenchmarkPass measures the decision and the status of a pass for a set of three, without reads
+// and writes.
 func BenchmarkPass(b *testing.B) {
 	for _, situation := range []struct {
 		name  string

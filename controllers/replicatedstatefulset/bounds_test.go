@@ -14,11 +14,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// bound is how much there may be of something in a spec.
+// bound is the max number of something in a spec.
 type bound struct {
 	most   int
 	change func(s *v1alpha1.ReplicatedStatefulSetSpec, n int)
-	says   string // of one more
+	says   string // the error for one more
 }
 
 var _ = Describe("a bound", func() {

@@ -26,7 +26,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// RS-2 to RS-9, RS-46: the whole of what is made of a set, to be read in testdata.
+// TestChildren tests RS-2 to RS-9 and RS-46: all children of a set are in testdata, where they can
+// be reviewed.
 func TestChildren(t *testing.T) {
 	for file, wanted := range map[string]string{"seed.yaml": "seed-children.yaml", "full.yaml": "full-children.yaml"} {
 		t.Run(file, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestRS131ServiceOfSecondaries(t *testing.T) {
 	}
 }
 
-// read reads a set from testdata, and finds out that it may be as it is.
+// read reads a set from testdata and checks that it is valid.
 func read(t *testing.T, file string) *v1alpha1.ReplicatedStatefulSet {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -90,7 +91,7 @@ func read(t *testing.T, file string) *v1alpha1.ReplicatedStatefulSet {
 	return set
 }
 
-// manifest is what kubectl would show of an object.
+// manifest returns an object as kubectl would show it.
 func manifest(t *testing.T, object client.Object) string {
 	t.Helper()
 	gvk, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
@@ -110,7 +111,7 @@ func manifest(t *testing.T, object client.Object) string {
 	return string(text)
 }
 
-// template is the pod of a changed set.
+// template returns the pod template of a changed set.
 func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefulSet)) corev1.PodTemplateSpec {
 	t.Helper()
 	set := read(t, file)
@@ -118,7 +119,7 @@ func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefu
 	return buildTemplate(set, hashes{})
 }
 
-// RS-57, RS-58: what a member is recreated for, and what it is not.
+// TestWhatRestartsAMember tests RS-57 and RS-58: which changes recreate a member, and which do not.
 func TestWhatRestartsAMember(t *testing.T) {
 	before := template(t, "full.yaml", func(*v1alpha1.ReplicatedStatefulSet) {}).Annotations[v1alpha1.AnnotationTemplate]
 	for _, r := range []struct {
@@ -153,8 +154,8 @@ func TestWhatRestartsAMember(t *testing.T) {
 	}
 }
 
-// The finalizer holds up the end of a pod, so only those have it whose second
-// copy could do harm.
+// TestWhoHasTheFinalizer tests that only pods whose second copy could do harm have the finalizer,
+// because it delays their deletion.
 func TestWhoHasTheFinalizer(t *testing.T) {
 	for _, r := range []struct {
 		name   string
@@ -175,7 +176,7 @@ func TestWhoHasTheFinalizer(t *testing.T) {
 	}
 }
 
-// RS-7: the term is there once, and selects the pods that are built.
+// TestAntiAffinityReallyKeepsApart tests RS-7: the term exists once and selects the built pods.
 func TestAntiAffinityReallyKeepsApart(t *testing.T) {
 	set := read(t, "seed.yaml")
 	set.Spec.Affinity = affinity(set)
@@ -215,7 +216,7 @@ func TestTheContainersOwnWordStands(t *testing.T) {
 	}
 }
 
-// RS-56.
+// TestChaos tests RS-56.
 func TestChaos(t *testing.T) {
 	for level, want := range map[int32]string{-1: "", 0: "", 1: "CHAOS_LEVEL=1 CHAOS_MODULO=19", 20: "CHAOS_LEVEL=20 CHAOS_MODULO=0"} {
 		pod := template(t, "seed.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ChaosLevel = &level })
@@ -229,7 +230,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// A user's pod that a restricted namespace takes is taken with what is added.
+// TestNothingPrivilegedIsAdded tests that a user's pod that a restricted namespace accepts is still
+// accepted with the operator's additions.
 func TestNothingPrivilegedIsAdded(t *testing.T) {
 	restricted := &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	pod := template(t, "full.yaml", func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -264,7 +266,8 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// The operator builds from what the API server stores, and gets the same again.
+// TestBuildingChangesNothing tests that building from the stored object returns the same result
+// again.
 func TestBuildingChangesNothing(t *testing.T) {
 	set := read(t, "full.yaml")
 	before := set.DeepCopy()
@@ -328,8 +331,8 @@ func TestNothingActsInATrial(t *testing.T) {
 	}
 }
 
-// The sample that users apply, and that a promise applies on real nodes, is the
-// original's manifest, word for word but for comments.
+// TestTheSampleIsTheOriginalsManifest tests that the sample, which users and an acceptance test on
+// real nodes apply, equals the original's manifest except for comments.
 func TestTheSampleIsTheOriginalsManifest(t *testing.T) {
 	var original, sample map[string]any
 	for path, into := range map[string]*map[string]any{

@@ -15,8 +15,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 )
 
-// kept is a world in which a sample has kept rss-db-1 from running for that long, as observe
-// reads it; nil where the sample is of no member.
+// kept returns the world, as observe reads it, in which a sample has kept rss-db-1 from running for
+// that long. It returns nil if the sample does not apply to members.
 func kept(s *causestest.Sample, age time.Duration, things ...thing) *world {
 	known := &knownCauses{trail: causes.Trail{}, starts: map[string]failedStarts{}}
 	const name = "rss-db-1"
@@ -51,8 +51,8 @@ func saidIn(s *v1alpha1.ReplicatedStatefulSetStatus, kind string) metav1.Conditi
 	return *meta.FindStatusCondition(s.Conditions, kind)
 }
 
-// W7: what keeps a member from running is in conditions after a minute, with the command that
-// helps, and Stalled where it needs a person.
+// TestW7EachCauseIsToldOf tests W7: after a minute, conditions report what keeps a member from
+// running, with a command that helps. Stalled is set if manual intervention is needed.
 func TestW7EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
@@ -72,7 +72,8 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 	}
 }
 
-// W7: before a minute nothing is said: most of it passes.
+// TestW7NothingIsSaidOfWhatJustBegan tests W7: nothing is reported in the first minute, because
+// most causes are temporary.
 func TestW7NothingIsSaidOfWhatJustBegan(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
@@ -88,7 +89,8 @@ func TestW7NothingIsSaidOfWhatJustBegan(t *testing.T) {
 	}
 }
 
-// W7: what was told stays over a restart of the operator, and goes with its cause.
+// TestW7WhatWasToldStaysWhileItsCauseDoes tests W7: a reported cause stays after a restart of the
+// operator, and is removed with the cause.
 func TestW7WhatWasToldStaysWhileItsCauseDoes(t *testing.T) {
 	told := with(func(w *world) {
 		meta.SetStatusCondition(&w.set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue,
@@ -115,8 +117,8 @@ func TestW7WhatWasToldStaysWhileItsCauseDoes(t *testing.T) {
 	}
 }
 
-// W7: a member whose start fails again and again is told of, also while its pods are
-// recreated for that, until it runs.
+// TestW7FailedStartsAreCountedOverPods tests W7: a member whose start fails repeatedly is reported
+// until it runs, also while its pods are recreated for that.
 func TestW7FailedStartsAreCountedOverPods(t *testing.T) {
 	known := &knownCauses{trail: causes.Trail{}, starts: map[string]failedStarts{}}
 	at := func(age time.Duration, failed bool, runs bool) *world {

@@ -32,8 +32,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 )
 
-// startOperator starts one operator for the namespaces of the fake control planes, with the
-// rights that are shipped, and ends it with the test, or when stop is called.
+// startOperator starts one operator for the namespaces of the fake control planes, with the rights
+// that are shipped. It stops with the test, or when stop is called.
 func startOperator(planes ...*fakeControlPlane) (stop func()) {
 	GinkgoHelper()
 	var namespaces []string
@@ -76,12 +76,12 @@ func (givenKey) Current(context.Context, bool) ([]byte, error) {
 	return []byte("0123456789abcdef0123456789abcdef"), nil
 }
 
-// settings are what an operator for those namespaces is told.
+// settings returns the options of an operator for the namespaces.
 func settings(namespaces []string) replicatedstatefulset.Options {
 	return replicatedstatefulset.Options{Namespaces: namespaces, Book: book, Key: givenKey{}, Restarts: 10, Account: "operator-system:manager"}
 }
 
-// replicated is a set of one primary and two secondaries with claims.
+// replicated creates a set of one primary and two secondaries with claims.
 func replicated(namespace string) *v1alpha1.ReplicatedStatefulSet {
 	GinkgoHelper()
 	return newSet(namespace, func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -93,8 +93,8 @@ func replicated(namespace string) *v1alpha1.ReplicatedStatefulSet {
 	})
 }
 
-// settled waits until so many primaries and secondaries are shown, and nothing is
-// on the way.
+// settled waits until the status has that many primaries and secondaries, and nothing is in
+// progress.
 func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries, secondaries int) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -106,7 +106,7 @@ func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries
 	}).Should(Succeed())
 }
 
-// started is such a set that runs, and an operator that serves it.
+// started returns such a set, running, and an operator that serves it.
 func started(ctx context.Context, p *fakeControlPlane) *v1alpha1.ReplicatedStatefulSet {
 	GinkgoHelper()
 	startOperator(p)
@@ -116,7 +116,8 @@ func started(ctx context.Context, p *fakeControlPlane) *v1alpha1.ReplicatedState
 	return set
 }
 
-// crashPrimary waits until another one has taken over, and all runs again.
+// crashPrimary crashes the primary, and waits until another one has taken over and all members run
+// again.
 func crashPrimary(ctx context.Context, p *fakeControlPlane, set *v1alpha1.ReplicatedStatefulSet) {
 	GinkgoHelper()
 	old := podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]]
@@ -381,7 +382,7 @@ var _ = Describe("a set", func() {
 		settled(ctx, set, 1, 2)
 		stop()
 		before, told, roles, versions := podsOf(ctx, p.namespace), p.commands(), p.plays(), versionsOf(ctx, p.namespace)
-		// Its machines go on: a kubelet starts the container of a secondary again.
+		// The nodes keep running: a kubelet restarts the container of a secondary.
 		restarted := before["rss-"+set.Name+"-2"]
 		p.crash(&restarted)
 		Eventually(func(g Gomega) {
@@ -389,7 +390,7 @@ var _ = Describe("a set", func() {
 		}).Should(Succeed())
 		delete(roles, p.id(&restarted, 0))
 		Expect(p.commands()).To(Equal(told))
-		Expect(p.plays()).To(Equal(roles)) // but for the one that it played
+		Expect(p.plays()).To(Equal(roles)) // without the role of the ended container
 		Expect(versionsOf(ctx, p.namespace)).To(Equal(versions))
 		after := podsOf(ctx, p.namespace)
 		Expect(after).To(HaveLen(3))
@@ -402,7 +403,7 @@ var _ = Describe("a set", func() {
 			}
 		}
 		startOperator(p)
-		settled(ctx, set, 1, 2) // what happened meanwhile is found and mended
+		settled(ctx, set, 1, 2) // changes in the meantime are found and repaired
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
@@ -414,7 +415,7 @@ var _ = Describe("a set", func() {
 		startOperator(stuck, p)
 		for i := range hung {
 			one := replicated(stuck.namespace)
-			if i > 0 { // the first has the name of the one beside it
+			if i > 0 { // the first has the same name as the set of the other namespace
 				one.Name = fmt.Sprintf("hung-%d", i)
 			}
 			one.Spec.Replicas = ptr.To[int32](1)
@@ -439,7 +440,7 @@ var _ = Describe("a set", func() {
 	})
 })
 
-// sweep takes away what nothing else would.
+// sweep deletes objects that no controller deletes here.
 func sweep(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	var sets v1alpha1.ReplicatedStatefulSetList

@@ -13,9 +13,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// No member is blamed or given up for time in which this process could not look:
-// it was frozen, the API server was away, or another process led and died. The table is
-// that of docs/kinds/replicatedstatefulset.md.
+// TestV5DeadlinesCountTimeInWhichAnOperatorLooked tests that no member counts as failed or is given
+// up for time in which this process could not observe the cluster: it was frozen, the API server
+// was unavailable, or another process led and died. The table is that of
+// docs/kinds/replicatedstatefulset.md.
 func TestV5DeadlinesCountTimeInWhichAnOperatorLooked(t *testing.T) {
 	for _, d := range deadlines() {
 		before, after := d.limit-2*time.Second, d.limit+2*time.Second
@@ -37,13 +38,14 @@ func TestV5DeadlinesCountTimeInWhichAnOperatorLooked(t *testing.T) {
 	}
 }
 
-// frozen: for ten seconds, a moment ago, this process could not look.
+// frozen makes a world in which this process could recently not observe the cluster for ten
+// seconds.
 func frozen(w *world) *world {
 	w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: ago(15 * time.Second), To: ago(5 * time.Second)}}}
 	return w
 }
 
-// replaced: this process began to lead a moment ago.
+// replaced makes a world in which this process began to lead a moment ago.
 func replaced(w *world) *world {
 	w.watch = leadership.Watch{Since: ago(10 * time.Second)}
 	return w
@@ -53,9 +55,9 @@ func replaced(w *world) *world {
 type timed struct {
 	name    string
 	limit   time.Duration
-	world   func(age time.Duration) *world // one in which it began that long ago
+	world   func(age time.Duration) *world // a world in which the time began that long ago
 	blames  func(*world) bool
-	byClock bool // counts the time of the clock, and the page says why
+	byClock bool // uses the clock; the documentation gives the reason
 }
 
 func deadlines() []timed {
@@ -108,7 +110,7 @@ func deadlines() []timed {
 	}
 }
 
-// deletedSince: the object has been deleted that long ago.
+// deletedSince makes the object terminating for that long.
 func deletedSince(age time.Duration) thing {
 	return with(func(w *world) {
 		at := metav1.NewTime(ago(age))

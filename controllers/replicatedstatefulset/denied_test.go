@@ -7,7 +7,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// A start counts when status agrees: exec may say 0 of a process that goes on.
+// TestStartsThatStatusDenies tests that a start counts only when status confirms it, because exec
+// may return 0 for a process that still runs.
 func TestStartsThatStatusDenies(t *testing.T) {
 	promoted := func() *podFixture { return pod(0).granted().ends("promote", podexec.Succeeded, 0) }
 	follows := func() *podFixture { return pod(0).ends("secondary", podexec.Succeeded, 0) }
@@ -54,10 +55,10 @@ func TestStartsThatStatusDenies(t *testing.T) {
 	})
 }
 
-// ofAFormerPod: what failed did so in another pod of the same name.
+// ofAFormerPod makes the failure that of another pod of the same name.
 func ofAFormerPod(w *world) { w.set.Status.Failures[0].UID = "gone" }
 
-// isSent waits until a command of that name, as "rss-db-1 promote", is on its way.
+// isSent waits until a command such as "rss-db-1 promote" is sent.
 func isSent(what string) func(*stage) {
 	return until(func(s *stage) bool { return s.db.command(what) != nil })
 }
@@ -71,12 +72,12 @@ func (t *fakeDB) command(what string) *fakeCommand {
 	return nil
 }
 
-// saysZero ends it with 0, and lets it take effect with effect.
+// saysZero ends the command with 0, and delays its effect until effect is called.
 func saysZero(what string) func(*stage) {
 	return func(s *stage) { s.db.end(s.db.command(what), "says 0") }
 }
 
-// effect is when all that no one awaits any more takes effect.
+// effect applies all delayed effects of commands.
 func effect(s *stage) {
 	for _, late := range s.db.late {
 		late()
@@ -89,7 +90,8 @@ func primaries(n int) func(*stage) {
 	return until(func(s *stage) bool { return len(s.db.acting()) >= n })
 }
 
-// The fake database's invariant fails these when two act, or an acknowledged entry is lost.
+// TestStartsThatTakeEffectWhenTheyHaveSaid0 tests late effects of starts. The invariant of the fake
+// database fails it if two primaries act, or an acknowledged entry is lost.
 func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
 	for name, scenario := range map[string]struct {
 		primaries int
@@ -98,7 +100,7 @@ func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
 		"a promotion":           {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
 		"after half a scenario": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
 		"a promotion that the next container gets": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), func(s *stage) {
-			s.db.kill(s.db.of(s.pod(1))) // and its kubelet tells later
+			s.db.kill(s.db.of(s.pod(1))) // and its kubelet reports it later
 			s.db.start(s.pod(1))
 		}, saysZero("rss-db-1 promote"), primaries(1), effect}},
 		"a promotion while the set goes to 0 and back": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), scaleTo(0), denial, scaleTo(3), primaries(1), effect}},
@@ -121,7 +123,7 @@ func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
 	}
 }
 
-// denial lets the operator pass, and nothing else happen, until a start counts as denied.
+// denial runs only operator passes until a start counts as denied.
 func denial(s *stage) {
 	for end := s.Now.Add(settleWithin + 2*time.Second); s.Now.Before(end); s.Now = s.Now.Add(100 * time.Millisecond) {
 		s.look()
@@ -132,7 +134,8 @@ func denial(s *stage) {
 	}
 }
 
-// RS-14: one that cannot come up keeps no other from it who has as much.
+// TestAStartThatDoesNothing tests RS-14: a member that cannot come up does not block another one
+// with the same data.
 func TestAStartThatDoesNothing(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	for tries := 0; len(s.db.acting()) == 0; {

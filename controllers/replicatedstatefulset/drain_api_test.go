@@ -25,7 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// evictOnce asks for the eviction of a pod. It does not ask again, as clients do by themselves.
+// evictOnce requests the eviction of a pod. Unlike other clients, it does not retry.
 func evictOnce(ctx context.Context, pod *corev1.Pod, dryRun ...string) error {
 	GinkgoHelper()
 	kube, err := kubernetes.NewForConfig(server.Config)
@@ -130,7 +130,7 @@ var _ = Describe("a drain", func() {
 		made := keep("token")
 		DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, made)).To(Succeed()) })
 		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "it is written again")
-		// W3 The controller of a cloud leaves its own namespaces out.
+		// W3 The controller of a cloud provider excludes its own namespaces.
 		edited := keep("token")
 		edited.Webhooks[0].NamespaceSelector.MatchExpressions = append(edited.Webhooks[0].NamespaceSelector.MatchExpressions,
 			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist})
@@ -163,7 +163,7 @@ var _ = Describe("a drain", func() {
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
 		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement(v1alpha1.EventHandingOver))
-		Eventually(func(g Gomega) { // no controller counts for budgets here
+		Eventually(func(g Gomega) { // no disruption controller runs here
 			b, err := budget(ctx, "rss-example")
 			g.Expect(err).NotTo(HaveOccurred())
 			b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptionsAllowed: 1, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 1}

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// looping: its container ended again, so long ago, and is to be started again.
+// looping puts the container into CrashLoopBackOff. It ended again that long ago.
 func (f *podFixture) looping(ended time.Duration) *podFixture {
 	c := &f.pod.Status.ContainerStatuses[0]
 	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, StartedAt: metaTime(ended), FinishedAt: metaTime(ended)}
@@ -22,19 +22,19 @@ func (f *podFixture) looping(ended time.Duration) *podFixture {
 	return f
 }
 
-// crashes sets how often the container was restarted.
+// crashes sets the number of restarts of the container.
 func (f *podFixture) crashes(times int32) *podFixture {
 	f.pod.Status.ContainerStatuses[0].RestartCount = times
 	return f
 }
 
-// hung: sequence does not answer, however often it is asked.
+// hung makes sequence unanswered after the max number of attempts.
 func (f *podFixture) hung() *podFixture {
 	f.tries[v1alpha1.CommandSequence] = unresponsiveAfter
 	return f.answered(v1alpha1.CommandSequence, podexec.Unknown, 0, "", 4*time.Second)
 }
 
-// provenStop: the first member was primary, and its stop came with proof.
+// provenStop makes the first member the former primary, stopped with proof.
 var provenStop = with(func(w *world) {
 	m := w.members[0]
 	r := m.results[v1alpha1.CommandStop]
@@ -42,10 +42,11 @@ var provenStop = with(func(w *world) {
 	m.results[v1alpha1.CommandStop] = r
 })
 
-// lastStopped: the first member was primary, and was stopped without proof.
+// lastStopped makes the first member the former primary, stopped without proof.
 var lastStopped = with(func(w *world) { w.lossOf = w.members[0].pod.UID })
 
-// A secondary runs, and what it lacks may be in one that does not.
+// TestCopiesElsewhere tests that, while a secondary runs, newer data in members that do not run is
+// considered.
 func TestCopiesElsewhere(t *testing.T) {
 	check(t, []row{
 		{"several primaries ended at once", worldOf(setOf(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
@@ -67,7 +68,7 @@ func TestCopiesElsewhere(t *testing.T) {
 	})
 }
 
-// No one is primary, and people decide.
+// TestAPersonInTheDark tests decisions by users while no member is primary.
 func TestAPersonInTheDark(t *testing.T) {
 	noClaims := setOf(3, 1)
 	noClaims.Spec.Pod.VolumeClaimTemplates = nil
@@ -117,7 +118,7 @@ func TestConditionsInTheDark(t *testing.T) {
 
 func seedsFail(s *stage) { s.db.fails["rss-db-0 seed"], s.db.fails["rss-db-2 seed"] = 100, 100 }
 
-// until lets time go on, and everybody act, until that is so.
+// until runs the simulation until the condition is true.
 func until(is func(*stage) bool) func(*stage) {
 	return func(s *stage) {
 		for range 3000 {

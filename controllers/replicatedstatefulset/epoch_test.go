@@ -8,7 +8,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// fencedSet has the epoch in each of its commands.
+// fencedSet returns a set with the epoch in each of its commands.
 func fencedSet(replicas, primaries int32) *v1alpha1.ReplicatedStatefulSet {
 	set := setOf(replicas, primaries)
 	for name := range set.Spec.Pod.Commands {
@@ -17,11 +17,11 @@ func fencedSet(replicas, primaries int32) *v1alpha1.ReplicatedStatefulSet {
 	return set
 }
 
-// epochWas is that the status says so.
+// epochWas sets the epoch in the status.
 func epochWas(n int64) thing { return with(func(w *world) { w.set.Status.Epoch = n }) }
 
-// RS-87: a new primary is told a higher epoch than any before it, which is on record before
-// the command is sent. All other commands are told that of the present.
+// TestEpoch tests RS-87: a new primary gets a higher epoch than any before it. The epoch is on
+// record before the command is sent. All other commands get the current epoch.
 func TestEpoch(t *testing.T) {
 	for _, r := range []struct {
 		name    string
@@ -54,13 +54,13 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// lastOf is the last chain of a plan.
+// lastOf returns the last chain of a plan.
 func lastOf(p *plan) action.Chain {
 	step := p.Steps[len(p.Steps)-1]
 	return step[len(step)-1]
 }
 
-// RS-87: a question is told the epoch of the present.
+// TestEpochOfQuestions tests RS-87: a query gets the current epoch.
 func TestEpochOfQuestions(t *testing.T) {
 	p := decide(worldOf(fencedSet(1, 1), epochWas(7), pod(0)))
 	chain := lastOf(&p)

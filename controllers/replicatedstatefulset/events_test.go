@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// The reason of an event says what its text says.
+// TestV18ReasonsOfEvents tests that the reason of each event matches its text.
 func TestV18ReasonsOfEvents(t *testing.T) {
 	well := func() *podFixture { return pod(1).secondary().sequence("9") }
 	unsent := func(command string) *podFixture {
@@ -63,7 +63,7 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 	}
 }
 
-// V18: there is a reason for the success of each command.
+// TestV18EachCommandHasAReason tests V18: there is a reason for the success of each command.
 func TestV18EachCommandHasAReason(t *testing.T) {
 	for command, want := range map[string]string{
 		v1alpha1.CommandSeed: v1alpha1.EventSeeded, v1alpha1.CommandPrimary: v1alpha1.EventMemberStarted, v1alpha1.CommandPromote: v1alpha1.EventMemberStarted,
@@ -75,8 +75,9 @@ func TestV18EachCommandHasAReason(t *testing.T) {
 	}
 }
 
-// V15: the time in which a command has to begin follows the time that the API server
-// takes, and is on record: until it is over the command may reach another container.
+// TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow tests V15: the time in which a command must
+// begin follows the latency of the API server. It is on record, because until it has expired the
+// command may reach another container.
 func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 	for _, r := range []struct {
 		name   string
@@ -115,14 +116,15 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 	}
 }
 
-// heard takes events.
+// heard records events.
 type heard []string
 
 func (h *heard) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	*h = append(*h, fmt.Sprintf("%s %s: %s", kind, reason, fmt.Sprintf(note, args...)))
 }
 
-// V7: what was not written is not told: the next pass learns it again, and tells it then.
+// TestV7EventsComeAfterTheirWrite tests V7: no event is emitted for a failed write. The next pass
+// makes the same observation and emits the event.
 func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "replicatedstatefulsets"}, "db", errors.New("another version"))
 	for _, r := range []struct {
@@ -148,7 +150,8 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 }
 
-// RS-80: why a role is handed over is told when that begins, whatever becomes of it.
+// TestAHandoverIsTold tests RS-80: the reason of a handover is reported when it begins, whatever
+// its outcome.
 func TestAHandoverIsTold(t *testing.T) {
 	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(2, 1), setOf(2, 1, "demote")} {
 		told := &heard{}
@@ -165,7 +168,8 @@ func TestAHandoverIsTold(t *testing.T) {
 	}
 }
 
-// A primary that fails is not Ready any more before its grant ends, and was one all the same.
+// TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary tests that a grant stays confirmed when the
+// failing primary becomes unready before its grant ends.
 func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
 	for _, r := range []struct {
 		name  string

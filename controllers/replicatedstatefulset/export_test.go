@@ -1,8 +1,8 @@
 package replicatedstatefulset
 
-// SetupWithRun is Setup with another way to run commands: an API server without
-// kubelets has none.
+// SetupWithRun is Setup with a function that runs commands, because a test API server has no
+// kubelets.
 var SetupWithRun = setup
 
-// BuildEvictionWebhook is what is kept by it.
+// BuildEvictionWebhook returns the webhook configuration that an EvictionWebhook maintains.
 var BuildEvictionWebhook = (*EvictionWebhook).build

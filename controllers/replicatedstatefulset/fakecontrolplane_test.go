@@ -29,19 +29,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// fakeControlPlane plays StatefulSet controller, scheduler, kubelets and application in one
-// namespace. Its application says what it is told to be.
+// fakeControlPlane simulates the StatefulSet controller, scheduler, kubelets and application in one
+// namespace. Its application reports the role that commands gave it.
 type fakeControlPlane struct {
 	namespace string
 	mu        sync.Mutex
 	roles     map[string]string // by container
 	restarts  map[types.UID]int32
-	ran       []string // commands that changed something, with the pod's name
-	most      int      // primaries at one time
+	ran       []string // mutating commands, with the pod's name
+	most      int      // max concurrent primaries
 	hanging   int      // commands that have not ended
-	hangs     bool     // none ends before the operator does
+	hangs     bool     // no command ends before the operator does
 	fails     []string // commands that fail once
-	nodes     string   // begins the names of nodes, one for each ordinal; "" if there is one for all
+	nodes     string   // prefix of the node names, one node for each ordinal; "" for one common node
 }
 
 func startFakeControlPlane(namespace string) *fakeControlPlane {
@@ -54,14 +54,14 @@ func startFakeControlPlane(namespace string) *fakeControlPlane {
 			if err := p.play(ctx); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
 				GinkgoLogr.Error(err, "the fake control plane")
 			}
-			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
+			time.Sleep(10 * time.Millisecond) // the pace of the simulation, which no test waits for
 		}
 	}()
 	DeferCleanup(func() { cancel(); <-done })
 	return p
 }
 
-// play does the next thing with each object.
+// play does the next step for each object.
 func (p *fakeControlPlane) play(ctx context.Context) error {
 	var sets appsv1.StatefulSetList
 	var pods corev1.PodList
@@ -84,7 +84,7 @@ func (p *fakeControlPlane) play(ctx context.Context) error {
 	return nil
 }
 
-// control makes and deletes the pods of a StatefulSet.
+// control creates and deletes the pods of a StatefulSet.
 func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		set.Status.ObservedGeneration = set.Generation
@@ -121,7 +121,7 @@ func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet,
 	return nil
 }
 
-// revise keeps the template of a StatefulSet as a revision, and returns its name.
+// revise stores the template of a StatefulSet as a revision, and returns its name.
 func (p *fakeControlPlane) revise(ctx context.Context, set *appsv1.StatefulSet) (string, error) {
 	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": set.Spec.Template}})
 	if err != nil {
@@ -138,7 +138,7 @@ func (p *fakeControlPlane) revise(ctx context.Context, set *appsv1.StatefulSet) 
 	return revision.Name, client.IgnoreAlreadyExists(user.Create(ctx, revision))
 }
 
-// sizes is what a kubelet does with a pod whose resources were changed.
+// sizes resizes a pod as a kubelet does.
 func (p *fakeControlPlane) sizes(ctx context.Context, pod *corev1.Pod) error {
 	has, wants := &pod.Status.ContainerStatuses[0], &pod.Spec.Containers[0].Resources
 	if !server.AtLeast("1.33") || (has.Resources != nil && apiequality.Semantic.DeepEqual(has.Resources, wants)) {
@@ -148,7 +148,7 @@ func (p *fakeControlPlane) sizes(ctx context.Context, pod *corev1.Pod) error {
 	return user.Status().Update(ctx, pod)
 }
 
-// run binds a pod, runs it, and ends it when it was deleted.
+// run binds a pod, runs it, and ends it after its deletion.
 func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
@@ -188,14 +188,14 @@ func (p *fakeControlPlane) nodeOf(pod *corev1.Pod) string {
 	return p.nodes + pod.Name[strings.LastIndex(pod.Name, "-"):]
 }
 
-// container is the id of the container of a pod that should run.
+// container returns the ID of the container of a pod that should run.
 func (p *fakeControlPlane) container(pod *corev1.Pod) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id(pod, p.restarts[pod.UID])
 }
 
-// id is that of the container of a pod after so many restarts.
+// id returns the ID of the container of a pod after that many restarts.
 func (p *fakeControlPlane) id(pod *corev1.Pod, restarts int32) string {
 	return fmt.Sprintf("fake://%s/%d", pod.UID, restarts)
 }
@@ -207,7 +207,7 @@ func (p *fakeControlPlane) forget(pod *corev1.Pod) {
 	delete(p.roles, id)
 }
 
-// crash ends the container of a pod; it is started again at once.
+// crash ends the container of a pod. It is restarted at once.
 func (p *fakeControlPlane) crash(pod *corev1.Pod) {
 	p.forget(pod)
 	p.mu.Lock()
@@ -215,7 +215,7 @@ func (p *fakeControlPlane) crash(pod *corev1.Pod) {
 	p.restarts[pod.UID]++
 }
 
-// exec is how the operator runs commands.
+// exec runs the operator's commands.
 func (p *fakeControlPlane) exec(ctx context.Context, c podexec.Command) podexec.Result {
 	if p.hangs {
 		return p.hang(ctx, c)
@@ -260,7 +260,7 @@ func (p *fakeControlPlane) hang(ctx context.Context, c podexec.Command) podexec.
 	return podexec.Result{Command: c, Outcome: podexec.Unknown, Why: "it hangs", Sent: true, Began: began, Ended: time.Now()}
 }
 
-// fail has commands fail once.
+// fail makes commands fail once.
 func (p *fakeControlPlane) fail(commands ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,14 +273,14 @@ func (p *fakeControlPlane) hung() int {
 	return p.hanging
 }
 
-// plays are the roles of all containers.
+// plays returns the roles of all containers.
 func (p *fakeControlPlane) plays() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.roles)
 }
 
-// count is how many containers have that role; the lock is held.
+// count returns the number of containers with the role. The lock must be held.
 func (p *fakeControlPlane) count(role string) (n int) {
 	for _, is := range p.roles {
 		if is == role {
@@ -290,7 +290,7 @@ func (p *fakeControlPlane) count(role string) (n int) {
 	return n
 }
 
-// starts are the commands that were run, but for stops.
+// commands returns the mutating commands that were run.
 func (p *fakeControlPlane) commands() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,8 +303,8 @@ func (p *fakeControlPlane) mostPrimaries() int {
 	return p.most
 }
 
-// versionsOf are those of the objects of a namespace that the operator writes, but for
-// pods.
+// versionsOf returns the resourceVersions of the objects in a namespace that the operator writes,
+// except pods.
 func versionsOf(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}

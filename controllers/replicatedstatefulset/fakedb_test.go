@@ -14,20 +14,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// The fake database keeps a log on the volume of each member. A primary
-// acknowledges an entry when every follower that it reaches has it, and at least
-// one does. Whoever missed an entry says that it failed. Primaries that do not see
-// each other write nothing.
+// The fake database keeps a log on the volume of each member. A primary acknowledges an entry when
+// every follower that it reaches has it, and at least one does. A member that missed an entry
+// reports a failure. Primaries that cannot reach each other write nothing.
 
-// fakeContainer is what really runs, whatever the API says.
+// fakeContainer is a container that runs, whatever the API shows.
 type fakeContainer struct {
 	pod, id, node string
 	uid           types.UID
 	number        int
 	started       time.Time
 	role          state // idle, secondary or primary
-	behind        bool  // it says that it has lost its primary
-	slow          bool  // it gets no entries for now, and says nothing of it
+	behind        bool  // it reports that it has lost its primary
+	slow          bool  // it gets no entries for now, and does not report it
 }
 
 // disk is a member's volume.
@@ -40,14 +39,14 @@ func (d *disk) sequence() int { return d.term*10000 + len(d.log) }
 
 type fakeDB struct {
 	s          *stage
-	containers map[string]*fakeContainer // by pod; those of pods that are gone too, until they end
-	ghosts     []*fakeContainer          // of pods whose name another has
+	containers map[string]*fakeContainer // by pod; includes those of deleted pods until they end
+	ghosts     []*fakeContainer          // of pods whose name another pod has
 	disks      map[string]*disk
 	acked      []int
 	entries    int
 	running    map[types.UID]*fakeCommand
 	results    map[types.UID]map[string]podexec.Result
-	late       []func() // what commands will do whose answer is not awaited any more
+	late       []func() // delayed effects of commands whose result is no longer awaited
 	fails      map[string]int
 	hangs      map[string]bool // commands by "pod name" that never end
 	idles      map[string]bool // commands by "pod name" that end with 0 and do nothing
@@ -57,7 +56,8 @@ type fakeDB struct {
 type fakeCommand struct {
 	podexec.Command
 	began time.Time
-	// target is the container that it has reached; arrived, whether it came so far.
+	// target is the container that the command reached. arrived is true after delivery was
+	// attempted.
 	target  *fakeContainer
 	arrived bool
 }
@@ -67,8 +67,8 @@ func newFakeDB(s *stage) *fakeDB {
 		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}, idles: map[string]bool{}}
 }
 
-// forget is what a restart of the operator does to its Board. What was sent goes
-// on, or was never sent.
+// forget clears the Board as a restart of the operator does. Sent commands go on; others are never
+// sent.
 func (t *fakeDB) forget() {
 	for _, uid := range sortedKeys(t.running) {
 		c := t.running[uid]
@@ -104,8 +104,8 @@ func (t *fakeDB) send(c podexec.Command) bool {
 	return true
 }
 
-// arrive lets a command reach the container that has the pod's name then. Nothing
-// is on its way for longer than some seconds.
+// arrive delivers a command to the container that has the pod's name then. Delivery takes a few
+// seconds at most.
 func (t *fakeDB) arrive(c *fakeCommand) {
 	c.arrived = true
 	if t.shown(c.Command) && t.s.Now.Sub(c.began) <= podexec.Hurry {
@@ -126,7 +126,7 @@ func (t *fakeDB) shown(c podexec.Command) bool {
 	return false
 }
 
-// end ends a command in the way of that name.
+// end ends a command in the given way.
 func (t *fakeDB) end(c *fakeCommand, how string) {
 	if t.running[c.UID] != c {
 		return
@@ -152,7 +152,7 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	case how == "late":
 		t.late = append(t.late, func() { t.act(target, c.Command) })
 		r.Why = "it did not end in time"
-	case how == "says 0": // and goes on
+	case how == "says 0": // the command still runs
 		t.late = append(t.late, func() { t.act(target, c.Command) })
 		r.Outcome = podexec.Succeeded
 		t.note(c.Command, "= 0, and goes on")
@@ -190,7 +190,7 @@ func (t *fakeDB) note(c podexec.Command, what string) {
 	}
 }
 
-// act runs a command in a container, if that still lives.
+// act runs a command in a container, if the container still runs.
 func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out string) {
 	if c == nil || t.containers[c.pod] != c && !slices.Contains(t.ghosts, c) {
 		return 137, ""
@@ -228,13 +228,13 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 		if from := t.peer(c, command.Argv); from != nil {
 			t.copy(from, c)
 		} else if len(command.Argv) > 1 {
-			return 1, "" // told of primaries, it joins one or fails
+			return 1, "" // if primaries are given, it joins one or fails
 		} else if c.role != primary {
 			t.s.invariant.first(c, d)
 			d.term++
 		}
 		c.role, c.behind, c.slow = primary, false, false
-		for _, f := range t.all() { // those that follow hear of it
+		for _, f := range t.all() { // followers learn of it
 			if other := t.disk(f.pod); f.role == secondary && t.reach(c, f) && len(other.log) == len(t.disk(c.pod).log) {
 				other.term = t.disk(c.pod).term
 			} else if f.role == secondary {
@@ -258,7 +258,7 @@ func (t *fakeDB) copy(from, to *fakeContainer) {
 	t.disks[to.pod] = &disk{d.term, slices.Clone(d.log)}
 }
 
-// peer finds a primary that a command was told of and that is reached.
+// peer returns a reachable primary from the arguments of a command.
 func (t *fakeDB) peer(c *fakeContainer, argv []string) *fakeContainer {
 	for _, arg := range argv[1:] {
 		name, _, _ := strings.Cut(arg, ".")
@@ -273,7 +273,7 @@ func (t *fakeDB) reach(a, b *fakeContainer) bool {
 	return a.node == b.node || t.s.up(a.node) && t.s.up(b.node)
 }
 
-// all are the containers that run, those that no one sees any more too.
+// all returns the running containers, including those that the API no longer shows.
 func (t *fakeDB) all() (all []*fakeContainer) {
 	for _, name := range sortedKeys(t.containers) {
 		all = append(all, t.containers[name])
@@ -317,7 +317,7 @@ func (t *fakeDB) write(p *fakeContainer) {
 	}
 }
 
-// start is what a kubelet does; kill too. The API is told later.
+// start starts a container as a kubelet does, as kill ends one. The API shows it later.
 func (t *fakeDB) start(p *corev1.Pod) {
 	old := t.containers[p.Name]
 	number := 0
@@ -340,7 +340,7 @@ func (t *fakeDB) kill(c *fakeContainer) {
 	t.ghosts = slices.DeleteFunc(t.ghosts, func(g *fakeContainer) bool { return g == c })
 }
 
-// of is the container of that pod, and of no other of its name.
+// of returns the container of that pod, and not of another pod of the same name.
 func (t *fakeDB) of(p *corev1.Pod) *fakeContainer {
 	for _, c := range t.all() {
 		if c.uid == p.UID {
@@ -350,7 +350,7 @@ func (t *fakeDB) of(p *corev1.Pod) *fakeContainer {
 	return nil
 }
 
-// moves are what commands and clients may do now.
+// moves returns the possible next steps of commands and clients.
 func (t *fakeDB) moves() (moves []func()) {
 	for _, uid := range sortedKeys(t.running) {
 		c := t.running[uid]

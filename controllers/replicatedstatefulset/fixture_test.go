@@ -17,13 +17,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// The worlds of the tables are said in these words:
+// The tables build their worlds with these functions:
 //
 //	worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
 //
-// It is noon in all of them, the world is live, and the children are there. A pod
-// runs, is protected and says nothing. Status was asked 10 s ago, and sequence 5 s
-// ago; the last primary went a minute ago.
+// In all worlds it is noon, the world is live, and the children exist. A pod runs, has the
+// finalizer and has no command results. By default status was sent 10 s ago and sequence 5 s ago.
+// The last primary was lost a minute ago.
 
 func metaTime(age time.Duration) metav1.Time { return metav1.NewTime(ago(age)) }
 
@@ -47,7 +47,7 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 	for _, t := range things {
 		t.into(w)
 	}
-	for _, m := range w.members { // their labels are true
+	for _, m := range w.members { // labels match their states
 		active, role := v1alpha1.False, v1alpha1.RoleNone
 		switch w.stateOf(m, commandOf(w.set.Status.Commands, m.pod.UID)) {
 		case primary:
@@ -66,7 +66,7 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 	return w
 }
 
-// fitBudgets has the budgets say what they should, unless a thing took them away.
+// fitBudgets sets the expected budgets, unless a fixture removed them.
 func fitBudgets(w *world) {
 	b := budgets{derive(w)}
 	if w.budget != nil {
@@ -87,7 +87,7 @@ func fitBudgets(w *world) {
 type podFixture struct {
 	*member
 	then []func(*world)
-	// labels are instead of the true ones.
+	// labels replace the matching ones.
 	labels map[string]string
 }
 
@@ -118,7 +118,7 @@ func (f *podFixture) but(change func(*world)) *podFixture {
 	return f
 }
 
-// answered puts a result of a command of that age on the Board.
+// answered adds a result of a command of that age to the Board.
 func (f *podFixture) answered(name string, outcome podexec.Outcome, code int, out string, age time.Duration) *podFixture {
 	r := podexec.Result{Outcome: outcome, Code: code, Stdout: out, Sent: true, Began: ago(age), Ended: ago(age - time.Second), Why: "the stream broke",
 		Command: podexec.Command{Name: name, UID: f.pod.UID, ContainerID: f.running()}}
@@ -134,7 +134,7 @@ func (f *podFixture) status(code int) *podFixture {
 		return f.answered("status", podexec.Succeeded, 0, "", 10*time.Second)
 	}
 	age := 10 * time.Second
-	if code < 7 || code == 9 { // such a one is asked every second
+	if code < 7 || code == 9 { // in such a state it is queried every second
 		age = 1500 * time.Millisecond
 	}
 	return f.answered("status", podexec.Failed, code, "", age)
@@ -148,7 +148,7 @@ func (f *podFixture) sequence(out string) *podFixture {
 	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 5*time.Second)
 }
 
-// cut: its sequence printed more than is kept.
+// cut makes sequence print more than is kept.
 func (f *podFixture) cut() *podFixture {
 	r := f.results["sequence"]
 	r.Cut = true
@@ -156,7 +156,7 @@ func (f *podFixture) cut() *podFixture {
 	return f
 }
 
-// grantedFor is so since that long ago only.
+// grantedFor gives the member a grant of that age.
 func (f *podFixture) grantedFor(age time.Duration) *podFixture {
 	return f.granted().but(func(w *world) {
 		all := w.set.Status.Grants
@@ -164,7 +164,7 @@ func (f *podFixture) grantedFor(age time.Duration) *podFixture {
 	})
 }
 
-// confirmed: it was seen running as primary since it was granted that.
+// confirmed marks the grant as confirmed.
 func (f *podFixture) confirmed() *podFixture {
 	return f.but(func(w *world) {
 		all := w.set.Status.Grants
@@ -172,12 +172,12 @@ func (f *podFixture) confirmed() *podFixture {
 	})
 }
 
-// changed: a command that changes something ended that long ago.
+// changed adds a mutating command that ended that long ago.
 func (f *podFixture) changed(name string, age time.Duration) *podFixture {
 	return f.answered(name, podexec.Succeeded, 0, "", age+time.Second)
 }
 
-// unsent: a command never began, that often, the last time that long ago.
+// unsent adds a command that never began, with the number of attempts and the age of the last one.
 func (f *podFixture) unsent(name string, age time.Duration, tries int) *podFixture {
 	f.answered(name, podexec.Unknown, 0, "", age).tries[name] = tries
 	r := f.results[name]
@@ -193,14 +193,14 @@ func (f *podFixture) granted() *podFixture {
 	})
 }
 
-// began puts a command into the record that was sent that long ago.
+// began adds a command that was sent that long ago to the record.
 func (f *podFixture) began(name string, age time.Duration) *podFixture {
 	c := v1alpha1.RunningCommand{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Name: name,
 		StartedAt: metav1.NewMicroTime(ago(age)), Timeout: metav1.Duration{Duration: 20 * time.Second}}
 	return f.but(func(w *world) { w.set.Status.Commands = append(w.set.Status.Commands, c) })
 }
 
-// runs lets the Board run it still, ends lets it have ended.
+// runs adds a recorded command that the Board still runs, ends one that has ended.
 func (f *podFixture) runs(name string, age time.Duration) *podFixture {
 	f.busy = &podexec.Command{Name: name, Decided: ago(age)}
 	return f.began(name, age)
@@ -214,8 +214,7 @@ func (f *podFixture) ends(name string, outcome podexec.Outcome, code int) *podFi
 	return f
 }
 
-// age lets what the Board runs no more have ended that long ago; took says also how
-// long it ran.
+// age sets when the recorded command ended. took also sets its duration.
 func (f *podFixture) age(age time.Duration) *podFixture { return f.took(time.Second, age) }
 
 func (f *podFixture) took(ran, age time.Duration) *podFixture {
@@ -228,7 +227,7 @@ func (f *podFixture) took(ran, age time.Duration) *podFixture {
 	})
 }
 
-// statusSince is what status says since that long ago, newer than all else.
+// statusSince adds a status result of that age, newer than all other results.
 func (f *podFixture) statusSince(code int, age time.Duration) *podFixture {
 	outcome := podexec.Failed
 	if code == 0 {
@@ -249,13 +248,13 @@ func (f *podFixture) failures(count int32, command string, code int32, unclean b
 	return f.but(func(w *world) { w.set.Status.Failures = append(w.set.Status.Failures, failure) })
 }
 
-// unready: its pod has not been Ready for that long.
+// unready makes the pod unready for that long.
 func (f *podFixture) unready(age time.Duration) *podFixture {
 	f.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(age))}}
 	return f
 }
 
-// hangs: status has been asked for that long, and runs still.
+// hangs adds a status command that has been running for that long.
 func (f *podFixture) hangs(age time.Duration) *podFixture {
 	f.busy, f.askedAt = &podexec.Command{Name: v1alpha1.CommandStatus, Asked: ago(age)}, ago(age)
 	return f
@@ -267,15 +266,15 @@ func (f *podFixture) pending() *podFixture {
 	return f
 }
 
-// crashed: its container has ended, by the kubelet's word; restarted: and another
-// runs since that long ago.
+// crashed ends the container, as reported by the kubelet. restarted starts another one, that long
+// ago.
 func (f *podFixture) crashed() *podFixture {
 	c := &f.unready(0).pod.Status.ContainerStatuses[0]
 	c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: c.ContainerID}}
 	return f
 }
 
-// waiting: its kubelet is about to make a container, and says of none before.
+// waiting makes the pod one whose kubelet has not reported any container yet.
 func (f *podFixture) waiting() *podFixture {
 	f.pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}
 	return f
@@ -295,8 +294,8 @@ func (f *podFixture) deleted() *podFixture {
 	return f
 }
 
-// held: it has been deleted for that long, and its preStop hook sleeps ten of the thirty
-// seconds that it has.
+// held makes the pod terminating for that long. Its preStop hook sleeps ten of the thirty seconds
+// of its grace period.
 func (f *podFixture) held(age time.Duration) *podFixture {
 	at := metav1.NewTime(ago(age - 30*time.Second))
 	f.pod.DeletionTimestamp, f.pod.DeletionGracePeriodSeconds = &at, new(int64(30))
@@ -305,20 +304,20 @@ func (f *podFixture) held(age time.Duration) *podFixture {
 	return f
 }
 
-// ended: its kubelet has seen all of it stop.
+// ended makes the kubelet report that the whole pod has stopped.
 func (f *podFixture) ended() *podFixture {
 	f.crashed().pod.Status.Phase = corev1.PodFailed
 	f.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"}}
 	return f
 }
 
-// silent: status was asked that often, the last time 4 s ago, and never answered.
+// silent adds that many unanswered status commands, the last one 4 s ago.
 func (f *podFixture) silent(tries int) *podFixture {
 	f.tries["status"], f.missed = tries, tries
 	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
 }
 
-// refused: the API server answered, and did not begin the last one of that name.
+// refused makes the last command of that name refused by the API server.
 func (f *podFixture) refused(name string) *podFixture {
 	r := f.results[name]
 	r.Sent, r.Refused = false, true
@@ -326,10 +325,10 @@ func (f *podFixture) refused(name string) *podFixture {
 	return f
 }
 
-// strange: its owners do not end at the set.
+// strange makes the pod not owned by the set.
 func (f *podFixture) strange() *podFixture { f.owned = false; return f }
 
-// lately: what failed in it did so that long ago.
+// lately sets when the failure occurred.
 func (f *podFixture) lately(age time.Duration) *podFixture {
 	return f.but(func(w *world) {
 		all := w.set.Status.Failures
@@ -342,7 +341,7 @@ func (f *podFixture) born(age time.Duration) *podFixture {
 	return f
 }
 
-// beside: another container runs in the pod, and commands are to run there now.
+// beside adds another container to the pod, in which commands run now.
 func (f *podFixture) beside(name string) *podFixture {
 	f.commandsIn = name
 	f.pod.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: name, ContainerID: "other",
@@ -356,7 +355,7 @@ func (f *podFixture) outdated() *podFixture {
 	return f.but(func(*world) { f.pod.Annotations[v1alpha1.AnnotationTemplate] = "old" })
 }
 
-// lost: the last primary went that long ago.
+// lost sets when the last primary was lost.
 func lost(age time.Duration) thing {
 	return with(func(w *world) { w.lossAt = ago(age) })
 }
@@ -371,7 +370,7 @@ func recordedSequence(pod, sequence string) thing {
 	})
 }
 
-// row is one line of a table: a sentence, a world, and what is to be done.
+// row is one row of a table: a description, a world, and the wanted actions.
 type row struct {
 	name  string
 	world *world
@@ -393,8 +392,8 @@ func check(t *testing.T, rows []row) {
 	}
 }
 
-// gist leaves out of each chain what is always the same: a command is its pod, its
-// name and the pods that it is told of.
+// gist returns a summary of a plan. It omits the constant parts of each chain: a command is its
+// pod, its name, and the pods in its arguments.
 func gist(p *plan) (lines []string) {
 	for _, line := range p.Steps.Strings() {
 		parts := slices.DeleteFunc(strings.Split(line, " > "), func(part string) bool { return strings.HasPrefix(part, "try pod ") })

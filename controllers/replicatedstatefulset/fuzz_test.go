@@ -26,8 +26,8 @@ import (
 
 const samples = "../../config/samples/replicatedstatefulset"
 
-// FuzzValidate reads an object as a stranger would write it: what passes is within
-// bounds, and can be built, always the same.
+// FuzzValidate tests that any object that passes validation is within bounds and can be built,
+// always with the same result.
 func FuzzValidate(f *testing.F) {
 	for _, raw := range stranger.Samples(f, samples, "ReplicatedStatefulSet") {
 		f.Add(raw)
@@ -64,7 +64,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// checkServed looks at a set that passed validation, and at what is made for it.
+// checkServed checks a valid set and its children.
 func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	t.Helper()
 	spec := &set.Spec
@@ -115,14 +115,15 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	}
 }
 
-// noServer is an API server that answers nothing.
+// noServer is an API server that never responds.
 type noServer struct{ client.Client }
 
 func (noServer) Create(context.Context, client.Object, ...client.CreateOption) error {
 	return errors.New("no answer")
 }
 
-// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+// FuzzWebhook tests that the webhook responds to any body, and that the objects it allows are
+// valid.
 func FuzzWebhook(f *testing.F) {
 	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{live: noServer{}, court: trial.NewCourt(noServer{}), kinds: noServer{}}, stranger.Samples(f, samples, "ReplicatedStatefulSet"),
 		func(object *v1alpha1.ReplicatedStatefulSet) string {
@@ -133,8 +134,8 @@ func FuzzWebhook(f *testing.F) {
 		})
 }
 
-// FuzzOrders writes the annotations by which people give orders: one is taken only for a
-// member that there is, and a name is that of one ordinal.
+// FuzzOrders tests the order annotations: an order is accepted only for an existing member, and a
+// name belongs to one ordinal only.
 func FuzzOrders(f *testing.F) {
 	f.Add("db", "rss-db-0", "rss-db-2", int32(3))
 	f.Add("db", "rss-db-01", "rss-db-+1", int32(3))
@@ -164,8 +165,8 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// FuzzDuration reads a duration: none is below zero, what Go reads is read the same, and
-// what is heeded is within bounds.
+// FuzzDuration tests durations: none is negative, Go's durations are parsed as Go does, and
+// effective values are within bounds.
 func FuzzDuration(f *testing.F) {
 	for _, text := range []string{"30s", "1D2h", "500ms", "8", "1Y2M3DT4h", "9223372036", "292Y", "106751D23h47m", "9999999999999999999", "", "1.5h", ".s", "１s"} {
 		f.Add(text)
@@ -190,8 +191,8 @@ func FuzzDuration(f *testing.F) {
 	})
 }
 
-// FuzzSequence reads what the command sequence of a user prints: a number is known only
-// where nothing else was printed.
+// FuzzSequence tests the output of a user's sequence command: it is valid only if it is exactly one
+// number.
 func FuzzSequence(f *testing.F) {
 	for _, text := range []string{"42\n", "  007", "-1", "+5", "18446744073709551615", "18446744073709551616", "1 2", "0x10", "1_000", "", "٤"} {
 		f.Add(text, uint64(len(text)), false)

@@ -11,21 +11,20 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// Scenarios of sets in which no member is primary, or a member has fallen behind. The
-// fake database's invariant fails a test in which an acknowledged entry is lost or two primaries
-// act.
+// Scenarios of sets in which no member is primary, or a member is behind. The invariant of the fake
+// database fails a test if an acknowledged entry is lost or two primaries act.
 
-// link breaks the replication to a member that runs as secondary; no one in the API hears of it.
+// link breaks the replication to a secondary. The API does not show it.
 func link(name string) func(*stage) {
 	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.db.containers[name].behind = true }
 }
 
-// slow has a secondary get no entries for now: no one hears of it, also not by status.
+// slow makes a secondary get no entries for now. Neither the API nor status shows it.
 func slow(name string) func(*stage) {
 	return func(s *stage) { s.Say("! %s gets entries late", name); s.db.containers[name].slow = true }
 }
 
-// tellCrashes lets the kubelets tell of containers that ended, and nothing else.
+// tellCrashes makes the kubelets report ended containers, and nothing else.
 func tellCrashes(s *stage) {
 	for _, p := range s.pods() {
 		if s.db.of(p) == nil && s.showsRunning(p) && s.up(p.Spec.NodeName) {
@@ -34,7 +33,7 @@ func tellCrashes(s *stage) {
 	}
 }
 
-// nowhere lets the pods of that node wait for a node.
+// nowhere makes the pods of that node unschedulable.
 func nowhere(node string) func(*stage) {
 	return func(s *stage) { s.moved[node] = "n9" }
 }
@@ -92,7 +91,8 @@ func TestASecondaryThatFellBehindIsNotPromoted(t *testing.T) {
 	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
 }
 
-// The one secondary that has all data ends together with the primary.
+// TestASlowSecondaryIsNotPromotedAlone tests that a secondary that is behind is not promoted when
+// the only one with all data ends together with the primary.
 func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
 	for _, others := range [][]func(*stage){
 		{crash(0), crash(2)},
@@ -112,14 +112,15 @@ func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
 	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
 }
 
-// A set of one on a shared volume (no claim templates): its pod is deleted by force on a lost node.
+// TestASetOfOneWithoutClaimsIsNeverTwo tests a set of one on a shared volume (no claim templates)
+// whose pod is force-deleted on a lost node.
 func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
 	set := setOf(1, 1)
 	set.Spec.Pod.VolumeClaimTemplates = nil
 	play(t, set, 30*time.Second, write, together(partition("n1"), func(s *stage) { s.moved["n1"] = "n5" }, forced(0)))
 }
 
-// dark are scenarios that TestRandomOrders tells too.
+// dark are scenarios that TestRandomOrders runs too.
 var dark = []told{
 	{name: "dark 5 to 3", set: setOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
 	{name: "dark 3 to 1", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
@@ -147,7 +148,8 @@ func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
 	}
 }
 
-// A pod that may be primary is one also when another object owns it: no other starts.
+// TestAPrimaryThatAnotherOwnerAdopted tests that a pod that may be primary still counts after
+// another object adopted it, so that no other primary starts.
 func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)

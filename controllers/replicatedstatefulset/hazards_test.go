@@ -11,7 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// notOurs is the StatefulSet of another object who had the name first.
+// notOurs makes the StatefulSet one of another object that had the name first.
 var notOurs = with(func(w *world) {
 	w.stateful.OwnerReferences, w.stateful.Labels, w.stateful.Spec.Replicas = nil, nil, ptr.To(int32(5))
 })
@@ -25,7 +25,7 @@ func TestWhatIsNotOursIsNotScaled(t *testing.T) {
 	})
 }
 
-// A set in which no member is primary, and of which members go.
+// TestTheDark tests scale-downs while no member is primary.
 func TestTheDark(t *testing.T) {
 	five, noClaims := setOf(5, 1), setOf(3, 1)
 	five.Spec.Seeding = v1alpha1.SeedingQuorum
@@ -53,7 +53,7 @@ func TestTheDark(t *testing.T) {
 	})
 }
 
-// Commands that may still reach a container.
+// TestStrays tests commands that may still reach a container.
 func TestStrays(t *testing.T) {
 	check(t, []row{
 		{"one that this process still sends", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 16*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},

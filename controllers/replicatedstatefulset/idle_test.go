@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// A stop or demote counts when status agrees, as a start does: one that ends with 0 and
-// does nothing would be sent for ever.
+// TestV12StopsThatStatusDenies tests that a stop or demote counts only when status confirms it, as
+// a start does. Otherwise one that ends with 0 and does nothing would be sent forever.
 func TestV12StopsThatStatusDenies(t *testing.T) {
 	stopped := func(code int, age, asked time.Duration) *podFixture {
 		return pod(1).granted().ends("stop", podexec.Succeeded, 0).age(age).statusSince(code, asked)
@@ -45,7 +45,7 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 	})
 }
 
-// idle makes a command of a pod end with 0 and do nothing.
+// idles makes a command of a pod end with 0 and do nothing.
 func idles(command string) func(*stage) {
 	return func(s *stage) {
 		s.Say("! %s ends with 0 and does nothing", command)
@@ -53,8 +53,8 @@ func idles(command string) func(*stage) {
 	}
 }
 
-// V12: neither is sent more than a few times, labels do not change to and fro, and
-// Degraded says so.
+// TestV12StopAndDemoteThatDoNothing tests V12: neither is sent more than a few times, labels do not
+// flap, and Degraded reports it.
 func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 	for name, scenario := range map[string]struct {
 		set   *v1alpha1.ReplicatedStatefulSet
@@ -107,7 +107,7 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 	}
 }
 
-// told counts the lines of the story since then that begin so.
+// told counts the lines of the story after from that have the prefix.
 func (s *stage) told(from int, begin string) (n int) {
 	for _, line := range s.Story[from:] {
 		if strings.HasPrefix(strings.TrimSpace(line), begin) {
@@ -117,7 +117,8 @@ func (s *stage) told(from int, begin string) (n int) {
 	return n
 }
 
-// V12: the labels of one that is told to stop, and does not, stay what they were made.
+// TestV12LabelsDoNotChangeToAndFro tests V12: the labels of a member that was ordered to stop, and
+// does not, stay unchanged.
 func TestV12LabelsDoNotChangeToAndFro(t *testing.T) {
 	none := map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	for _, r := range []struct {

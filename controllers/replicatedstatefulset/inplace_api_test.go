@@ -24,7 +24,7 @@ var _ = Describe("resources in place", func() {
 	asks := func(cpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
-	// served is a set of members that may be changed in place.
+	// served returns a running set whose members may be changed in place.
 	served := func(ctx context.Context) *v1alpha1.ReplicatedStatefulSet {
 		GinkgoHelper()
 		startOperator(p)
@@ -49,7 +49,7 @@ var _ = Describe("resources in place", func() {
 		}
 		return all
 	}
-	// updated waits until all members are of the present revision.
+	// updated waits until all members have the current revision.
 	updated := func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, cpu string) {
 		GinkgoHelper()
 		Eventually(func(g Gomega) {

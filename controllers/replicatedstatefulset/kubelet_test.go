@@ -19,8 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// machines are the steps that StatefulSet controller, scheduler and kubelets
-// would take now, any of them.
+// machines returns the possible next steps of the StatefulSet controller, scheduler and kubelets.
 func (s *stage) machines() (moves []func()) {
 	if set := s.statefulSet(); set != nil {
 		moves = append(moves, s.controllerMoves(set)...)
@@ -31,7 +30,7 @@ func (s *stage) machines() (moves []func()) {
 			moves = append(moves, move)
 		}
 	}
-	for _, g := range s.db.ghosts { // pods that were deleted by force
+	for _, g := range s.db.ghosts { // force-deleted pods
 		if s.up(g.node) {
 			moves = append(moves, func() {
 				s.Say("    %s of a pod that is gone ends", g.id)
@@ -51,7 +50,7 @@ func (s *stage) machines() (moves []func()) {
 	return moves
 }
 
-// anySet has the name of every set here.
+// anySet has the name of all sets in these tests.
 var anySet = setOf(1, 1)
 
 func (s *stage) podOf(uid types.UID) *corev1.Pod {
@@ -108,7 +107,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 	return moves
 }
 
-// revise keeps the template of a StatefulSet as a revision, and returns its name.
+// revise stores the template of a StatefulSet as a revision, and returns its name.
 func (s *stage) revise(set *appsv1.StatefulSet) string {
 	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": set.Spec.Template}})
 	if err != nil {
@@ -123,8 +122,8 @@ func (s *stage) revise(set *appsv1.StatefulSet) string {
 	return name
 }
 
-// adoption is what the StatefulSet's controller does when labels change: it lets
-// go of pods, or takes them.
+// adoption returns the StatefulSet controller's reaction to changed labels: it releases or adopts a
+// pod.
 func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
 	selected, owner := p.Labels[v1alpha1.LabelApp] == set.Name[len("rss-"):] && p.Labels[v1alpha1.LabelManaged] == v1alpha1.True, metav1.GetControllerOf(p)
 	switch {
@@ -144,7 +143,8 @@ func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
 	return nil
 }
 
-// garbage deletes the StatefulSet whose owner is gone, and pods whose StatefulSet is.
+// garbage returns the garbage collector's steps: it deletes a StatefulSet whose owner is gone, and
+// pods whose StatefulSet is gone.
 func (s *stage) garbage() (moves []func()) {
 	set := s.statefulSet()
 	if owner := s.set(); set != nil && metav1.GetControllerOf(set) != nil && (owner == nil || !metav1.IsControlledBy(set, owner)) {
@@ -174,8 +174,8 @@ func (s *stage) edit(p *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
-// kubeletMove is the next step with a pod: what happens on its node, and then, as
-// another step, what the API is told of it.
+// kubeletMove returns the next step of a pod: first the change on its node, then, as another step,
+// its report in the API.
 func (s *stage) kubeletMove(p *corev1.Pod) func() {
 	c := s.db.of(p)
 	switch {
@@ -227,7 +227,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 				s.db.start(p)
 			}
 		}
-	case !shows(p, c), !podstate.Ready(p): // its node may have been said to be gone
+	case !shows(p, c), !podstate.Ready(p): // its node may have been reported as missing
 		return func() { s.edit(p, func(p *corev1.Pod) { runs(s, p, c) }) }
 	case p.Status.ObservedGeneration != p.Generation, s.hasRoom(p) && !isSized(p):
 		return func() { s.edit(p, s.sizes) }
@@ -240,16 +240,16 @@ func isSized(p *corev1.Pod) bool {
 	return has != nil && apiequality.Semantic.DeepEqual(*has, p.Spec.Containers[0].Resources)
 }
 
-// hasRoom reports whether the node of a pod has as much cpu as it asks for.
+// hasRoom reports whether the node of a pod has the cpu that the pod requests.
 func (s *stage) hasRoom(p *corev1.Pod) bool {
 	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
 	return s.room == 0 || asked.Value() <= s.room
 }
 
-// mostRoom is how much cpu a node has that is empty.
+// mostRoom is the cpu of an empty node.
 const mostRoom = 8
 
-// sizes is what a kubelet does with a pod that was changed.
+// sizes resizes a changed pod as a kubelet does.
 func (s *stage) sizes(p *corev1.Pod) {
 	p.Status.ObservedGeneration = p.Generation
 	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
@@ -270,7 +270,7 @@ func (s *stage) sizes(p *corev1.Pod) {
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason})
 }
 
-// hookOf is how long the preStop hook of a pod sleeps, if it has a grace period.
+// hookOf returns how long the preStop hook of a pod sleeps, if the pod has a grace period.
 func hookOf(p *corev1.Pod) time.Duration {
 	hook := p.Spec.Containers[0].Lifecycle
 	if hook == nil || *p.DeletionGracePeriodSeconds == 0 {

@@ -57,7 +57,7 @@ var _ = Describe("maintenance", func() {
 		}
 		idle()
 		other := podsOf(ctx, p.namespace)[set.Status.Members.Secondary[0]]
-		p.crash(&other) // and the operator does what it does for that one
+		p.crash(&other) // and the operator reacts to that one
 		Eventually(func() []string { return p.commands()[before:] }).Should(ContainElement(other.Name + " secondary"))
 		idle()
 		Expect(p.commands()[before:]).NotTo(ContainElement(HavePrefix(first + " ")))

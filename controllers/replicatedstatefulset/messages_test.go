@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// Each message says what is the case, and why.
+// TestMessages tests that each message states the situation and its reason.
 func TestMessages(t *testing.T) {
 	sequence := func(outcome podexec.Outcome, code int, out string) *podFixture {
 		return pod(0).idle().answered("sequence", outcome, code, out, 5*time.Second)
@@ -55,9 +55,9 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A drained primary is stopped while its pod goes, and where all others run it is not
-// asked how new its copy is: a successor that lags takes over. Planned work that loses
-// nothing is an issue of its own.
+// TestV24ADrainedPrimaryIsNotAskedForItsCopy tests that a drained primary is stopped while its pod
+// terminates. If all others run, it is not asked for its sequence, so a successor that lags takes
+// over. Planned work without loss is a separate issue.
 func TestV24ADrainedPrimaryIsNotAskedForItsCopy(t *testing.T) {
 	check(t, []row{
 		{"V24 it is stopped at once", worldOf(setOf(3, 1), pod(0).primary().deleted(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Stop, alone"}},
@@ -107,7 +107,8 @@ func annotate(key string) func(*v1alpha1.ReplicatedStatefulSet) {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, "rss-db-1") }
 }
 
-// What commands print is not for the operator to know, but for one number.
+// TestOnlyWhatSequencePrintsIsKept tests that the operator keeps no output of commands except one
+// number.
 func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
 	f := derive(worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle()))
 	for name := range f.set.Spec.Pod.Commands {

@@ -30,8 +30,8 @@ func TestASetIsCountedInThePhaseThatItIsIn(t *testing.T) {
 	}
 }
 
-// seriesOf returns the series of a collector of gauges in a namespace: the values of the labels,
-// then the value.
+// seriesOf returns the series of a gauge collector in a namespace: the label values, then the
+// value.
 func seriesOf(t *testing.T, gauges prometheus.Collector, namespace string, labels ...string) (series []string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -60,7 +60,8 @@ func seriesOf(t *testing.T, gauges prometheus.Collector, namespace string, label
 	return series
 }
 
-// What a proven stop of the primary says holds for the last primary only.
+// TestMemoryKnowsWhoseGrantWentLast tests that a proven stop of the primary applies to the last
+// primary only.
 func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 	r := &Reconciler{}
 	seen := func(holders ...types.UID) types.UID {

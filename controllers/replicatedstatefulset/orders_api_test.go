@@ -18,7 +18,7 @@ var _ = Describe("orders in the spec", func() {
 		DeferCleanup(func(ctx SpecContext) { sweep(ctx, p.namespace) })
 	})
 
-	// sync applies a manifest that has an order, as a tool does that owns it.
+	// sync applies a manifest with an order, as the tool that owns the manifest does.
 	sync := func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, member, id string) {
 		GinkgoHelper()
 		manifest := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -47,18 +47,18 @@ var _ = Describe("orders in the spec", func() {
 		Expect(set.Status.Members.Primary).To(Equal([]string{second}))
 		epoch := set.Status.Epoch
 
-		// The role goes back under another id. The old manifest does not move it again.
+		// The role moves back under another id. The old manifest does not move it again.
 		sync(ctx, set, first, "b")
 		comesTo(ctx, set, "b", v1alpha1.OrderDone)
 		for range 3 {
 			sync(ctx, set, second, "a")
 		}
-		// An order that is refused at once shows that the operator has looked at what was applied.
+		// An order that is refused at once shows that the operator has processed the manifest.
 		from := set.DeepCopy()
 		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: second, ID: "look"}
 		Expect(user.Patch(ctx, set, client.MergeFrom(from))).To(Succeed())
 		comesTo(ctx, set, "look", v1alpha1.OrderRefused)
-		settled(ctx, set, 1, 2) // the members are listed by a later write than what became of an order
+		settled(ctx, set, 1, 2) // the members are listed by a later write than the result of the order
 		Expect(set.Status.Epoch).To(Equal(epoch + 1))
 		Expect(set.Status.Members.Primary).To(Equal([]string{first}))
 		Expect(set.Status.Orders).To(HaveLen(3))

@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// saidOf is what a person on call reads: the columns of kubectl get, and the conditions
-// that tools look at.
+// saidOf returns what an administrator reads: the columns of kubectl get, and the conditions that
+// tools use.
 func saidOf(w *world) string {
 	p := decide(w)
 	s := summarize(&p)
@@ -26,9 +26,9 @@ func saidOf(w *world) string {
 	return line
 }
 
-// What a person says who looks at the pods and the world, and what the object says:
-// the columns Desired, Ready, Primaries and Phase, and Available, Progressing and
-// Degraded.
+// TestV13TheConditionsSayWhatAPersonSees compares an administrator's view of the pods with what the
+// object reports: the columns Desired, Ready, Primaries and Phase, and the conditions Available,
+// Progressing and Degraded.
 func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }
 	follower := func() *podFixture { return pod(1).secondary().sequence("9") }
@@ -62,7 +62,7 @@ func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 	}
 }
 
-// foundMute: the status of the object says that the member does not answer.
+// foundMute makes the status of the object report that the member does not answer.
 func foundMute(w *world) {
 	m := w.members[len(w.members)-1]
 	w.set.Status.Unanswered = []v1alpha1.Unanswered{{Pod: m.name(), ContainerID: m.running(), Since: metaTime(time.Hour)}}
@@ -70,7 +70,7 @@ func foundMute(w *world) {
 	s.look(m, w.set.Status.Unanswered, w.now)
 }
 
-// What helps is in the message, and does no harm.
+// TestV13WhatHelps tests that the message contains the remedy, and that the remedy does no harm.
 func TestV13WhatHelps(t *testing.T) {
 	for _, r := range []struct {
 		name, condition string
@@ -97,7 +97,8 @@ func TestV13WhatHelps(t *testing.T) {
 	}
 }
 
-// What is copied into a shell is one command, and ends no shell.
+// TestV13WhatHelpsIsQuoted tests that a command in a message is one command in a shell and does not
+// end the shell.
 func TestV13WhatHelpsIsQuoted(t *testing.T) {
 	for _, r := range []struct {
 		argv []string
@@ -114,7 +115,7 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 	}
 }
 
-// The conditions change by themselves: no other wakes the operator for it.
+// TestV13TheOperatorLooksAgainInTime tests that conditions change without a watch event.
 func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	for _, r := range []struct {
 		name  string
@@ -131,8 +132,8 @@ func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	}
 }
 
-// Who does not answer is remembered over a restart of the operator, until it answers or
-// its container is another.
+// TestV13WhoDoesNotAnswerIsOnRecord tests that an unanswered status is remembered after a restart
+// of the operator, until the member answers or its container changes.
 func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)
@@ -145,7 +146,7 @@ func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
 		t.Fatalf("V13: Degraded is %t, and the record is %v", s.degraded(), record)
 	}
 	s.restart()
-	for range 20 { // it has asked no member long enough
+	for range 20 { // it has not been asking for long enough
 		s.round()
 		s.Now = s.Now.Add(500 * time.Millisecond)
 		if !s.degraded() || !slices.Equal(s.set().Status.Unanswered, record) {
@@ -159,7 +160,7 @@ func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
 	}
 }
 
-// round is a pass, and what the machines and commands do then.
+// round is a pass, followed by the steps of the cluster and the commands.
 func (s *stage) round() {
 	s.look()
 	s.pass()
@@ -173,7 +174,7 @@ func (s *stage) degraded() bool {
 	return meta.IsStatusConditionTrue(s.set().Status.Conditions, v1alpha1.ConditionDegraded)
 }
 
-// V13: what counts as an answer, and what as none.
+// TestV13SinceWhenStatusDoesNotAnswer tests V13: which results count as an answer.
 func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 	asked := func(age time.Duration) *podFixture {
 		return pod(0).hangs(age)
@@ -182,7 +183,7 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 	for _, r := range []struct {
 		name string
 		pod  *podFixture
-		want time.Duration // ago; 0 for none
+		want time.Duration // age; 0 for none
 	}{
 		{"it is asked", asked(time.Second), time.Second},
 		{"it is asked still, a while later", asked(time.Second), time.Second},
@@ -199,7 +200,8 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// V13: while a set is paused no one asks, so no one is blamed for silence.
+// TestV13NoMemberIsBlamedWhilePaused tests V13: while a set is paused no query is sent, so no
+// member counts as unresponsive.
 func TestV13NoMemberIsBlamedWhilePaused(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)

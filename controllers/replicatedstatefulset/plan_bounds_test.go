@@ -22,7 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// words are that many labels, or what else is a map of strings.
+// words returns that many labels, or entries of another map of strings.
 func words(n int) map[string]string {
 	all := map[string]string{}
 	for i := range n {
@@ -33,8 +33,7 @@ func words(n int) map[string]string {
 
 const others = "there may be at most %d; remove the others"
 
-// bounded are the parts of a spec of which there may be so many, and what is said of
-// one more.
+// bounded are the bounded parts of a spec, with the error for one more.
 var bounded = []struct {
 	path   string
 	most   int
@@ -139,7 +138,8 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 	}
 }
 
-// An object that is older than the schema may want any number of members.
+// TestAnOldObjectThatWantsTooMany tests an object that is older than the schema, which may want any
+// number of members.
 func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	s := newStage(t, setOf(math.MaxInt32, 1))
 	s.settle(20 * time.Second)
@@ -157,7 +157,8 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	}
 }
 
-// Pods that are missing are looked for one by one only while they are few.
+// TestManyMissingPodsAreLookedForAtOnce tests that missing pods are read one by one only while they
+// are few.
 func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 	for _, r := range []struct{ replicas, gets int32 }{{mostLookups, mostLookups}, {mostLookups + 1, 0}, {1000, 0}} {
 		s := newStage(t, setOf(r.replicas, 1))
@@ -239,7 +240,7 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 }
 
-// hashed is how the rules of a set were hashed before they were read one by one.
+// hashed returns the hash of rules as it was before they were read one by one.
 func hashed(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

@@ -10,14 +10,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// claimSized is a claim, or the template of one.
+// claimSized returns a claim or claim template.
 func claimSized(name, size string) corev1.PersistentVolumeClaim {
 	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
 }
 
-// grows is a set whose StatefulSet was made with claims of one size, and which asks for
-// another now.
+// grows returns a set whose StatefulSet was created with claims of one size, and which requests
+// another size now.
 func grows(from, to string) *v1alpha1.ReplicatedStatefulSet {
 	set := setOf(2, 1)
 	set.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimSized("data", to)}
@@ -25,7 +25,7 @@ func grows(from, to string) *v1alpha1.ReplicatedStatefulSet {
 	return set
 }
 
-// there is a claim of that phase, which is not in any cache by our labels.
+// there adds a claim of that phase that lacks our labels, so that no cache has it.
 func there(name, size string, phase corev1.PersistentVolumeClaimPhase) thing {
 	c := claimSized(name, size)
 	c.Status.Phase = phase
@@ -39,8 +39,8 @@ func there(name, size string, phase corev1.PersistentVolumeClaimPhase) thing {
 	})
 }
 
-// RS-88: claims grow with their templates, whatever else is going on, and nothing else
-// becomes of them.
+// TestClaimsGrow tests RS-88: claims grow with their templates, whatever else is in progress, and
+// change in no other way.
 func TestClaimsGrow(t *testing.T) {
 	const bound = corev1.ClaimBound
 	grown := func(pod string) string {
@@ -62,7 +62,8 @@ func TestClaimsGrow(t *testing.T) {
 	})
 }
 
-// RS-88: a claim that was there before gets our labels with its size, and keeps its own.
+// TestAGrownClaim tests RS-88: an older claim gets our labels with its new size, and keeps its own
+// labels.
 func TestAGrownClaim(t *testing.T) {
 	p := decide(worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).secondary(), there("data-rss-db-0", "1Gi", corev1.ClaimBound),
 		with(func(w *world) { w.claims["data-rss-db-0"].Labels = map[string]string{"mine": "yes"} })))

@@ -32,7 +32,8 @@ func (oneKey) Current(context.Context, bool) ([]byte, error) {
 	return []byte("0123456789abcdef0123456789abcdef"), nil
 }
 
-// follows has the set follow Secret creds, which is mounted, and another that may be missing.
+// follows makes the set follow Secret creds, which is mounted, and an optional one that may be
+// missing.
 func follows(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.UpdateOnEnvChange, set.Spec.Secrets = true, []string{"creds"}
 	set.Spec.Pod.Containers[0].EnvFrom = []corev1.EnvFromSource{{
@@ -40,7 +41,7 @@ func follows(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSe
 	return set
 }
 
-// secret writes that into a Secret; gone deletes it.
+// secret writes the text into a Secret. gone deletes it.
 func secret(name, text string) func(*stage) {
 	return func(s *stage) {
 		s.Say("! Secret %s holds %s", name, text)
@@ -57,7 +58,7 @@ func gone(name string) func(*stage) {
 	}
 }
 
-// followed is a stage at rest with a set that follows Secret creds, and how its pods are named.
+// followed returns a stage at rest with a set that follows Secret creds.
 func followed(t *testing.T, text string) *stage {
 	t.Helper()
 	s := newStage(t, follows(setOf(3, 1)))
@@ -66,7 +67,7 @@ func followed(t *testing.T, text string) *stage {
 	return s
 }
 
-// same reports whether the pods are those of before.
+// same reports whether the pods are the same as before.
 func (s *stage) same(before []*corev1.Pod) bool {
 	return slices.EqualFunc(before, s.pods(), func(a, b *corev1.Pod) bool { return a.UID == b.UID })
 }
@@ -146,7 +147,8 @@ func TestRS97AMissingSecretRestartsNobodyAndIsSaid(t *testing.T) {
 	}
 }
 
-// An optional one that comes is a change as any other.
+// TestRS96AnOptionalSecretThatComesIsAChange tests that the creation of an optional Secret counts
+// as a change.
 func TestRS96AnOptionalSecretThatComesIsAChange(t *testing.T) {
 	s := followed(t, "one")
 	before := s.pods()
@@ -157,7 +159,7 @@ func TestRS96AnOptionalSecretThatComesIsAChange(t *testing.T) {
 	}
 }
 
-// forbidding is an API server that lets nobody read Secrets.
+// forbidding is an API server that forbids reading Secrets.
 type forbidding struct{ client.Reader }
 
 func (f forbidding) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
@@ -190,13 +192,14 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	}
 }
 
-// Nothing is begun on the word of the cache: what it shows may have been taken back.
+// TestRS98ARestartIsBegunOnWhatIsThereNow tests that no restart begins from cached contents, which
+// may have been reverted.
 func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	s := followed(t, "one")
 	before, hash := s.pods(), stampOf(s.statefulSet())
 	secret("creds", "two")(s)
 	s.look()
-	s.pass() // the window begins
+	s.pass() // the batching window begins
 	s.look()
 	s.Now = s.Now.Add(configuration.Window)
 	secret("creds", "one")(s) // the cache does not show it
@@ -210,7 +213,8 @@ func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	}
 }
 
-// A change of the spec and one of a Secret make one restart.
+// TestOneRestartIsEnoughForBoth tests that a change of the spec and one of a Secret cause one
+// restart.
 func TestOneRestartIsEnoughForBoth(t *testing.T) {
 	s := followed(t, "one")
 	uids := map[types.UID]bool{}
@@ -329,7 +333,8 @@ func TestARestartIsSeenInTheStatefulSetOfASet(t *testing.T) {
 	}
 }
 
-// The words of the shared reader are those of the API.
+// TestReasonsOfConfigurationAreThoseOfTheAPI tests that the reasons of the shared reader equal
+// those of the API.
 func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
 	for said, want := range map[string]string{
 		configuration.EventFollowed: v1alpha1.EventConfigFollowed, configuration.EventRestart: v1alpha1.EventConfigRestart,
@@ -343,7 +348,8 @@ func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
-// W20: the kubelet keeps the contents of an immutable ConfigMap while a pod on its node uses it.
+// TestW20AMemberWithOldContentsIsTold tests W20: the kubelet keeps the contents of an immutable
+// ConfigMap while a pod on its node uses it.
 func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
 	w := &world{set: setOf(2, 1)}
 	for name, hash := range map[string]string{"db-0": "old", "db-1": "new"} {

@@ -29,13 +29,13 @@ var cordonedNode = nodestate.Facts{Ready: true, Cordoned: true}
 
 func (f *podFixture) cordoned() *podFixture { return f.onNode(cordonedNode) }
 
-// wasToGo: its eviction was asked for that long ago.
+// wasToGo records a requested eviction of that age.
 func (f *podFixture) wasToGo(age time.Duration) *podFixture {
 	f.evictionAt = ago(age)
 	return f
 }
 
-// later: its sequence, asked after that of the others.
+// later adds a sequence that was read after those of the others.
 func (f *podFixture) later(out string) *podFixture {
 	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 3*time.Second)
 }
@@ -45,10 +45,10 @@ func allowing(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulS
 	return set
 }
 
-// epochOne: a member has been seeded.
+// epochOne makes the set one that was seeded.
 var epochOne = with(func(w *world) { w.set.Status.Epoch = 1 })
 
-// timedOut: the primary has been on a cordoned Node for that long, and may be for an hour.
+// timedOut makes condition Draining True for that long, with an evictionTimeout of one hour.
 func timedOut(age time.Duration) thing {
 	return with(func(w *world) {
 		w.set.Spec.EvictionTimeout = "1h"
@@ -58,8 +58,8 @@ func timedOut(age time.Duration) thing {
 	})
 }
 
-// A primary whose Node is cordoned hands its role over, at rest only, and to nobody who is
-// behind or is to leave as well.
+// TestDecideDrain tests that a primary on a cordoned Node hands its role over, at rest only, and
+// not to a member that is behind or should leave its Node too.
 func TestDecideDrain(t *testing.T) {
 	leaving := func() *podFixture {
 		return pod(0).primary().cordoned().sequence("9")
@@ -104,7 +104,8 @@ func TestDecideDrain(t *testing.T) {
 	})
 }
 
-// The condition says what becomes of a primary on a cordoned Node, and what a person can do.
+// TestDraining tests that the condition reports the primary on a cordoned Node, and what a user can
+// do.
 func TestDraining(t *testing.T) {
 	leaving := func() *podFixture {
 		return pod(0).primary().cordoned().sequence("9")
@@ -169,7 +170,7 @@ func budgetSays(b *policyv1.PodDisruptionBudget) string {
 	return strings.Join(parts, ", ")
 }
 
-// What the two budgets say, of a set whose budgets say nothing yet.
+// TestBudgets tests the values of the two budgets of a set whose budgets are empty.
 func TestBudgets(t *testing.T) {
 	const notPrimary, ofPrimary = ", NotIn [primary]", ", In [primary]"
 	seeded := epochOne
@@ -224,7 +225,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// W11 Whether a pod that is not Ready may be evicted whatever the budget allows.
+// TestW11PodsThatAreNotReady tests W11: whether an unready pod may be evicted regardless of the
+// budget.
 func TestW11PodsThatAreNotReady(t *testing.T) {
 	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
 	runs := func(set *v1alpha1.ReplicatedStatefulSet) *world {
@@ -256,7 +258,8 @@ func TestW11PodsThatAreNotReady(t *testing.T) {
 	}
 }
 
-// A budget that is made anew keeps everybody, as a handover may begin beside it.
+// TestBudgetsAreMadeAnew tests that a recreated budget allows no eviction, because a handover may
+// begin at the same time.
 func TestBudgetsAreMadeAnew(t *testing.T) {
 	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
 	for name, r := range map[string]struct {
@@ -281,13 +284,13 @@ func TestBudgetsAreMadeAnew(t *testing.T) {
 	}
 }
 
-// labelled: its label says so, whatever it is.
+// labelled sets the role label of the pod, whatever its state.
 func (f *podFixture) labelled(role string) *podFixture {
 	f.labels = map[string]string{v1alpha1.LabelRole: role}
 	return f
 }
 
-// shutWorld is a world with a seeded set whose members no one may evict.
+// shutWorld returns a world with a seeded set whose budget allows no eviction.
 func shutWorld(things ...thing) *world {
 	members := int32(0)
 	for _, t := range things {
@@ -300,7 +303,8 @@ func shutWorld(things ...thing) *world {
 	return w
 }
 
-// The budget of the others is opened when nothing is on its way.
+// TestBudgetIsOpened tests that the budget of the other members is opened when nothing is in
+// progress.
 func TestBudgetIsOpened(t *testing.T) {
 	for _, r := range []struct {
 		name  string
@@ -328,7 +332,7 @@ func TestBudgetIsOpened(t *testing.T) {
 	}
 }
 
-// handedOver is the chain by which a world's primary is told to hand its role over.
+// handedOver returns the chain that begins the handover of the primary's role.
 func handedOver(t *testing.T, w *world) action.Chain {
 	t.Helper()
 	p := decide(w)
@@ -341,9 +345,10 @@ func handedOver(t *testing.T, w *world) action.Chain {
 	return nil
 }
 
-// A handover writes the budget that keeps everybody, also one that says so already: another
-// operator that froze before it opened it is refused then. It does so once, or a label that
-// cannot be written would have it written for ever.
+// TestHandoverWritesTheBudget tests that a handover writes the closed budget even if it is closed
+// already. So the pending write of another operator that froze before it opened the budget fails.
+// It is written once only; otherwise a label that cannot be written would cause a write in each
+// pass.
 func TestHandoverWritesTheBudget(t *testing.T) {
 	leaving, ready := pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")
 	byUs := with(func(w *world) { w.closedAt = "before" })
@@ -375,8 +380,8 @@ func TestHandoverWritesTheBudget(t *testing.T) {
 	}
 }
 
-// A policy of the cluster may change the closed budget. Then the label stays, and no command is
-// sent: the rest of the chain is not run.
+// TestHandoverNeedsAClosedBudget tests that, if a policy of the cluster changes the closed budget,
+// the label stays and no command is sent: the rest of the chain is not run.
 func TestHandoverNeedsAClosedBudget(t *testing.T) {
 	chain := handedOver(t, worldOf(setOf(2, 1), pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")))
 	verify := chain[0].Verify
@@ -400,8 +405,8 @@ func TestHandoverNeedsAClosedBudget(t *testing.T) {
 	}
 }
 
-// A primary whose label says that it is none gets it back first: the chain of a handover
-// begins where clients are sent to it.
+// TestHandoverBeginsWithATrueLabel tests that a primary with a wrong label gets the primary label
+// first, because the chain of a handover begins with a primary that has clients.
 func TestHandoverBeginsWithATrueLabel(t *testing.T) {
 	p := decide(shutWorld(pod(0).primary().cordoned().sequence("9").labelled("secondary"), pod(1).secondary().later("9")))
 	if lines := strings.Join(p.Steps.Strings(), "\n"); strings.Contains(lines, "exec") || !strings.Contains(lines, "patch pod rss-db-0: Role, primary") {
@@ -450,7 +455,7 @@ func noBudget(s *stage) {
 	})
 }
 
-// askToGo is an eviction without a cordon, which the webhooks write into the book.
+// askToGo is an eviction without a cordon, which the webhooks record in the book.
 func askToGo(ordinal int) func(*stage) {
 	return func(s *stage) {
 		p := s.pod(ordinal)
@@ -463,7 +468,7 @@ func askToGo(ordinal int) func(*stage) {
 	}
 }
 
-// evict is what kubectl drain asks of the API server, once.
+// evict is a single eviction request, as kubectl drain sends it.
 func evict(ordinal int) func(*stage) {
 	return func(s *stage) {
 		p := s.pod(ordinal)
@@ -479,7 +484,8 @@ func evict(ordinal int) func(*stage) {
 	}
 }
 
-// whyNotEvicted is what the API server answers to an eviction; "" if it lets the pod go.
+// whyNotEvicted returns the API server's error for an eviction. It returns "" if the eviction is
+// allowed.
 func (s *stage) whyNotEvicted(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
 		return ""
@@ -508,7 +514,8 @@ func selects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(p.Labels))
 }
 
-// allowed is what the controller of budgets makes of one.
+// allowed returns the number of allowed disruptions of a budget, as the disruption controller
+// computes it.
 func (s *stage) allowed(b *policyv1.PodDisruptionBudget) int {
 	healthy := 0
 	for _, p := range s.pods() {
@@ -526,9 +533,9 @@ func isReady(c corev1.PodCondition) bool {
 	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 }
 
-// RS-67: at no instant of a handover does the API server evict a pod that acts as primary, nor
-// any other while none does. It is asked after each write, in random orders, while writes fail
-// and the operator dies.
+// TestNoInstantLetsAPrimaryBeEvicted tests RS-67: at no time during a handover does the API server
+// evict a pod that acts as primary, or any other pod while none does. It requests evictions after
+// each write, in random orders, while writes fail and the operator dies.
 func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(3, 1), setOf(4, 2), setOf(3, 1, "demote", "promote", "seed")} {
 		for seed := range int64(*orders) {
@@ -565,7 +572,7 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 	}
 }
 
-// watchEvictions asks the API server after each write.
+// watchEvictions requests evictions after each write.
 func (s *stage) watchEvictions() {
 	s.Changed = func(_ *action.Action, _, _ client.Object) {
 		acting := s.db.acting()

@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// What keeps the promise where nothing else would: each row falls with one guard.
+// TestGuards tests the guards of the promise: for each row, exactly one guard prevents the failure.
 func TestGuards(t *testing.T) {
 	check(t, []row{
 		{"RS-10 no member is seeded before all have said how new their copies are", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).idle()),
@@ -63,7 +63,7 @@ func TestGuards(t *testing.T) {
 	})
 }
 
-// TestGuardsOfTheRecord are about what must not be forgotten.
+// TestGuardsOfTheRecord tests the guards of the record.
 func TestGuardsOfTheRecord(t *testing.T) {
 	check(t, []row{
 		{"another program in the pod does not speak for the container that was granted", worldOf(setOf(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
@@ -87,7 +87,7 @@ func debugged(state corev1.ContainerState) func(*world) {
 	}
 }
 
-// What keeps pods and copies until no one needs them.
+// TestGuardsOfWhatGoes tests that pods and copies stay until they are no longer needed.
 func TestGuardsOfWhatGoes(t *testing.T) {
 	check(t, []row{
 		{"one that goes is released when its kubelet has seen it stop", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
@@ -117,7 +117,7 @@ func TestGuardsOfWhatGoes(t *testing.T) {
 	})
 }
 
-// The rules ask before they send. If one forgets, there is one more door.
+// TestTheLastDoor tests the safeguard in send, for rules that miss their check.
 func TestTheLastDoor(t *testing.T) {
 	well := func() *podFixture { return pod(1).secondary().sequence("9") }
 	for _, r := range []struct {
@@ -146,7 +146,7 @@ func TestTheLastDoor(t *testing.T) {
 	}
 }
 
-// What may not wait for ever, or is not done again and again.
+// TestNothingStarves tests that nothing waits forever or is repeated endlessly.
 func TestNothingStarves(t *testing.T) {
 	stopped := func(replicas int32, there bool) thing {
 		return with(func(w *world) {
@@ -209,8 +209,8 @@ func TestNothingStarves(t *testing.T) {
 	})
 }
 
-// A set that is scaled down while no member is primary: who goes may have what no one
-// else has.
+// TestScaleDownInTheDark tests a scale-down while no member is primary: the members to remove may
+// have data that no other member has.
 func TestScaleDownInTheDark(t *testing.T) {
 	scaled := []string{"patch statefulset rss-db: Scale, from 3 to 2"}
 	check(t, []row{
@@ -293,8 +293,7 @@ func TestDeletion(t *testing.T) {
 	})
 }
 
-// edited has the template of the StatefulSet have that image, and what an API server
-// adds.
+// edited gives the template of the StatefulSet that image, and the defaults of an API server.
 func edited(image string) thing {
 	return with(func(w *world) {
 		w.stateful = editedSet(w, image)
@@ -302,7 +301,7 @@ func edited(image string) thing {
 	})
 }
 
-// inVainFor has the operator remember that it could not put that image right.
+// inVainFor makes the operator remember that its repair of that image was reverted.
 func inVainFor(image string) thing {
 	return with(func(w *world) {
 		before := w.stateful

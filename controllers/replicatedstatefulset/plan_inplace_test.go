@@ -31,20 +31,20 @@ func asking(cpu string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 }
 
-// inPlace lets members be changed in place.
+// inPlace allows changes of members in place.
 func inPlace(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{InPlace: v1alpha1.InPlaceResources}
 	return set
 }
 
-// sizedSet is such a set of two that asks for so much cpu.
+// sizedSet returns such a set of two that requests that much cpu.
 func sizedSet(cpu string) *v1alpha1.ReplicatedStatefulSet {
 	set := inPlace(setOf(2, 1))
 	set.Spec.Pod.Containers[0].Resources = asking(cpu)
 	return set
 }
 
-// history has revision old, which asks for 1 cpu, and the present one, new.
+// history adds revision old, which requests 1 cpu, and the current one, new.
 func history(change ...func(old *v1alpha1.ReplicatedStatefulSet)) thing {
 	return with(func(w *world) {
 		w.stateful.Status.UpdateRevision = "new"
@@ -66,7 +66,7 @@ func history(change ...func(old *v1alpha1.ReplicatedStatefulSet)) thing {
 	})
 }
 
-// of: the pod was made from that revision, and its container asks for so much and has that.
+// of sets the revision of the pod, and the requested and actual cpu of its container.
 func (f *podFixture) of(revision, asked, has string) *podFixture {
 	f.pod.Generation, f.pod.Status.ObservedGeneration = 2, 2
 	f.pod.Spec.Containers[0].Resources = asking(asked)
@@ -79,7 +79,7 @@ func (f *podFixture) of(revision, asked, has string) *podFixture {
 	})
 }
 
-// noted: it is brought to that revision, since that long ago.
+// noted adds the note that the pod has been changing to that revision for that long.
 func (f *podFixture) noted(revision string, age time.Duration, earlier ...string) *podFixture {
 	return f.but(func(*world) {
 		text, _ := json.Marshal(inPlaceNote{Revision: revision, Since: metaTime(age), Earlier: earlier})
@@ -87,7 +87,7 @@ func (f *podFixture) noted(revision string, age time.Duration, earlier ...string
 	})
 }
 
-// says: its kubelet says so of the resize.
+// says adds a condition in which the kubelet reports on the resize.
 func (f *podFixture) says(kind corev1.PodConditionType, reason string) *podFixture {
 	f.pod.Status.Conditions = append(f.pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "1 cpu is free"})
 	return f
@@ -186,7 +186,7 @@ func refusedOf(f *podFixture, revision string) *podFixture {
 	return f
 }
 
-// inPlaceWorld is one in which member 1 is to be resized.
+// inPlaceWorld returns a world in which member 1 must be resized.
 func inPlaceWorld(f *podFixture) *world {
 	return worldOf(sizedSet("2"), history(), pod(0).primary().of("old", "1", "1"), f)
 }
@@ -299,7 +299,8 @@ func TestARefusedResizeIsRemembered(t *testing.T) {
 	}
 }
 
-// A policy that changes what is written would have it written again for ever.
+// TestAResizeThatIsTakenBackIsNotSentAgain tests that a write that a policy reverts is not repeated
+// forever.
 func TestAResizeThatIsTakenBackIsNotSentAgain(t *testing.T) {
 	for name, f := range map[string]*podFixture{
 		"the note": pod(1).secondary().of("old", "1", "1"), "the resources": pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
@@ -340,7 +341,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 		t.Errorf("of a set that is up to date %d templates are read", len(w.revisions))
 	}
 	cpuOf("2")(s)
-	for range 3 { // the StatefulSet gets the template, and its controller sees it
+	for range 3 { // the StatefulSet gets the template, and its controller observes it
 		s.look()
 		s.pass()
 		for _, move := range s.machines() {
@@ -352,7 +353,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 		now.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || len(was.Spec.Containers[0].Resources.Requests) > 0 {
 		t.Fatalf("read are %v", w.revisions)
 	}
-	// One of the same name that the StatefulSet does not control says nothing.
+	// A revision of the same name that the StatefulSet does not control is ignored.
 	for _, o := range s.All {
 		if r, is := o.(*appsv1.ControllerRevision); is {
 			next := r.DeepCopy()

@@ -12,7 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// listed: those members are in spec.maintenance since now.
+// listed adds members to spec.maintenance.
 func listed(ordinals ...int) thing {
 	return with(func(w *world) {
 		for _, n := range ordinals {
@@ -21,7 +21,7 @@ func listed(ordinals ...int) thing {
 	})
 }
 
-// in: a member is in spec.maintenance, and so far.
+// in adds a member to spec.maintenance with a recorded state.
 func in(state v1alpha1.MaintenanceState, ordinal int) thing {
 	return with(func(w *world) {
 		listed(ordinal).into(w)
@@ -33,13 +33,13 @@ func parkedNow(ordinal int) thing { return in(v1alpha1.MaintenanceParked, ordina
 
 func toBeParked(ordinal int) thing { return in(v1alpha1.MaintenanceHandingOver, ordinal) }
 
-// unlabelled: a parked member has no role, whatever runs in it.
+// unlabelled sets the labels of a parked member, which has no role, whatever runs in it.
 func (f *podFixture) unlabelled() *podFixture {
 	f.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	return f
 }
 
-// A parked member is asked, and told nothing.
+// TestDecideMaintenance tests that a parked member gets queries only.
 func TestDecideMaintenance(t *testing.T) {
 	at := func(n int) *podFixture { return pod(n).secondary().later("9") }
 	idle := func(n int) *podFixture { return pod(n).idle().sequence("9") }
@@ -98,7 +98,7 @@ func TestDecideMaintenance(t *testing.T) {
 	})
 }
 
-// The last door is shut as well.
+// TestNothingIsSentToAParkedMember tests the safeguard in send.
 func TestNothingIsSentToAParkedMember(t *testing.T) {
 	f := derive(worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(1)))
 	p := plan{on: f, record: f.record, asked: map[string]bool{}}
@@ -107,7 +107,8 @@ func TestNothingIsSentToAParkedMember(t *testing.T) {
 	}
 }
 
-// The conditions say who is parked, what that means, and how to end it.
+// TestMaintenance tests that the conditions list the parked members, what parking means, and how to
+// end it.
 func TestMaintenance(t *testing.T) {
 	const end = "kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"maintenance\":null}}'"
 	leaving := func() *podFixture { return pod(0).primary().sequence("9") }
@@ -160,7 +161,7 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
-// Who is parked stays so, whatever becomes of the operator.
+// TestMaintenanceOnRecord tests that a parked member stays parked after a restart of the operator.
 func TestMaintenanceOnRecord(t *testing.T) {
 	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), parkedNow(2), with(func(w *world) {
 		w.set.Spec.Maintenance = append(w.set.Spec.Maintenance, "rss-other-1", "rss-db-01", "rss-db-2")

@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// inSpec: the spec has an order, and the operator has looked at the object before.
+// inSpec adds an order to the spec of an object that the operator has observed before.
 func inSpec(name v1alpha1.OrderName, member, id string) thing {
 	return with(func(w *world) {
 		w.set.Status.ObservedGeneration = 2
@@ -28,7 +28,7 @@ func inSpec(name v1alpha1.OrderName, member, id string) thing {
 	})
 }
 
-// onRecord: that is what became of an order. One that was begun takes the role of rss-db-0.
+// onRecord adds the recorded result of an order. A started one takes the role of rss-db-0.
 func onRecord(name v1alpha1.OrderName, member, id string, result v1alpha1.OrderResult) thing {
 	return with(func(w *world) {
 		x := v1alpha1.OrderStatus{Order: name, ID: id, Member: member, Result: result, Time: metaTime(time.Minute)}
@@ -40,7 +40,7 @@ func onRecord(name v1alpha1.OrderName, member, id string, result v1alpha1.OrderR
 	})
 }
 
-// orderOf: the spec has an order that is on record so.
+// orderOf adds an order to the spec, with its recorded result.
 func orderOf(name v1alpha1.OrderName, member string, result v1alpha1.OrderResult) thing {
 	return with(func(w *world) {
 		inSpec(name, member, "a").into(w)
@@ -61,7 +61,8 @@ const (
 	noted  = "patch status of replicatedstatefulset db: Learned"
 )
 
-// An order of the spec goes the way of its annotation, once for each id.
+// TestDecideOrders tests that an order in the spec has the effect of its annotation, once for each
+// id.
 func TestDecideOrders(t *testing.T) {
 	asked := func() *podFixture {
 		return pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)
@@ -110,7 +111,8 @@ func TestDecideOrders(t *testing.T) {
 	})
 }
 
-// Seeding from a member loses what only others have: it is never done twice for one id.
+// TestDecideSeedOrders tests that a seed order, which loses data that only other members have, is
+// never carried out twice for one id.
 func TestDecideSeedOrders(t *testing.T) {
 	from := v1alpha1.OrderSeedFrom
 	check(t, []row{
@@ -137,7 +139,7 @@ func generation(is, seen int64) thing {
 	return with(func(w *world) { w.set.Generation, w.set.Status.ObservedGeneration = is, seen })
 }
 
-// grantedSince gives all grants another time than those of an order that was begun.
+// grantedSince sets the age of all grants, so that it differs from the grant in a started order.
 func grantedSince(age time.Duration) thing {
 	return with(func(w *world) {
 		for i := range w.set.Status.Grants {
@@ -146,7 +148,8 @@ func grantedSince(age time.Duration) thing {
 	})
 }
 
-// writtenBefore is what the status says of orders before a command is sent in that plan.
+// writtenBefore returns the orders in the status that is written before a command of the plan is
+// sent.
 func writtenBefore(t *testing.T, p *plan, command string) []v1alpha1.OrderStatus {
 	t.Helper()
 	var last []v1alpha1.OrderStatus
@@ -166,7 +169,8 @@ func writtenBefore(t *testing.T, p *plan, command string) []v1alpha1.OrderStatus
 	return nil
 }
 
-// RS-102: that an order was begun is in the write that comes before its first command.
+// TestOrdersAreBegunOnRecord tests RS-102: the write that precedes the first command of an order
+// records that the order was started.
 func TestOrdersAreBegunOnRecord(t *testing.T) {
 	demotes := decide(worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"),
 		switchingTo("rss-db-1", v1alpha1.OrderWaiting)))
@@ -180,7 +184,7 @@ func TestOrdersAreBegunOnRecord(t *testing.T) {
 	}
 }
 
-// The last 16 of each kind are remembered, the newest first.
+// TestOrdersAreBounded tests that the last 16 orders of each kind are remembered, the newest first.
 func TestOrdersAreBounded(t *testing.T) {
 	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary())
 	seedingFrom("rss-db-1", v1alpha1.OrderDone).into(w)

@@ -12,11 +12,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
-// fromBackup: the set was restored, and its status dropped.
+// fromBackup makes the set one that was restored without its status.
 var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backup.Label: "monday"} })
 
-// RS-112: the epochs of a set that was restored are above all that it had before, where its
-// commands are told of them.
+// TestEpochAfterARestore tests RS-112: the epochs of a restored set are higher than all its former
+// ones, if its commands use the epoch.
 func TestEpochAfterARestore(t *testing.T) {
 	for _, r := range []struct {
 		name  string
@@ -51,8 +51,8 @@ func claimsNamed(names ...string) (claims []corev1.PersistentVolumeClaim) {
 	return claims
 }
 
-// RS-113: a stopped set that does not know how many members it had takes the number from the
-// claims, and so does not come back without the newest copy.
+// TestStoppedSetThatWasRestored tests RS-113: a stopped set whose former number of members is
+// unknown gets the number from its claims. So it does not start without the newest copy.
 func TestStoppedSetThatWasRestored(t *testing.T) {
 	young := func(labels map[string]string) thing {
 		return with(func(w *world) {
@@ -93,7 +93,8 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 	}
 }
 
-// A child that came out of a backup has no owner, and has to go.
+// TestChildrenWithoutAnOwner tests that a child that was restored from a backup without an owner
+// must be deleted.
 func TestChildrenWithoutAnOwner(t *testing.T) {
 	disowned := func(labels map[string]string) thing {
 		return with(func(w *world) { w.stateful.OwnerReferences, w.stateful.Labels = nil, labels })

@@ -16,18 +16,19 @@ import (
 
 const keep, discard = v1alpha1.RetainClaims, v1alpha1.DeleteClaims
 
-// retaining is a set of three whose claims are treated so.
+// retaining returns a set of three with the retention policy.
 func retaining(deleted, scaled v1alpha1.RetentionPolicy) *v1alpha1.ReplicatedStatefulSet {
 	set := setOf(3, 1)
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled}
 	return set
 }
 
-// deletingScaled: the StatefulSet deletes claims of members that it takes away.
+// deletingScaled makes the StatefulSet delete the claims of members that are scaled down.
 var deletingScaled = with(func(w *world) { w.stateful.Spec.PersistentVolumeClaimRetentionPolicy = retention("Delete") })
 
-// RS-93: in the patch that lowers the number to one that is not 0, and until those pods are
-// gone, the StatefulSet says Delete; else it says Retain, and always of its own deletion.
+// TestWhenScaled tests RS-93: the StatefulSet's policy is Delete from the patch that lowers
+// replicas to a number other than 0, until the pods are gone. Otherwise it is Retain, and
+// whenDeleted is always Retain.
 func TestWhenScaled(t *testing.T) {
 	two := func() []thing { return []thing{pod(0).primary(), pod(1).secondary().sequence("9")} }
 	gone := func(more ...thing) []thing { return append(two(), append(more, replicas(2))...) }
@@ -37,7 +38,7 @@ func TestWhenScaled(t *testing.T) {
 	for _, r := range []struct {
 		name  string
 		world *world
-		want  string // what the patch of the StatefulSet says; "" if there is none
+		want  string // the policy in the patch of the StatefulSet; "" if there is no patch
 	}{
 		{"a member goes", worldOf(retaining(keep, discard), gone(pod(2).idle())...), "Delete"},
 		{"it stays so while its pod is there", worldOf(retaining(keep, discard), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), ""},
@@ -76,7 +77,8 @@ func TestWhenScaled(t *testing.T) {
 	}
 }
 
-// left is a claim that is there after the last pod of a set, made an hour after it.
+// left adds a claim that remains after the last pod of a set. The claim is one hour younger than
+// the set.
 func left(name string, change ...func(*corev1.PersistentVolumeClaim)) thing {
 	c := claimSized(name, "1Gi")
 	c.UID, c.CreationTimestamp = "uid-of-claim", metaTime(time.Hour)
@@ -86,7 +88,7 @@ func left(name string, change ...func(*corev1.PersistentVolumeClaim)) thing {
 	return with(func(w *world) { w.leftClaims = append(w.leftClaims, &c) })
 }
 
-// RS-93: with the object go the claims that were made for it, and no others.
+// TestWhenDeleted tests RS-93: only claims that were created for the object are deleted with it.
 func TestWhenDeleted(t *testing.T) {
 	ends := func(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 		return worldOf(set, append(things, deletedSince(time.Minute), with(func(w *world) {

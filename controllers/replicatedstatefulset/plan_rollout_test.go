@@ -18,16 +18,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// told is a story: a set, and what happens to it once it runs, a step after the
-// other. Between the steps all comes to rest, or in the random orders a while
-// passes.
+// told is a story: a set, and the steps that follow once it runs. Between two steps everything
+// comes to rest, or in random orders some time passes.
 type told struct {
 	name  string
 	set   *v1alpha1.ReplicatedStatefulSet
 	steps []func(*stage)
-	// wait is how long the operator's own patience is waited for.
+	// wait is how long to wait for the operator's own timeouts.
 	wait time.Duration
-	// gone is true where nothing is left in the end.
+	// gone is true if nothing is left in the end.
 	gone bool
 }
 
@@ -50,7 +49,7 @@ var scenarios = []told{
 	{name: "the primary is among those that go", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
 	{name: "rolling template", set: setOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
 	{name: "Secret changed", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, secret("creds", "two")}, wait: 40 * time.Second},
-	// While it is gone a roll stands still.
+	// While the Secret is missing, the rollout stops.
 	{name: "Secret changed twice, gone, and back", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, together(secret("creds", "two"), restartIn("stop"), secret("creds", "three")), gone("creds"), secret("creds", "three")}, wait: 40 * time.Second},
 	{name: "rolling template of primaries", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
 	{name: "a template that cannot run is left", set: setOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
@@ -95,7 +94,7 @@ var scenarios = []told{
 	{name: "delete", set: setOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
 }
 
-// sizedTrio is a set whose members ask for 1 cpu, and may be changed in place.
+// sizedTrio returns a set of three whose members request 1 cpu and may be changed in place.
 func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
 	set := sizedSet("1")
 	set.Spec.Replicas = new(int32(3))
@@ -109,7 +108,7 @@ func cpuOf(amount string) func(*stage) {
 	}
 }
 
-// rooms: a pod that runs gets so much cpu; 0 is any.
+// rooms sets the cpu that a running pod can get; 0 means any.
 func rooms(cpu int64) func(*stage) {
 	return func(s *stage) {
 		s.Say("! nodes have %d cpu for a pod", cpu)
@@ -117,7 +116,7 @@ func rooms(cpu int64) func(*stage) {
 	}
 }
 
-// unfollowed is an entry that a member has written and no other has.
+// unfollowed adds an entry that only that member has.
 func unfollowed(ordinal int) func(*stage) {
 	return func(s *stage) {
 		s.db.entries++
@@ -126,8 +125,8 @@ func unfollowed(ordinal int) func(*stage) {
 	}
 }
 
-// primaryAgain lets the operator go on until a member other than the first is primary. In the
-// random orders that may take longer than this waits.
+// primaryAgain runs the operator until a member other than the first is primary. In random orders
+// it may give up before.
 func primaryAgain(s *stage) {
 	for range 1000 {
 		s.look()
@@ -142,7 +141,7 @@ func primaryAgain(s *stage) {
 	}
 }
 
-// oneResized lets the operator go on until a pod was told to have other resources.
+// oneResized runs the operator until a resize of a pod was requested.
 func oneResized(s *stage) {
 	told := func(p *corev1.Pod) bool {
 		return isChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !isSized(p)
@@ -196,13 +195,13 @@ func deleted(ordinal int) func(*stage) {
 	}
 }
 
-// holding is a set whose pods have a preStop hook that sleeps.
+// holding returns a set whose pods have a preStop hook that sleeps.
 func holding(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.Pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
 	return set
 }
 
-// overslept: all such hooks are over.
+// overslept advances the time beyond all such hooks.
 func overslept(s *stage) { s.Now = s.Now.Add(10 * time.Second) }
 
 func forced(ordinal int) func(*stage) {
@@ -233,12 +232,13 @@ func powerOff(node string) func(*stage) {
 	}
 }
 
-// outOfService is what an administrator says, and what the control plane does then.
+// outOfService taints a node as an administrator does, and deletes its pods as the control plane
+// does.
 func outOfService(name string) func(*stage) {
 	return func(s *stage) {
 		s.Say("! %s is out of service", name)
 		s.taint(name, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
-		s.moved[name] = "n5" // what was on it comes up elsewhere
+		s.moved[name] = "n5" // its pods come up on another node
 		for _, p := range s.pods() {
 			if p.Spec.NodeName == name {
 				s.DeleteNow(p)
@@ -261,7 +261,7 @@ func together(steps ...func(*stage)) func(*stage) {
 	}
 }
 
-// restartIn restarts the operator when it has sent that command.
+// restartIn restarts the operator after it has sent that command.
 func restartIn(command string) func(*stage) {
 	return func(s *stage) {
 		for range 200 {
@@ -320,7 +320,7 @@ func switchTo(ordinal int) func(*stage) {
 	}
 }
 
-// apply applies a manifest that has such an order, as a tool does again and again.
+// apply applies a manifest with such an order, as a tool does repeatedly.
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
 		name := memberName(s.set(), ordinal)
@@ -331,13 +331,13 @@ func apply(ordinal int, id string) func(*stage) {
 	}
 }
 
-// commandsMove gives the container of the commands another name.
+// commandsMove renames the commands' container.
 func commandsMove(s *stage) {
 	s.Say("! commands run in container other")
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
 }
 
-// strip takes the labels of a pod off by which it is found.
+// strip removes the labels that select a pod.
 func strip(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
@@ -356,7 +356,7 @@ func answers(node string) func(*stage) {
 	}
 }
 
-// park writes spec.maintenance.
+// park sets spec.maintenance.
 func park(ordinals ...int) func(*stage) {
 	return func(s *stage) {
 		var names []string
@@ -387,7 +387,7 @@ func deleteStatefulSet(s *stage) {
 	}
 }
 
-// orphan is what a deletion with --cascade=orphan does first.
+// orphan removes the owners as the first step of a deletion with --cascade=orphan.
 func orphan(s *stage) {
 	for _, p := range s.pods() {
 		s.edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
@@ -412,8 +412,8 @@ func deleteSet(s *stage) {
 	s.Delete(s.set())
 }
 
-// ends checks the end of a story: all that is wanted is there and well, and the
-// operator rests.
+// ends checks the end of a story: everything that is wanted exists and is healthy, and the operator
+// rests.
 func (s *stage) ends(story *told) {
 	s.t.Helper()
 	set := s.set()
@@ -446,7 +446,7 @@ func (s *stage) ends(story *told) {
 		}
 	}
 	version := set.ResourceVersion
-	s.restart() // even one that knows nothing has nothing to do but ask
+	s.restart() // even a new process sends only queries
 	for range 10 {
 		s.look()
 		s.pass()
@@ -479,8 +479,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// The same in random orders, while writes fail, answers are lost, the operator
-// sees old worlds and dies.
+// TestRandomOrders runs the scenarios in random orders, while writes fail, responses are lost, and
+// the operator reads stale data and dies.
 func TestRandomOrders(t *testing.T) {
 	for _, story := range slices.Concat(scenarios, dark) {
 		t.Run(story.name, func(t *testing.T) {
@@ -518,7 +518,7 @@ func inAnyOrder(t *testing.T, story *told, seed int64) {
 	s.scramble(chance, 200)
 	s.heal()
 	s.settle(2 * time.Minute)
-	s.Now = s.Now.Add(15 * time.Minute) // failures are forgiven, deadlines pass
+	s.Now = s.Now.Add(15 * time.Minute) // failures lapse, deadlines pass
 	s.settle(2 * time.Minute)
 	s.ends(story)
 }

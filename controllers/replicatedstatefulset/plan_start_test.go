@@ -7,7 +7,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// Each check that keeps a member from being started has a reason of its own.
+// TestWhyAMemberIsNotStarted tests that each start check has a separate reason.
 func TestWhyAMemberIsNotStarted(t *testing.T) {
 	ready := func() *podFixture { return pod(1).idle().sequence("3") }
 	for _, r := range []struct {

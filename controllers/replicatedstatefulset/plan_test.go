@@ -305,7 +305,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// sentBy is the command of a plan that changes something.
+// sentBy returns the mutating command of a plan.
 func sentBy(p *plan) *podexec.Command {
 	for _, step := range p.Steps {
 		for _, chain := range step {

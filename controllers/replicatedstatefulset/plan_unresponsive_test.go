@@ -13,25 +13,25 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// recreating has a set recreate unresponsive members after a time.
+// recreating returns a set that recreates unresponsive members after that time.
 func recreating(set *v1alpha1.ReplicatedStatefulSet, after v1alpha1.Duration) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: after}
 	return set
 }
 
-// restarting has a set compare the former primary with its secondaries.
+// restarting returns a set that compares the former primary with its secondaries.
 func restarting(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.Failover = &v1alpha1.FailoverPolicy{RestartPrimary: v1alpha1.RestartIfNewest}
 	return set
 }
 
-// unclaimed is a set whose data goes with its pods.
+// unclaimed returns a set whose data is deleted with its pods.
 func unclaimed(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set.Spec.Pod.VolumeClaimTemplates = nil
 	return set
 }
 
-// quiet was a secondary ten minutes ago, and has not answered status for that long.
+// quiet makes the member a secondary of ten minutes ago that has not answered status for that long.
 func (f *podFixture) quiet(age time.Duration) *podFixture {
 	return f.statusSince(0, 10*time.Minute).hangs(age)
 }
@@ -65,7 +65,7 @@ func TestW9TheDeleteIsTriedFirst(t *testing.T) {
 	}
 }
 
-// conditionOf is a condition of the status that a world gives.
+// conditionOf returns a condition of the status of a world.
 func conditionOf(t *testing.T, w *world, kind string) *metav1.Condition {
 	t.Helper()
 	p := decide(w)
@@ -157,8 +157,7 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 	}
 }
 
-// seenFor: the StatefulSet is specified as it is since that long ago, and its controller has
-// seen that.
+// seenFor sets since when the StatefulSet has its current spec, which its controller has observed.
 func seenFor(age time.Duration, replicas int32) thing {
 	return with(func(w *world) {
 		w.statefulSince = ago(age)

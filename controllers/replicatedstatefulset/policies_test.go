@@ -12,7 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// What policies of a cluster do to the children of a set.
+// Effects of cluster policies on the children of a set.
 var _ = DescribeTable("W3 a policy that changes a child, on creation and on update: nothing is written at rest, and updates pass",
 	func(ctx SpecContext, group, resource, patch, told string) {
 		p := startFakeControlPlane(newNamespace(ctx))

@@ -10,7 +10,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+// readAsToolsDo returns the situations whose statuses test/readiness reads as tools do.
 func readAsToolsDo() map[golden.Situation]*world {
 	const current, moving, failed = "Current", "InProgress", "Failed"
 	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }

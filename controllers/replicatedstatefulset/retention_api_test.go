@@ -26,7 +26,7 @@ var _ = Describe("claims", func() {
 	data := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
-	// claimed is what the StatefulSet's controller makes for a member.
+	// claimed creates a claim as the StatefulSet controller does for a member.
 	claimed := func(ctx context.Context, ordinal string) *corev1.PersistentVolumeClaim {
 		GinkgoHelper()
 		c := data.DeepCopy()
@@ -39,7 +39,7 @@ var _ = Describe("claims", func() {
 		GinkgoHelper()
 		err := user.Get(ctx, client.ObjectKeyFromObject(c), c)
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
-		return apierrors.IsNotFound(err) || c.DeletionTimestamp != nil // nobody protects or removes it here
+		return apierrors.IsNotFound(err) || c.DeletionTimestamp != nil // no controller protects or removes it here
 	}
 
 	It("RS-93 are deleted in a scale-down and with the object, where the set says so", func(ctx SpecContext) {
@@ -71,7 +71,7 @@ var _ = Describe("claims", func() {
 
 		Expect(apply(ctx, set, "spec: {replicas: 2}")).To(Succeed())
 		settled(ctx, set, 1, 1)
-		// In one write it is told the number and Delete, and in another one Retain.
+		// One write sets the number and Delete, and a later one sets Retain.
 		Eventually(func(g Gomega) { says(g, 2, before+2) }).Should(Succeed())
 
 		mine, gone := claimed(ctx, "1"), claimed(ctx, "2")

@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-// scramble lets anything happen in any order for a while.
+// scramble runs random steps in random order.
 func (s *stage) scramble(chance *rand.Rand, steps int) {
 	s.t.Helper()
 	for range steps {
@@ -56,7 +56,7 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 	}
 }
 
-// rival is another operator that acts between what this one reads and writes.
+// rival is another operator that acts between the reads and the writes of this one.
 func (s *stage) rival() {
 	s.race, s.two = nil, true
 	s.look()
@@ -64,7 +64,7 @@ func (s *stage) rival() {
 	s.two = false
 }
 
-// misfortune strikes a member, a node, or all that goes through the API server.
+// misfortune affects a member, a node, or all requests to the API server.
 func (s *stage) misfortune(chance *rand.Rand) {
 	member, node := chance.Intn(3), fmt.Sprintf("n%d", chance.Intn(3)+1)
 	switch n := chance.Intn(12); {
@@ -87,8 +87,8 @@ func (s *stage) misfortune(chance *rand.Rand) {
 	}
 }
 
-// outage is a while without an API server: no one acts, streams break, and what
-// runs goes on or crashes.
+// outage is a time without an API server: nothing acts, streams break, and running containers go on
+// or crash.
 func (s *stage) outage(chance *rand.Rand) {
 	s.Say("! the API server does not answer")
 	for _, uid := range sortedKeys(s.db.running) {
@@ -104,8 +104,8 @@ func (s *stage) outage(chance *rand.Rand) {
 	}
 }
 
-// inVain is a pass without an API server: it decides on what it knows, and what it asks
-// is never sent.
+// inVain is a pass without an API server: it decides on cached data, and its queries are never
+// sent.
 func (s *stage) inVain() {
 	var cached v1alpha1.ReplicatedStatefulSet
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
@@ -123,7 +123,7 @@ func (s *stage) inVain() {
 	}
 }
 
-// takesEffect lets a command do, once, what no one awaits any more.
+// takesEffect applies one delayed effect of a command whose result is no longer awaited.
 func (s *stage) takesEffect(chance *rand.Rand) {
 	if n := len(s.db.late); n > 0 {
 		i := chance.Intn(n)
@@ -139,7 +139,7 @@ func (s *stage) any(chance *rand.Rand, moves []func()) {
 	}
 }
 
-// anyCommand lets one go on, or end in one of the ways that there are.
+// anyCommand lets a random command go on, or end in one of the possible ways.
 func (s *stage) anyCommand(chance *rand.Rand) {
 	keys := sortedKeys(s.db.running)
 	if len(keys) == 0 {
@@ -162,7 +162,7 @@ func (s *stage) anyCommand(chance *rand.Rand) {
 	}
 }
 
-// meddle lets some writes fail, or their answers be lost, or the operator die.
+// meddle makes some writes fail, loses their responses, or kills the operator.
 func (s *stage) meddle(chance *rand.Rand) {
 	s.Interfere = func(int, action.Action) (before, after error) {
 		err := apierrors.NewInternalError(errors.New("meddled with"))
@@ -180,7 +180,7 @@ func (s *stage) meddle(chance *rand.Rand) {
 	}
 }
 
-// heal ends all that is wrong, and lets what is on its way arrive.
+// heal ends all failures, and delivers what is in flight.
 func (s *stage) heal() {
 	s.Say("! all is well again")
 	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}

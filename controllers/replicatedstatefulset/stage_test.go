@@ -29,7 +29,7 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// stage is a simulated cluster with an operator in it, whose passes are made one by one.
+// stage is a simulated cluster with an operator that runs one pass at a time.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
@@ -37,25 +37,24 @@ type stage struct {
 	invariant *invariant
 	r         *Reconciler
 	nodes     int
-	// room is how much cpu a pod may ask for when it is resized; 0 is any.
+	// room is the max cpu of a resized pod; 0 means any.
 	room  int64
-	moved map[string]string // where the pods of a node go that is out of service
-	// shown is what the operator's cache shows, at which version; since is what it
-	// must show before the next pass.
+	moved map[string]string // new nodes for the pods of a node that is out of service
+	// shown is the operator's cache, and at its version. since is the version that it must reach
+	// before the next pass.
 	shown     *objects.Objects
 	at, since int
-	// race, if set, happens between a live read and the writes that follow it.
+	// race, if set, runs between a live read and the writes that follow it.
 	race func()
-	// two is true while another operator acts: to it a command may be unknown that
-	// runs.
+	// two is true while another operator acts. It may not know a running command.
 	two bool
-	// hasty is an operator that does not wait for its own writes in its cache.
+	// hasty is an operator that does not wait until its cache shows its own writes.
 	hasty bool
-	// acted is when something was done last, beside asking.
+	// acted is when something other than a query was last done.
 	acted time.Time
-	// rule is what the last pass did.
+	// rule is the action of the last pass.
 	rule string
-	// mark are the pods at some time, to compare with.
+	// mark are the pods at an earlier time, for comparison.
 	mark []*corev1.Pod
 	// book is what the webhooks wrote.
 	book map[types.UID]entry
@@ -67,7 +66,7 @@ type invariant struct {
 	target int // the highest number of primaries wanted since all others stopped
 }
 
-// acting: never more primaries than are wanted.
+// acting checks that there are never more primaries than wanted.
 func (l *invariant) acting() {
 	if now := l.s.db.acting(); len(now) > l.target {
 		var ids []string
@@ -78,7 +77,7 @@ func (l *invariant) acting() {
 	}
 }
 
-// parked: a member is told nothing of which people are told that they can work on it.
+// parked checks that a member that is reported as parked gets no mutating command.
 func (l *invariant) parked(c podexec.Command) {
 	set := l.s.set()
 	if set == nil || set.DeletionTimestamp != nil || asks(c.Name) {
@@ -92,7 +91,7 @@ func (l *invariant) parked(c podexec.Command) {
 	}
 }
 
-// first: whoever is first has every entry that was acknowledged.
+// first checks that the first primary has every acknowledged entry.
 func (l *invariant) first(c *fakeContainer, d *disk) {
 	for _, entry := range l.s.db.acked {
 		if !slices.Contains(d.log, entry) {
@@ -102,7 +101,7 @@ func (l *invariant) first(c *fakeContainer, d *disk) {
 	}
 }
 
-// commands of the fake database; without those that are named.
+// testCommands returns the commands of the fake database, without the named ones.
 func testCommands(without ...string) map[string]v1alpha1.Command {
 	all := map[string]v1alpha1.Command{}
 	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote"} {
@@ -144,13 +143,13 @@ func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
 	return s
 }
 
-// tick is the time, and moves it a little: no two things happen at once.
+// tick advances the time a little and returns it, so that no two events are simultaneous.
 func (s *stage) tick() time.Time {
 	s.Now = s.Now.Add(time.Millisecond)
 	return s.Now
 }
 
-// restart is a new process of the operator: what the old one knew is lost.
+// restart starts a new operator process without the memory of the old one.
 func (s *stage) restart() {
 	s.db.forget()
 	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
@@ -162,7 +161,7 @@ func (s *stage) restart() {
 	s.look()
 }
 
-// look shows the operator's cache what there is now.
+// look updates the operator's cache.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
 	s.r.Cache, s.r.config.Cache, s.r.config.turns.Cache = s.shown, s.shown, s.shown
@@ -184,7 +183,7 @@ func (s *stage) statefulSet() *appsv1.StatefulSet {
 	return &set
 }
 
-// pods are those that there are, as they are stored: no one changes them in place.
+// pods returns the stored pods. They must not be modified.
 func (s *stage) pods() (pods []*corev1.Pod) {
 	for _, obj := range s.All {
 		if p, ok := obj.(*corev1.Pod); ok {
@@ -209,7 +208,7 @@ func (s *stage) up(node string) bool {
 	return s.Get(context.Background(), client.ObjectKey{Name: node}, &n) == nil && n.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
-// change is what a user does to the set.
+// change is a user's change of the set.
 func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 	set := s.set()
 	was := set.DeepCopy()
@@ -223,8 +222,8 @@ func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 	s.Put(set)
 }
 
-// pass is Reconciler.pass with the fake database's writes. It reports whether anything but
-// asking was done, and when to look again.
+// pass is Reconciler.pass with the writes of the fake database. It reports whether anything but
+// queries was done, and when to run the next pass.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since && !s.hasty {
 		return false, 0 // its own writes are not in its cache yet
@@ -272,7 +271,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	return s.Writes() > before, p.Wait
 }
 
-// afterDeletion is Reconciler.afterDeletion: it lets the pods go of a set that is gone.
+// afterDeletion is Reconciler.afterDeletion: it releases the pods of a deleted set.
 func (s *stage) afterDeletion() bool {
 	before := s.Writes()
 	for _, p := range s.pods() {
@@ -283,7 +282,7 @@ func (s *stage) afterDeletion() bool {
 	return s.Writes() > before
 }
 
-// quiet takes questions and dry runs out of the story.
+// quiet removes queries and dry runs from the story.
 func (s *stage) quiet(from int) {
 	s.Story = append(s.Story[:from], slices.DeleteFunc(s.Story[from:], func(line string) bool {
 		return strings.Contains(line, ": Ask, ") || strings.Contains(line, ": Trial, ")
@@ -309,12 +308,12 @@ func (s *stage) report(p *plan) (alive bool) {
 	lines := len(s.Story)
 	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed"}}}})
 	if alive {
-		s.Story = s.Story[:lines] // the status is told where it comes to rest
+		s.Story = s.Story[:lines] // the status is shown where the set comes to rest
 	}
 	return alive
 }
 
-// settle lets everybody act in turn until nothing moves, or for so long.
+// settle lets all actors act in turn until nothing changes, or for that long.
 func (s *stage) settle(patience time.Duration) {
 	s.t.Helper()
 	s.acted = s.Now

@@ -17,7 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
-// toldOf is what a user reads in the status of a world: the phase, who is what, and
+// toldOf returns what a user reads in the status of a world: the phase, the members by role, and
 // the conditions that are True.
 func toldOf(w *world) (line, reason string) {
 	p := decide(w)
@@ -100,7 +100,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// shown is a status that a former operator left: a primary, and secondaries.
+// shown sets the status that a previous operator left: a primary, and secondaries.
 func shown(primary string, secondaries ...string) thing {
 	return with(func(w *world) {
 		w.set.Status.Epoch = 1
@@ -163,7 +163,7 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 	}
 }
 
-// labelsOf are those that a plan puts on pods, "" for none.
+// labelsOf returns the role labels that a plan sets on pods, "" for none.
 func labelsOf(p *plan) (lines []string) {
 	for _, line := range gist(p) {
 		if strings.Contains(line, ": Role, ") {
@@ -210,9 +210,10 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A label that an operator sent before it froze can arrive after the member was demoted. Only
-// the one that sends clients to a primary does harm then; the others need not wait for a pod
-// that a kubelet is writing to.
+// TestRS54TheLabelOfAPrimaryIsBound tests that the primary label is bound to the version of the
+// pod. A label that an operator sent before it froze can arrive after the member was demoted. Only
+// the primary label, which sends clients, does harm then. The others need not wait while a kubelet
+// writes to the pod.
 func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 	one, other := pod(0).primary(), pod(1).secondary()
 	one.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
@@ -231,7 +232,8 @@ func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 	}
 }
 
-// One that has not got its label yet, and is to stop, gets no clients while it stops.
+// TestRS25AStopWaitsForTheLabel tests that a primary that has not got its label yet, and must stop,
+// gets no clients while it stops.
 func TestRS25AStopWaitsForTheLabel(t *testing.T) {
 	surplus := pod(1).primary().sequence("1")
 	surplus.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
@@ -241,7 +243,7 @@ func TestRS25AStopWaitsForTheLabel(t *testing.T) {
 	}
 }
 
-// The labels say that a member goes before it is told to.
+// TestRS25TheLabelsComeBeforeTheStop tests that the labels change before the stop is sent.
 func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
 	for name, want := range map[string]string{"stop": v1alpha1.RoleNone, "demote": v1alpha1.RoleSecondary} {
 		var w *world
@@ -252,7 +254,7 @@ func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
 		}
 		p := decide(w)
 		chain := p.Steps[0][0]
-		if name == "demote" && chain[0].Reason == reasonBudget { // and before that, no member is evicted
+		if name == "demote" && chain[0].Reason == reasonBudget { // and before that, evictions are blocked
 			chain = chain[1:]
 		}
 		first, last := chain[0], chain[len(chain)-1]

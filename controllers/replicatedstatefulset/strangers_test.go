@@ -14,8 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// A pod that was made under the name of a member, before or beside the set, is
-// taken by the StatefulSet. Nothing is run in it, and what it says decides nothing.
+// TestAPodThatWasThereFirstIsNoMember tests a pod with the name of a member that was not created
+// for the set. The StatefulSet adopts it. No command runs in it, and it affects no decision.
 func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 	for _, r := range []struct {
 		name        string
@@ -51,7 +51,7 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			if c.Reason != v1alpha1.ReasonForeignPods || !strings.Contains(c.Message, "rss-db-0 "+r.why) || !strings.Contains(c.Message, "kubectl -n ns delete pod rss-db-0") {
 				t.Errorf("%s: %s", c.Reason, c.Message)
 			}
-			s.Delete(s.pod(0)) // as the message says
+			s.Delete(s.pod(0)) // as the message tells the user
 			s.settle(20 * time.Second)
 			s.check()
 			if st := s.set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {
@@ -61,8 +61,8 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 	}
 }
 
-// Clocks of API servers differ, and pods of a set that lost its StatefulSet stay its
-// own.
+// TestWhoIsNoStranger tests that clock skew between API servers, or the loss of the StatefulSet,
+// does not make the set's own pods strangers.
 func TestWhoIsNoStranger(t *testing.T) {
 	object := with(func(w *world) { w.set.CreationTimestamp = metav1.NewTime(ago(time.Hour)) })
 	for _, r := range []struct {
@@ -84,8 +84,8 @@ func TestWhoIsNoStranger(t *testing.T) {
 	}
 }
 
-// N10: a pod that has the labels of a primary, and is no member, would open the budget of the primary
-// and receive what clients write.
+// TestN10APodThatCopiesLabelsLosesThem tests N10: a pod with the primary label that is not a member
+// would open the budget of the primary and receive client writes.
 func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(time.Minute)

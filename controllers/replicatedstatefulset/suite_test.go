@@ -34,7 +34,7 @@ import (
 var (
 	scheme = runtime.NewScheme()
 	server apiserver.Server
-	user   client.WithWatch // a person with kubectl
+	user   client.WithWatch // a user with kubectl
 	book   = types.NamespacedName{Namespace: "operators", Name: "stateful-operator-evictions"}
 )
 
@@ -55,8 +55,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	askAboutEvictions(ctx)
 })
 
-// askAboutEvictions has the API server ask the webhook, at an address and not by a Service. The server of the
-// suite takes no token from the path.
+// askAboutEvictions makes the API server call the eviction webhook by URL instead of by Service.
+// The test server does not check the token in the path.
 func askAboutEvictions(ctx context.Context) {
 	at := server.WebhookInstallOptions
 	made := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
@@ -73,14 +73,14 @@ const theOperator = apiserver.TheOperator
 func addNode(ctx context.Context, name string) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(user.Create(ctx, n)).To(Succeed())
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi")} // else no pod of it is resized
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi")} // otherwise no pod on it is resized
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	Expect(user.Status().Update(ctx, n)).To(Succeed())
 }
 
 func newNamespace(ctx context.Context) string { return server.NewNamespace(ctx) }
 
-// newSet reads the seed's manifest; change is applied to it.
+// newSet reads the seed's manifest and applies the changes.
 func newSet(namespace string, change ...func(*v1alpha1.ReplicatedStatefulSet)) *v1alpha1.ReplicatedStatefulSet {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("testdata", "seed.yaml"))
@@ -94,10 +94,10 @@ func newSet(namespace string, change ...func(*v1alpha1.ReplicatedStatefulSet)) *
 	return set
 }
 
-// clean is an error's text without the prefix that names the webhook.
+// clean returns an error's text without the prefix that names the webhook.
 func clean(err error) string { return apiserver.Said(err) }
 
-// events are the reasons of those in a namespace.
+// events returns the reasons of the events in a namespace.
 func events(ctx context.Context, namespace string) (reasons []string) {
 	GinkgoHelper()
 	var list eventsv1.EventList

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
-// templated gives a set spec.pod.template, which is written as YAML.
+// templated sets spec.pod.template from YAML.
 func templated(text string) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) {
 		raw, err := yaml.YAMLToJSON([]byte(text))
@@ -24,7 +24,7 @@ func templated(text string) change {
 	}
 }
 
-// everything is a template with what spec and spec.pod have not, and some that they have.
+// everything is a template with fields that spec and spec.pod lack, and some that they have.
 const everything = `
 metadata:
   labels: {tier: data}
@@ -52,9 +52,9 @@ spec:
   - {name: extra, emptyDir: {}}
 `
 
-// RS-84: every field of a pod template reaches the pods, beside those that spec and spec.pod
-// have. The golden files of TestChildren show that a set without one has the pods, to the
-// byte and so to the hash, that it had before there was any.
+// TestTemplate tests RS-84: every field of a pod template reaches the pods, together with those of
+// spec and spec.pod. The golden files of TestChildren show that a set without a template has the
+// same pods, and so the same hash, as before the field existed.
 func TestTemplate(t *testing.T) {
 	set := read(t, "seed.yaml")
 	templated(everything)(set)
@@ -68,8 +68,8 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// RS-84: what is written another way is the same template, and restarts no member; what says
-// something else does.
+// TestWhatOfATemplateRestartsAMember tests RS-84: a template that is only written differently
+// restarts no member; a changed one does.
 func TestWhatOfATemplateRestartsAMember(t *testing.T) {
 	hash := func(text string) string {
 		return template(t, "seed.yaml", templated(text)).Annotations[v1alpha1.AnnotationTemplate]
@@ -97,8 +97,8 @@ func TestWhatOfATemplateRestartsAMember(t *testing.T) {
 	}
 }
 
-// RS-85: what is no field, is the operator's to say, or is said in two places, is refused
-// where the user wrote it.
+// TestValidateTemplate tests RS-85: a field that is unknown, reserved, or set in two places is
+// rejected at the path that the user wrote.
 func TestValidateTemplate(t *testing.T) {
 	said := func(with ...change) change {
 		return func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -153,7 +153,8 @@ func TestValidateTemplate(t *testing.T) {
 	}
 }
 
-// RS-85: a template adds to what there may be, and makes no more of it.
+// TestBoundsOfATemplate tests RS-85: items of a template count for the bounds and do not raise
+// them.
 func TestBoundsOfATemplate(t *testing.T) {
 	many := func(n int) string {
 		var names []string
@@ -185,7 +186,8 @@ func TestBoundsOfATemplate(t *testing.T) {
 	}
 }
 
-// RS-85: what the API server says of the pod is said of what the user wrote.
+// TestPlacesOfATemplate tests RS-85: the API server's errors about the pod refer to the paths that
+// the user wrote.
 func TestPlacesOfATemplate(t *testing.T) {
 	set := read(t, "seed.yaml")
 	templated(everything)(set)

@@ -7,7 +7,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// What has to be shorter than what, and why.
+// TestTimesFitTogether tests which times must be shorter than which, with the reasons.
 func TestTimesFitTogether(t *testing.T) {
 	for _, r := range []struct {
 		shorter, longer time.Duration

@@ -54,12 +54,11 @@ func withSecrets(names ...string) change {
 
 func called(name string) change { return func(s *v1alpha1.ReplicatedStatefulSet) { s.Name = name } }
 
-// faulty is a set that is refused, by admission or, where it slipped past, by a
-// condition.
+// faulty is an invalid set. Admission rejects it, or a condition reports it if admission missed it.
 type faulty struct {
 	name   string
 	change change
-	want   string // "" if it is taken
+	want   string // "" if it is valid
 }
 
 func (f faulty) check(t *testing.T) {
@@ -80,7 +79,7 @@ func budgeted(b v1alpha1.BudgetPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.PodDisruptionBudget = &b }
 }
 
-// RS-92: of names that no member can have only admission is told.
+// TestValidateMaintenance tests RS-92: only admission rejects names that no member can have.
 func TestValidateMaintenance(t *testing.T) {
 	const wrong = `: the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct it`
 	for _, r := range []struct{ name, want string }{
@@ -102,7 +101,7 @@ func TestValidateMaintenance(t *testing.T) {
 	}
 }
 
-// RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70, RS-93.
+// TestValidate tests RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70 and RS-93.
 func TestValidate(t *testing.T) {
 	const secret = `a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
 	long := strings.Repeat("x", 49)
@@ -160,7 +159,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// RS-6, RS-31, RS-61.
+// TestValidatePod tests RS-6, RS-31 and RS-61.
 func TestValidatePod(t *testing.T) {
 	const (
 		known  = `supported values: "sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "preStop"`
@@ -220,10 +219,10 @@ func said(errs field.ErrorList) string {
 	return errs.ToAggregate().Error()
 }
 
-// RS-31.
+// TestDurations tests RS-31.
 func TestDurations(t *testing.T) {
 	const day = 24 * time.Hour
-	for text, want := range map[string]time.Duration{ // -1 if it is none
+	for text, want := range map[string]time.Duration{ // -1 if it is invalid
 		"15m": 15 * time.Minute, "15m10s": 15*time.Minute + 10*time.Second, "10s": 10 * time.Second, "8": 8 * time.Second,
 		"1D2h": 26 * time.Hour, "1DT2h": 26 * time.Hour, "T5m": 5 * time.Minute, "500ms": 500 * time.Millisecond,
 		"1Y2M3D4h5m6s": (365+60+3)*day + 4*time.Hour + 5*time.Minute + 6*time.Second, "1M": 30 * day, "1m": time.Minute,
@@ -268,7 +267,7 @@ func TestDurationsThatAreHeeded(t *testing.T) {
 	}
 }
 
-// The schema and the parser know one grammar.
+// TestTheSchemaKnowsTheGrammar tests that the schema and the parser have the same grammar.
 func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "clusterlabs.org_replicatedstatefulsets.yaml"))
 	if err != nil {

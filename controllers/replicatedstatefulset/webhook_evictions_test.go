@@ -29,20 +29,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
 
-// evicted is an eviction of rss-db-0, a primary that its budget keeps, and the API server that
-// is asked about it.
+// evicted is an eviction of rss-db-0, a primary whose budget blocks it, and the API server that the
+// webhook reads.
 type evicted struct {
 	*simtest.Cluster
 	pod    *corev1.Pod
 	set    *v1alpha1.ReplicatedStatefulSet
 	budget *policyv1.PodDisruptionBudget
 	req    admission.Request
-	inside string // what the Eviction says
+	inside string // delete options of the Eviction
 	writes int
 	fails  error
 }
 
-// Apply takes the book.
+// Apply stores the book.
 func (e *evicted) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	e.writes++
 	if e.fails == nil {
@@ -59,7 +59,7 @@ func (e *evicted) book() map[string]string {
 	return book.Data
 }
 
-// asked is what the webhook answers at that time.
+// asked returns the webhook's response at that time.
 func (e *evicted) asked(now time.Time) admission.Response {
 	e.req.Object.Raw = []byte(`{"apiVersion": "policy/v1", "kind": "Eviction", "deleteOptions": {` + e.inside + `}}`)
 	h := &evictionHandler{live: e, writer: e, book: types.NamespacedName{Namespace: "operators", Name: "book"}, now: func() time.Time { return now }}
@@ -81,7 +81,8 @@ func evictionOf(changes ...func(*evicted)) *evicted {
 	return e
 }
 
-// RS-82: what its budget keeps is refused in words that help, and told; nothing else is.
+// TestEvictionsOfPrimariesAreAnswered tests RS-82: evictions that the budget blocks are refused
+// with a helpful message and recorded; others are not.
 func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
 	const refused, told = "refused", "told"
 	for _, r := range []struct {
@@ -125,7 +126,8 @@ func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
 	}
 }
 
-// RS-83: who evicts again and again causes few writes, and what is old goes.
+// TestTheBookOfEvictionsIsBounded tests RS-83: repeated evictions cause few writes, and old entries
+// are removed.
 func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	g, e := NewWithT(t), evictionOf()
 	for range 10 {
@@ -161,7 +163,8 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
 }
 
-// N11: who may evict pods, and not delete them, moves the role of a set once in five minutes.
+// TestN11EvictionsMoveARoleSeldom tests N11: a requester who may evict pods, but not delete them,
+// can move the role of a set once in five minutes.
 func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
 	g, e := NewWithT(t), evictionOf()
 	e.asked(noon)
@@ -181,7 +184,8 @@ func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
 	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "of another namespace")
 }
 
-// RS-83: where nothing separates the API server from others, no eviction is asked about.
+// TestNoTokenNoEvictions tests RS-83: without a token, which identifies the API server, the
+// eviction endpoint serves no request.
 func TestNoTokenNoEvictions(t *testing.T) {
 	for token, want := range map[string]int{"secret": http.StatusOK, "": http.StatusNotFound} {
 		answer := httptest.NewRecorder()
@@ -193,7 +197,8 @@ func TestNoTokenNoEvictions(t *testing.T) {
 	}
 }
 
-// What the book says is what the controllers know, and each thing wakes a set once.
+// TestTheBookOfEvictionsIsRead tests that the controllers know the entries of the book, and that
+// each new entry wakes a set once.
 func TestTheBookOfEvictionsIsRead(t *testing.T) {
 	g := NewWithT(t)
 	var known evictionBook
