@@ -50,7 +50,7 @@ type known struct {
 	// version is the version of the member's copy.
 	version version
 	// retained is true if the member is not wanted, but stays until another member has its data.
-	// leaves is true if the member is to be removed.
+	// leaves is true if the member will be removed.
 	retained, leaves bool
 	// listed is true if the member is in spec.maintenance. parked is true if the operator sends it
 	// no mutating command, so that a user can work on it.

@@ -12,8 +12,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// This file adds the operator's parts to the user's pod template. None of them needs additional
-// rights: all Pod Security levels allow them.
+// This file adds the operator's parts to the user's pod template. They need no additional rights:
+// all Pod Security levels allow them.
 
 // Names and mount paths of the operator's volumes.
 const (

@@ -49,7 +49,7 @@ type remembered struct {
 // hasNoRules reports whether the ConfigMaps of spec.ruleSelector have not been read yet.
 func (k *remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" }
 
-// of returns what is remembered of a set.
+// of returns the memory of a set.
 func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
@@ -267,7 +267,7 @@ func (k *remembered) learnTrial(w *world, o *action.Outcome) (refused bool) {
 	return refused
 }
 
-// isTakenBack reports whether the API server stored something other than what was written.
+// isTakenBack reports whether the API server stored a different pod than the one that was written.
 func isTakenBack(written *corev1.Pod, answer client.Object) bool {
 	now, isPod := answer.(*corev1.Pod)
 	if !isPod {

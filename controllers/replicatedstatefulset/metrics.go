@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// The first six have the names of the original operator. Its label Reason was the complete error
-// text; here it is the reason of the failed write.
+// The metrics rss_operator_* have the names of the original operator. There the label Reason was
+// the complete error text; here it is the reason of the failed write.
 var (
 	clustersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "rss_operator_controller_clusters",

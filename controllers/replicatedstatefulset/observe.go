@@ -110,8 +110,8 @@ type member struct {
 	node    nodestate.Facts
 	// evictionAt is when its eviction was last requested, according to the eviction book.
 	evictionAt time.Time
-	// owned is true if the pod belongs to this object by its owner references, and is not a
-	// stranger. Commands run only in owned pods.
+	// owned is true if the pod belongs to this object by its owner references and was created for
+	// it (see whyStranger). Commands run only in owned pods.
 	owned bool
 	// commandsIn is the name of the container in which commands run.
 	commandsIn string
@@ -201,8 +201,8 @@ func countUnclear(ctx context.Context, w *world) {
 	}
 }
 
-// owns reports whether the pod belongs to this object by its owner references, and is not a
-// stranger.
+// owns reports whether the pod belongs to this object by its owner references and was created for
+// it (see whyStranger).
 func (w *world) owns(m *member) bool {
 	if w.stateful == nil || !w.ours(w.stateful) || !makes(w.stateful, m.pod) {
 		return false
@@ -263,8 +263,8 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 }
 
 // counts reports whether a pod with the name of a member is a member. A pod that may be primary, or
-// is terminating with our finalizer, always is, whoever owns it now. Otherwise pods with an ordinal
-// of maxReplicas or more, and pods of another owner, are not.
+// is terminating with our finalizer, always is, regardless of its owner. Otherwise pods with an
+// ordinal of maxReplicas or more, and pods of another owner, are not.
 func (w *world) counts(m *member) bool {
 	if w.isStored(m) {
 		return true

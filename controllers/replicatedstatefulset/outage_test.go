@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// saidOf returns what an administrator reads: the columns of kubectl get, and the conditions that
-// tools use.
+// saidOf returns the columns of kubectl get, and the conditions that tools use, as an administrator
+// reads them.
 func saidOf(w *world) string {
 	p := decide(w)
 	s := summarize(&p)
@@ -26,9 +26,9 @@ func saidOf(w *world) string {
 	return line
 }
 
-// TestV13TheConditionsSayWhatAPersonSees compares an administrator's view of the pods with what the
-// object reports: the columns Desired, Ready, Primaries and Phase, and the conditions Available,
-// Progressing and Degraded.
+// TestV13TheConditionsSayWhatAPersonSees compares an administrator's view of the pods with the
+// status of the object: the columns Desired, Ready, Primaries and Phase, and the conditions
+// Available, Progressing and Degraded.
 func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }
 	follower := func() *podFixture { return pod(1).secondary().sequence("9") }

@@ -27,8 +27,8 @@ const (
 	mostMaintenance = 64 // members of spec.maintenance
 )
 
-// validateBounds rejects what the CRD schema rejects, for objects that are older than that part of
-// the schema, and for what spec.pod.template adds.
+// validateBounds enforces the limits of the CRD schema for objects that are older than that part of
+// the schema, and for fields that spec.pod.template adds.
 func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	pod, in := &spec.Pod, at.Child("pod")
 	errs := bounds.Selector(spec.RuleSelector, at.Child("ruleSelector"))

@@ -60,8 +60,8 @@ func makes(set *appsv1.StatefulSet, child metav1.Object) bool {
 	return owned.By(child, set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 }
 
-// mend patches a child that differs from what it should be. Unless the spec has changed, it waits
-// for mendPause after the last patch, because another client may revert each patch.
+// mend patches a child that differs from the wanted one. Unless the spec has changed, it waits for
+// mendPause after the last patch, because another client may revert each patch.
 func mend(f *facts, p *plan, changed bool, a action.Action) {
 	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
 		return

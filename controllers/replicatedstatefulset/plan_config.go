@@ -165,8 +165,8 @@ func configUnread(f *facts) notice {
 		Message: "spec.updateOnEnvChange is not followed, and no member is restarted for it: " + t.Message}
 }
 
-// configChanged returns the notice about a pending restart for a configuration change, and what the
-// restart waits for.
+// configChanged returns the notice about a pending restart for a configuration change, and the
+// reason for its delay.
 func configChanged(f *facts) notice {
 	t := &f.config.target
 	switch t.Reason {

@@ -104,8 +104,8 @@ func TestDecideDrain(t *testing.T) {
 	})
 }
 
-// TestDraining tests that the condition reports the primary on a cordoned Node, and what a user can
-// do.
+// TestDraining tests that the condition reports the primary on a cordoned Node, and the possible
+// remedies.
 func TestDraining(t *testing.T) {
 	leaving := func() *podFixture {
 		return pod(0).primary().cordoned().sequence("9")

@@ -21,7 +21,7 @@ type elsewhere struct {
 	// unknown.
 	asked []*member
 	blind string
-	// waiting states what the promotion waits for. again is the delay until the next check.
+	// waiting is the reason why the promotion is delayed. again is the delay until the next check.
 	waiting engine.Notice
 	again   time.Duration
 	// newer are the members with newer copies than all running members. One of them is started

@@ -101,9 +101,9 @@ func (e ending) mayReachNext() bool {
 	return next != nil && !next.startedAt().After(last)
 }
 
-// next returns the member whose container the command may have reached instead of its own: the
-// replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there is
-// none.
+// next returns the member whose container the command may have reached instead of the original one:
+// the replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there
+// is none.
 func (e ending) next() *member {
 	next := e.f.nextContainer(e.Pod, e.ContainerID)
 	if e.m != nil && e.m != next {

@@ -92,7 +92,7 @@ type handover struct {
 	// successor has all data that the primary had when it was asked. It is nil while there is no
 	// such member.
 	successor *member
-	// waiting states what the handover waits for.
+	// waiting is the reason why the handover is delayed.
 	waiting string
 	// stale are the members to ask for their sequence. asked are those to ask again after others
 	// were asked.

@@ -307,7 +307,7 @@ type step struct {
 	// looksLive is true if the decision needs a live read of the cluster.
 	looksLive bool
 	acts      action.Chain
-	// text states what is done or waited for. until is the end of the wait.
+	// text describes the step or the wait. until is the end of the wait.
 	text  string
 	until time.Time
 	// failed states why the member is recreated instead of being resized in place.

@@ -161,8 +161,8 @@ func (r *record) runsIn(pod string) bool {
 
 // The handover.
 
-// parkPrimary hands over the role of a primary that is to be parked. Like the switchover of a
-// primary on a cordoned Node, it begins only at rest.
+// parkPrimary hands over the role of a listed primary, which is parked afterwards. Like the
+// switchover of a primary on a cordoned Node, it begins only at rest.
 func parkPrimary(f *facts, p *plan) {
 	k := parking{f}
 	m := k.leaver()

@@ -29,7 +29,7 @@ const (
 
 // OCF exit codes.
 const (
-	ocfArgs, ocfInstalled = 2, 5 // first and last code of those after which no retry in this pod can succeed
+	ocfArgs, ocfInstalled = 2, 5 // first and last code that exclude a start in this pod
 	ocfNotConfigured      = 6
 	ocfNotRunning         = 7
 	ocfPrimary            = 8

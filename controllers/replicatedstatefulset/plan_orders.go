@@ -123,7 +123,7 @@ func (o override) isSpent() bool {
 // The record.
 
 // orderBook contains the orders in the spec with their results, the newest first. Its methods do
-// not change what it shares with the status.
+// not modify data that is shared with the status.
 type orderBook []v1alpha1.OrderStatus
 
 // noteOrders records new orders in the spec before any action. The orders in a newly created object

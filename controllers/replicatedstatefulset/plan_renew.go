@@ -68,8 +68,8 @@ func (f *facts) renewing() bool {
 	return len(f.members) < f.wanted() || slices.ContainsFunc(f.members, isBeingRenewed)
 }
 
-// isBeingRenewed reports whether a member is terminating, or has the current template and an
-// unknown state.
+// isBeingRenewed reports whether a member is terminating, or has the current template and is
+// pending or unknown.
 func isBeingRenewed(m *member) bool {
 	switch {
 	case m.terminating():

@@ -252,7 +252,7 @@ func promote(f *facts, p *plan, newest copies) {
 	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	wanted := o.name
 	if m := f.named(wanted); m != nil && !slices.Contains(newest, m) {
-		// The order ends now. Otherwise it would take effect at a later time.
+		// The order ends now. Otherwise its switchover would be attempted repeatedly.
 		why := newest[0].name() + " has newer data"
 		if m.state != secondary {
 			why = "it does not run as secondary"
@@ -431,7 +431,7 @@ func startBest(f *facts, p *plan, candidates []*member, name, instead, why strin
 	p.send(f, m, name, instead, m.name()+": "+why)
 }
 
-// whoMayRun names the members that may be primary but are not known to be.
+// whoMayRun names the members that may be primary and are not confirmed as primary.
 func (f *facts) whoMayRun() string {
 	var names []string
 	for _, g := range f.record.granted {

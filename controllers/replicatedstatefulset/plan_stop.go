@@ -275,11 +275,11 @@ func (f *facts) changingPrimary() *v1alpha1.RunningCommand {
 
 // departure is the progress of members that are being removed.
 type departure struct {
-	// over is true if none of them runs any more.
+	// over is true if all of them have stopped.
 	over bool
 	// busy is true while a command runs in one of them. They are stopped one after another.
 	busy bool
-	// waiting states what the removal waits for.
+	// waiting is the reason why the removal is delayed.
 	waiting string
 	// secondaries and primaries are the running members, the highest ordinal first.
 	secondaries, primaries []*member
@@ -312,7 +312,7 @@ func departureOf(leavers []*member) departure {
 	return d
 }
 
-// wait sets what the removal waits for, unless it is set already.
+// wait sets the reason of the delay, unless it is set already.
 func (d *departure) wait(what string) {
 	if d.waiting == "" {
 		d.waiting = what

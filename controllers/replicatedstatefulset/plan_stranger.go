@@ -6,14 +6,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// A StatefulSet adopts any pod with the name and the labels of one of its pods, whoever created it.
-// If such a pod belongs to another object, its sequence would decide which member is seeded, and
-// commands would reach a program that they are not for.
+// A StatefulSet adopts any pod with the name and the labels of one of its pods, regardless of its
+// creator. If such a pod belongs to another object, its sequence would decide which member is
+// seeded, and commands would reach a program that they are not for.
 
 // whyStranger states why a pod with the name of a member was not created for this set. It is "" if
 // no reason is found. The age of the StatefulSet does not count, because a recreated StatefulSet
 // adopts the running pods. A pod on record belongs to the set, and a terminating pod must stop
-// whoever owns it.
+// regardless of its owner.
 func (w *world) whyStranger(m *member, written bool) string {
 	switch {
 	case written, m.terminating():
@@ -26,7 +26,7 @@ func (w *world) whyStranger(m *member, written bool) string {
 	return ""
 }
 
-// explainStrangers states what is wrong with the first stranger, and what a user may do.
+// explainStrangers describes the problem with the first of these pods, and the remedy.
 func explainStrangers(strangers []*member) string {
 	m := strangers[0]
 	var others string

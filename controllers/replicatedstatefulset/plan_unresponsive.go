@@ -11,9 +11,9 @@ import (
 // be primary, or have newer data. A member on a Ready Node that never answers blocks that choice
 // until its container has ended.
 
-// awaitStatus waits for members to answer status before the first primary is chosen. what is the
-// beginning of the message. It recreates a member that has been unresponsive for longer than
-// spec.failover.recreateUnresponsiveAfter.
+// awaitStatus waits for members to answer status before the first primary is chosen. The message
+// begins with the text of the parameter what. It recreates a member that has been unresponsive for
+// longer than spec.failover.recreateUnresponsiveAfter.
 func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 	text := what + ": " + namesOf(missing) + whySilent(missing)
 	b := blockingOf(f, missing)

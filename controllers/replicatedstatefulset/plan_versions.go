@@ -10,7 +10,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// version is what is known about the age of a member's copy, from its sequence command.
+// version describes how new a member's copy is, as reported by its sequence command.
 type version struct {
 	sequence uint64
 	// answered is true after a response, or after unresponsiveAfter attempts without one. known is
@@ -110,8 +110,7 @@ func (c copies) unknown() string {
 	return strings.Join(names, ", ")
 }
 
-// whyWaiting states what is missing while versions are unknown. blind names those that have
-// answered.
+// whyWaiting names the members whose version is missing. blind names those that have answered.
 func (c copies) whyWaiting(blind string) string {
 	if blind != "" {
 		return "data version unknown for " + blind

@@ -180,7 +180,7 @@ func (s *stage) meddle(chance *rand.Rand) {
 	}
 }
 
-// heal ends all failures, and delivers what is in flight.
+// heal ends all failures, and delivers all requests in flight.
 func (s *stage) heal() {
 	s.Say("! all is well again")
 	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}

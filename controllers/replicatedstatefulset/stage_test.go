@@ -56,7 +56,7 @@ type stage struct {
 	rule string
 	// mark are the pods at an earlier time, for comparison.
 	mark []*corev1.Pod
-	// book is what the webhooks wrote.
+	// book contains the entries of the webhooks.
 	book map[types.UID]entry
 }
 
@@ -352,7 +352,7 @@ func (s *stage) check() {
 	s.Check(s.t)
 }
 
-// tell adds to the story what a user sees at rest.
+// tell adds to the story the status that a user sees at rest.
 func (s *stage) tell() {
 	st := s.set().Status
 	s.Say("= %s: ready %v primary %v secondary %v failed %v", st.Phase, st.Members.Ready, st.Members.Primary, st.Members.Secondary, st.Members.Failed)

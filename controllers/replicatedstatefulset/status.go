@@ -161,7 +161,7 @@ func progressing(f *facts, p *plan) metav1.Condition {
 	return c
 }
 
-// recovering states what is missing if no rule waits for it.
+// recovering returns the notice about missing members or roles if no rule waits for them.
 func (s summary) recovering() notice {
 	switch {
 	case !s.serves():
@@ -176,8 +176,8 @@ func (s summary) recovering() notice {
 	return notice{}
 }
 
-// updating states that members are to be recreated, also before the rule can act: while the
-// StatefulSet gets its template, and until its controller has observed it.
+// updating returns the notice that members must be recreated, also before the rule can act: while
+// the StatefulSet gets its template, and until its controller has observed it.
 func (s summary) updating() notice {
 	outdated := s.among(func(m *member) bool { return !m.upToDate })
 	if !s.starts() || (len(outdated) == 0 && !s.plan.newTemplate) {

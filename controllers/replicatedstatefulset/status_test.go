@@ -17,8 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
-// toldOf returns what a user reads in the status of a world: the phase, the members by role, and
-// the conditions that are True.
+// toldOf returns the status of a world as a user reads it: the phase, the members by role, and the
+// conditions that are True.
 func toldOf(w *world) (line, reason string) {
 	p := decide(w)
 	s := summarize(&p)

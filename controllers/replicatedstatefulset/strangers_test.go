@@ -51,7 +51,7 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			if c.Reason != v1alpha1.ReasonForeignPods || !strings.Contains(c.Message, "rss-db-0 "+r.why) || !strings.Contains(c.Message, "kubectl -n ns delete pod rss-db-0") {
 				t.Errorf("%s: %s", c.Reason, c.Message)
 			}
-			s.Delete(s.pod(0)) // as the message tells the user
+			s.Delete(s.pod(0)) // as the message advises
 			s.settle(20 * time.Second)
 			s.check()
 			if st := s.set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {

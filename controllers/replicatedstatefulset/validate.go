@@ -179,7 +179,7 @@ func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateFailover rejects what the schema rejects.
+// validateFailover enforces the rules of the schema.
 func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	if spec.Failover == nil {
 		return nil
@@ -192,7 +192,7 @@ func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) 
 	return errs
 }
 
-// validateEvictions rejects what the schema rejects.
+// validateEvictions enforces the rules of the schema.
 func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	errs := validateDuration(spec.EvictionTimeout, at.Child("evictionTimeout"))
 	known := []v1alpha1.EvictionPolicy{"", v1alpha1.EvictionHandover, v1alpha1.EvictionAllow}
@@ -222,7 +222,7 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	return errs
 }
 
-// validateRetention rejects what the schema rejects.
+// validateRetention enforces the rules of the schema.
 func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) field.ErrorList {
 	said := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
 	known := []v1alpha1.RetentionPolicy{"", v1alpha1.RetainClaims, v1alpha1.DeleteClaims}

@@ -31,8 +31,8 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;create,roleName=webhook-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;create,roleName=webhook-role
 
-// validator is the admission webhook. It fails open (failurePolicy Ignore): what must always be
-// rejected is a rule of the schema, and what the webhook misses is reported by a condition.
+// validator is the admission webhook. It fails open (failurePolicy Ignore): rules that must always
+// hold are in the schema, and a condition reports errors that the webhook missed.
 type validator struct {
 	// live reads from the API server, because a cache is not worthwhile for these few reads.
 	live client.Reader
@@ -70,7 +70,7 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.Replicated
 	return warned, refuse(set, errs)
 }
 
-// ValidateUpdate checks only what was changed, so that a finalizer can be removed from an invalid
+// ValidateUpdate checks only changed fields, so that a finalizer can be removed from an invalid
 // set, and an outdated order does not block an update.
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	if set.DeletionTimestamp != nil {

@@ -137,7 +137,7 @@ func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) adm
 			ctrl.LoggerFrom(ctx).Error(err, "The controllers are not told of an eviction: the book cannot be written")
 		}
 	}
-	if !podstate.Ready(pod) { // such pods may not be covered by budgets
+	if !podstate.Ready(pod) { // budgets may not block the eviction of an unready pod
 		return admission.Allowed("")
 	}
 	return handingOver(set, pod, waits)
