@@ -106,7 +106,7 @@ func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries
 	}).Should(Succeed())
 }
 
-// started returns such a set, running, and an operator that serves it.
+// started returns a running set of replicated, and an operator that serves it.
 func started(ctx context.Context, p *fakeControlPlane) *v1alpha1.ReplicatedStatefulSet {
 	GinkgoHelper()
 	startOperator(p)

@@ -126,7 +126,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		if o.Verb == action.PatchStatus && p.notInPlace != "" {
 			r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNotInPlace, "Update", "%s", p.notInPlace)
 		}
-		if o.Verb == action.PatchStatus && p.handover != "" { // the event of the command itself follows when it has ended
+		if o.Verb == action.PatchStatus && p.handover != "" { // the event of the command follows when it has ended
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
 		}
 	case reasonOf(v1alpha1.CommandPromote), reasonOf(v1alpha1.CommandSeed):

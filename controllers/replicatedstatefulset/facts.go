@@ -62,8 +62,7 @@ type known struct {
 	retryAt time.Time
 	// notAnswering is true if the member runs, and status has not answered for answersWithin.
 	notAnswering bool
-	// unreadySince is since when the pod has not been Ready, but not before the command to become
-	// primary.
+	// unreadySince is when the pod became unready, but not before the command to become primary.
 	unreadySince time.Time
 	// hindrance is the first of startChecks that fails. It is "" if the member may be started or
 	// take a role.

@@ -37,11 +37,11 @@ type remembered struct {
 	refused                 memory.Refusal
 	mended                  map[string]time.Time // time of the last patch of each child, by childKey
 	undone                  undone.Memory
-	closedAt                string // value of the budget's annotation when this process last closed the budget for a handover
+	closedAt                string // AnnotationClosedAt of the budget, if this process closed it last
 	requested               string // member that the switchover annotation names
 	requestedAt             time.Time
-	// configSince is when a configuration change without a restart so far was first seen. It is
-	// zero if there is none. A new process starts the batching window again.
+	// configSince is when a configuration change that has not caused a restart yet was first seen.
+	// It is zero if there is none. A new process starts the batching window again.
 	configSince time.Time
 	causes      knownCauses
 }

@@ -127,9 +127,9 @@ type member struct {
 	// missed is the number of consecutive status commands in the running container whose end was
 	// not seen although the API server answered.
 	missed int
-	// askedAt is since when status has not answered in the running container. It is zero while it
-	// answers. unheard is true if the status of the object records this, from this process or a
-	// previous one.
+	// askedAt is when status was first sent without an answer in the running container. It is zero
+	// while it answers. unheard is true if the status of the object records this, from this process
+	// or a previous one.
 	askedAt time.Time
 	unheard bool
 	// resizeRefused is the last resize of the pod that the API server refused.

@@ -80,7 +80,7 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 	return r.config.turns.WakeNext(ctx, name, w.now)
 }
 
-// takeTurn remembers since when there is a change, and requests a slot for a restart.
+// takeTurn remembers when a change was first seen, and requests a slot for a restart.
 func (r *Reconciler) takeTurn(ctx context.Context, w *world, v *configuration.View) (err error) {
 	name, known := client.ObjectKeyFromObject(w.set), r.of(w.set)
 	if !v.Pending() {

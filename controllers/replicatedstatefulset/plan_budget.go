@@ -46,7 +46,7 @@ func keepBudgets(f *facts, p *plan) {
 	}
 }
 
-// openBudget allows evictions of members that are not primary again.
+// openBudget reopens the budget of the members that are not primary.
 func openBudget(f *facts, p *plan) {
 	b := budgets{f}
 	if !f.keeps() || f.deleting() || !b.isClosed() {

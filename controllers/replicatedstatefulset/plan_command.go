@@ -67,7 +67,7 @@ func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] 
 const mostSequence = 64
 
 // command returns a command for a member in an epoch. If the spec has no command of that name, it
-// runs instead: for example, without seed, a primary is seeded by primary.
+// runs the command named by instead: for example, without seed, a primary is seeded by primary.
 func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.Command {
 	spec, ok := f.set.Spec.Pod.Commands[name]
 	if !ok {

@@ -175,9 +175,9 @@ func triedLately(d drain, m *member) notice {
 	)}
 }
 
-// triedUntil returns until when no handover is attempted for a primary that was demoted or stopped,
-// and became primary again because no other member had all of its data. Each attempt causes a
-// moment without a primary.
+// triedUntil returns the end of the pause after a primary was demoted or stopped, and became
+// primary again because no other member had all of its data. Each attempt causes a moment without a
+// primary.
 func (d drain) triedUntil(m *member) (until time.Time) {
 	for _, command := range []string{v1alpha1.CommandDemote, v1alpha1.CommandStop} {
 		if r, ok := m.result(command); ok && r.Ended.Add(handoverPause).After(until) {

@@ -320,7 +320,7 @@ func (o override) seedingEnds() (reason, detail string) {
 		return reasonRefused, o.name + " was not seeded: it was told to start, and is not primary"
 	case !o.record.hasGrants():
 		return "", ""
-	case o.record.grantsName(o.name): // the grant is written before the seed is sent, so the order is never used twice
+	case o.record.grantsName(o.name): // the grant precedes the seed, so the order is never used twice
 		return reasonOverride, o.name + " is seeded, as requested"
 	}
 	return reasonRefused, o.name + " was not seeded: a primary runs, or may"

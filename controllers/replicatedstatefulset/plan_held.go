@@ -15,9 +15,9 @@ import (
 // its container has a preStop hook that sleeps, the kubelet sends SIGTERM only after the sleep.
 // Until then the role is handed over as in a drain.
 
-// heldUntil returns until when the kubelet delays SIGTERM to the commands' container of a
-// terminating pod. It returns zero if there is no delay. A hook that runs a command does not count,
-// because it may end the program.
+// heldUntil returns the time at which the kubelet sends SIGTERM to the commands' container of a
+// terminating pod, if a preStop hook delays it. It returns zero if there is no delay. A hook that
+// runs a command does not count, because it may end the program.
 func heldUntil(m *member) time.Time {
 	sleep := sleepOf(m)
 	if sleep == 0 || !m.terminating() {

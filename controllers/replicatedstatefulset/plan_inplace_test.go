@@ -37,7 +37,7 @@ func inPlace(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSe
 	return set
 }
 
-// sizedSet returns such a set of two that requests that much cpu.
+// sizedSet returns a set of two that requests that much cpu and allows changes in place.
 func sizedSet(cpu string) *v1alpha1.ReplicatedStatefulSet {
 	set := inPlace(setOf(2, 1))
 	set.Spec.Pod.Containers[0].Resources = asking(cpu)

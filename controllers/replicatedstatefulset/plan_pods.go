@@ -185,8 +185,8 @@ func unprotect(m *member) action.Action {
 	}
 }
 
-// deleteFenced deletes pods whose machine is off. The control plane does the same, except for pods
-// that tolerate the taint, which their kubelet would start again.
+// deleteFenced deletes pods whose machine is off, because their kubelet would start them again. The
+// control plane does the same, except for pods that tolerate the taint.
 func deleteFenced(f *facts, p *plan) {
 	if f.invalid != "" {
 		return

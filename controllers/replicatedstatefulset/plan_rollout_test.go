@@ -320,7 +320,7 @@ func switchTo(ordinal int) func(*stage) {
 	}
 }
 
-// apply applies a manifest with such an order, as a tool does repeatedly.
+// apply applies a manifest with a switchover order, as a tool does repeatedly.
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
 		name := memberName(s.set(), ordinal)

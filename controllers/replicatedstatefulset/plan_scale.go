@@ -166,8 +166,8 @@ func (s scaling) stayers() []*member {
 	return s.among(func(m *member) bool { return m.ordinal < s.wanted() && m.couldBeFirst() })
 }
 
-// whyUnsaid states which member to remove has run and cannot report its sequence now. It is "" if
-// there is none.
+// whyUnsaid states which of the members to remove has run and cannot report its sequence now. It is
+// "" if there is none.
 func whyUnsaid(leavers []*member) string {
 	for _, m := range leavers {
 		c := m.container()

@@ -45,8 +45,8 @@ func (all members) whyUnserved() string {
 	return strings.Join(texts, "; ")
 }
 
-// unreadySince returns since when the kubelet has reported the pod as not Ready, but not before the
-// end of its last command or its grant.
+// unreadySince returns when the kubelet reported the pod as not Ready, but not before the end of
+// its last command or its grant.
 func (f *facts) unreadySince(m *member) time.Time {
 	since := m.startedAt()
 	if at := m.changedAt(); at.After(since) {

@@ -96,7 +96,7 @@ func endByStatus(f *facts, p *plan, e ending) {
 	}
 }
 
-// statusUntil returns until when status may show the outcome of the command.
+// statusUntil returns the deadline for status to show the outcome of the command.
 func (e ending) statusUntil() time.Time {
 	until := e.StartedAt.Add(e.Timeout.Duration)
 	if !e.zero() {

@@ -157,7 +157,8 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 	}
 }
 
-// seenFor sets since when the StatefulSet has its current spec, which its controller has observed.
+// seenFor sets for how long the StatefulSet has had its current spec, which its controller has
+// observed.
 func seenFor(age time.Duration, replicas int32) thing {
 	return with(func(w *world) {
 		w.statefulSince = ago(age)

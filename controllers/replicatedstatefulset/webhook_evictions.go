@@ -242,8 +242,8 @@ func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (wai
 	return waits, err
 }
 
-// waitsUntil returns until when the eviction of a pod is not recorded because that of another pod
-// of its set was. It returns zero if the eviction can be recorded.
+// waitsUntil returns the end of the period in which the eviction of a pod is not recorded because
+// that of another pod of its set was. It returns zero if the eviction can be recorded.
 func waitsUntil(entries map[types.UID]entry, pod types.UID, e entry) (until time.Time) {
 	for uid, one := range entries {
 		of := one.Namespace == e.Namespace && one.Set != "" && one.Set == e.Set
