@@ -85,5 +85,6 @@ func Requester() requester.Kind {
 			Fields:   []string{template, "configTracking"},
 			If:       owns,
 		},
-	}, Free: freeFields, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}, {APIGroups: []string{"batch"}, Resources: []string{"jobs"}}}}
+	}, Free: freeFields, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}, {APIGroups: []string{"batch"}, Resources: []string{"jobs"}}},
+		PodLabels: ownPodLabels}
 }

@@ -217,21 +217,22 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 			set,
 			primaryServiceName(set),
 			map[string]string{
-				v1alpha1.LabelApp:  set.Name,
-				v1alpha1.LabelRole: v1alpha1.RolePrimary,
+				v1alpha1.LabelApp:     set.Name,
+				v1alpha1.LabelManaged: v1alpha1.True,
+				v1alpha1.LabelRole:    v1alpha1.RolePrimary,
 			},
 		),
 		buildService(
 			set,
 			activeServiceName(set),
-			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True},
+			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelActive: v1alpha1.True},
 		),
 	}
 	if hasSecondaries(set) {
 		services = append(services, buildService(
 			set,
 			secondaryServiceName(set),
-			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelRole: v1alpha1.RoleSecondary},
+			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RoleSecondary},
 		))
 	}
 	return services

@@ -64,6 +64,11 @@ func TestRS131ServiceOfSecondaries(t *testing.T) {
 			if i >= 0 != r.want {
 				t.Fatalf("the Service is made: %t", i >= 0)
 			}
+			for _, service := range buildServices(set) {
+				if service.Spec.Selector[v1alpha1.LabelManaged] != v1alpha1.True {
+					t.Errorf("Service %s selects pods without label %s", service.Name, v1alpha1.LabelManaged)
+				}
+			}
 			if r.want {
 				if selector := buildServices(set)[i].Spec.Selector; selector[v1alpha1.LabelRole] != v1alpha1.RoleSecondary || selector[v1alpha1.LabelApp] != set.Name {
 					t.Errorf("it selects %v", selector)

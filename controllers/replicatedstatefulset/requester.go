@@ -37,5 +37,6 @@ func Requester() requester.Kind {
 	}, Free: map[string]string{
 		"replicas":           "who may scale need not be allowed to make pods; a quota bounds them",
 		"deletionProtection": "it keeps from accidents",
-	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}}}
+	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}},
+		PodLabels: ownPodLabels}
 }

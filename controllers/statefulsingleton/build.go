@@ -301,6 +301,8 @@ var guardVariables = []admissionv1.Variable{
 	{Name: "oldGrant", Expression: annotationCEL("oldObject", v1.AnnotationGrant)},
 	{Name: "maker", Expression: annotationCEL("object", v1.AnnotationSingletonUID)},
 	{Name: "oldMaker", Expression: annotationCEL("oldObject", v1.AnnotationSingletonUID)},
+	{Name: "named", Expression: labelCEL("variables.labels", v1.LabelSingleton)},
+	{Name: "wasNamed", Expression: labelCEL("variables.oldLabels", v1.LabelSingleton)},
 	{Name: "mirror", Expression: annotationCEL("object", corev1.MirrorPodAnnotationKey) + ` != ""`},
 	{Name: "ended", Expression: `has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase in ["Succeeded", "Failed"] && ` +
 		`!(has(oldObject.metadata.finalizers) && ` + quoted(v1.FinalizerPod) + ` in oldObject.metadata.finalizers)`},
@@ -340,6 +342,10 @@ func matchesCEL(have string) string {
 func annotationCEL(object, name string) string {
 	annotations := object + `.metadata.annotations`
 	return fmt.Sprintf(`(has(%[1]s) && %[2]q in %[1]s ? %[1]s[%[2]q] : "")`, annotations, name)
+}
+
+func labelCEL(labels, name string) string {
+	return fmt.Sprintf(`(%[2]q in %[1]s ? %[1]s[%[2]q] : "")`, labels, name)
 }
 
 func fileCEL(path, fieldPath string) string {
@@ -403,6 +409,7 @@ func guardValidations(namespace string) []admissionv1.Validation {
 		"so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from"
 	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
 	remade := "selects this pod, and annotation " + v1.AnnotationSingletonUID + ", which says under which one it was created, stays as it is"
+	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its budget selects them; only pods that it selects and that have the gate may have that label. Remove it"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
@@ -413,6 +420,10 @@ func guardValidations(namespace string) []admissionv1.Validation {
 			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || !variables.matches || variables.maker == variables.oldMaker`,
 			Message: "a StatefulSingleton " + remade, MessageExpression: says(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
+		{Expression: `variables.named != params.metadata.name || request.operation == "UPDATE" && variables.named == variables.wasNamed || ` +
+			`variables.matches && variables.hasGate || authorizer.group(` + quoted(v1.GroupVersion.Group) +
+			`).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`,
+			Message: "a StatefulSingleton " + named, MessageExpression: says(named), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }
 

@@ -161,6 +161,7 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("N2 an annotation with the name of a quantity", func(t *testing.T) { s.quantity(t) })
 	t.Run("N1 an object that does not decode", func(t *testing.T) { s.undecodable(t) })
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
+	t.Run("labels that only members have", func(t *testing.T) { s.labels(t) })
 	s.thieves(t)
 }
 

@@ -126,11 +126,13 @@ func newServer(name, address string, config *tls.Config, handler http.Handler) (
 	}
 	timeout := shutdownTimeout
 	return &manager.Server{Name: name, Listener: outer, ShutdownTimeout: &timeout, Server: &http.Server{
-		ErrorLog:          log.New(newErrorLog(ctrl.Log.WithName(name)), "", 0),
-		Handler:           handler,
-		MaxHeaderBytes:    16 << 10,
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      time.Minute,
-		IdleTimeout:       90 * time.Second,
+		ErrorLog: log.New(newErrorLog(ctrl.Log.WithName(name)), "", 0),
+		Handler:  handler,
+		// net/http would respond to "OPTIONS *" without the handler, and so without its limits.
+		DisableGeneralOptionsHandler: true,
+		MaxHeaderBytes:               16 << 10,
+		ReadHeaderTimeout:            10 * time.Second,
+		WriteTimeout:                 time.Minute,
+		IdleTimeout:                  90 * time.Second,
 	}}, nil
 }

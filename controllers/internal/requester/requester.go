@@ -36,6 +36,8 @@ type Kind struct {
 	// Owned are the resources whose objects the operator adopts if an object of the kind is their
 	// controller.
 	Owned []admissionv1.Rule
+	// PodLabels are the labels that only the operator and the StatefulSet controller write on pods.
+	PodLabels []string
 }
 
 // Definition returns the name of the kind's CustomResourceDefinition.
@@ -355,6 +357,9 @@ func (g *Guard) keepAll(ctx context.Context) error {
 		keep(Deletions(kind, g.Namespace, g.Watched))
 		if len(kind.Owned) > 0 {
 			keep(Owners(kind, g.Namespace))
+		}
+		if len(kind.PodLabels) > 0 {
+			keep(PodLabels(kind, g.Namespace, g.Watched))
 		}
 	}
 	return errors.Join(problems...)

@@ -79,5 +79,8 @@ func policyNames(kind Kind, namespace string) []string {
 	if len(kind.Owned) > 0 {
 		names = append(names, kind.policyName("owner", namespace))
 	}
+	if len(kind.PodLabels) > 0 {
+		names = append(names, kind.policyName("labels", namespace))
+	}
 	return names
 }
