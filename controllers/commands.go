@@ -22,9 +22,9 @@ const (
 	Unknown   = podexec.Unknown
 )
 
-// MostOutput is the max size of a command's output that can be kept. The operator itself keeps
+// MaxOutput is the max size of a command's output that can be kept. The operator itself keeps
 // less, see podexec.Command.
-const MostOutput = podexec.MostOutput
+const MaxOutput = podexec.MaxOutput
 
 // NewExecutor returns an executor of commands in pods, for a process without leader election.
 func NewExecutor(config *rest.Config, live client.Reader) (*podexec.Executor, error) {

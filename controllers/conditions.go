@@ -20,10 +20,10 @@ import (
 // Limits of a scrape. A tenant can create many objects, and a user with rights on the status can
 // write many conditions.
 const (
-	// mostObjects is the max number of objects of a kind with metrics: the first ones by name.
-	mostObjects = 10000
-	// mostLetters is the max length of a condition type or reason.
-	mostLetters = 64
+	// maxObjects is the max number of objects of a kind with metrics: the first ones by name.
+	maxObjects = 10000
+	// maxLetters is the max length of a condition type or reason.
+	maxLetters = 64
 	// scrapeWithin is the max time to wait for a cache that is not synced yet.
 	scrapeWithin = 2 * time.Second
 )
@@ -75,7 +75,7 @@ func (m *conditionMetrics) Collect(found chan<- prometheus.Metric) {
 			continue
 		}
 		objects := k.conditioned(list)
-		left := max(len(objects)-mostObjects, 0)
+		left := max(len(objects)-maxObjects, 0)
 		for _, o := range objects[:len(objects)-left] {
 			o.tell(k.name, found)
 		}
@@ -115,13 +115,13 @@ func of[T client.Object](conditions func(T) []metav1.Condition) func(client.Obje
 	}
 }
 
-// tell sends the conditions of an object, at most slim.MostConditions. It skips types and reasons
+// tell sends the conditions of an object, at most slim.MaxConditions. It skips types and reasons
 // that are longer than the operator's: another user with rights on the status has written them.
 func (o withConditions) tell(kind string, found chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, c := range o.conditions {
-		tooLong := max(len(c.Type), len(c.Reason)) > mostLetters
-		if tooLong || told[c.Type] || len(told) == slim.MostConditions {
+		tooLong := max(len(c.Type), len(c.Reason)) > maxLetters
+		if tooLong || told[c.Type] || len(told) == slim.MaxConditions {
 			continue
 		}
 		told[c.Type] = true

@@ -99,16 +99,16 @@ func TestFiguresOfConditionsAreBounded(t *testing.T) {
 	}
 	hostile.Status.Conditions = append([]metav1.Condition{is("Long", "True", strings.Repeat("x", 1000)), is("NoText", "True", "\xff")}, hostile.Status.Conditions...)
 	m, _ := metricsOf(t, hostile)
-	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(BeNumerically("<=", slim.MostConditions))
+	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(BeNumerically("<=", slim.MaxConditions))
 
 	var many engev1alpha1.StatefulClusterList
-	for i := range mostObjects + 3 {
+	for i := range maxObjects + 3 {
 		one := engev1alpha1.StatefulCluster{ObjectMeta: named(fmt.Sprintf("o%06d", i))}
 		one.Status.Conditions = []metav1.Condition{is("Available", "True", "Fine")}
 		many.Items = append(many.Items, one)
 	}
 	m = &conditionMetrics{reader: &listing{list: many}, kinds: kinds[:1]}
-	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(mostObjects))
+	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(maxObjects))
 	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`# HELP stateful_operator_condition_objects_left_out Objects of a kind whose conditions have no figures, since there are too many.
 # TYPE stateful_operator_condition_objects_left_out gauge
 stateful_operator_condition_objects_left_out{kind="StatefulCluster"} 3

@@ -16,9 +16,9 @@ const (
 	// per line.
 	denseFrom  = 8
 	denseShare = 0.6
-	// mostMethods is the max number of methods of a type: a type with more has too many
+	// maxMethods is the max number of methods of a type: a type with more has too many
 	// responsibilities.
-	mostMethods = 40
+	maxMethods = 40
 )
 
 // hasShape reports whether the rules of this file apply to a file.
@@ -172,8 +172,8 @@ func methodsOfTypes(sources []source) []string {
 				continue
 			}
 			name := path.Dir(s.path) + "." + receiver(function.Recv.List[0].Type)
-			if count[name]++; count[name] == mostMethods+1 {
-				faults = append(faults, fmt.Sprintf("%s has more than %d methods: what is asked of it belongs to several types", name, mostMethods))
+			if count[name]++; count[name] == maxMethods+1 {
+				faults = append(faults, fmt.Sprintf("%s has more than %d methods: what is asked of it belongs to several types", name, maxMethods))
 			}
 		}
 	}

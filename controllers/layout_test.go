@@ -19,9 +19,9 @@ import (
 // This file checks the layout of the tree: every kind has the same things in the same places.
 
 const (
-	module        = "github.com/stateful-operator/stateful-operator/"
-	mostFileLines = 600
-	mostFuncLines = 70
+	module       = "github.com/stateful-operator/stateful-operator/"
+	maxFileLines = 600
+	maxFuncLines = 70
 )
 
 var (
@@ -240,8 +240,8 @@ func checkLengths(s source) []string {
 		return nil
 	}
 	var faults []string
-	if lines := strings.Count(s.text, "\n"); lines > mostFileLines {
-		faults = append(faults, fmt.Sprintf("has %d lines, and %d is the most", lines, mostFileLines))
+	if lines := strings.Count(s.text, "\n"); lines > maxFileLines {
+		faults = append(faults, fmt.Sprintf("has %d lines, and %d is the most", lines, maxFileLines))
 	}
 	for _, declaration := range s.file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -249,8 +249,8 @@ func checkLengths(s source) []string {
 			continue
 		}
 		start, end := s.files.Position(function.Pos()), s.files.Position(function.End())
-		if lines := end.Line - start.Line + 1; lines > mostFuncLines {
-			faults = append(faults, fmt.Sprintf("line %d: %s has %d lines, and %d is the most", start.Line, function.Name.Name, lines, mostFuncLines))
+		if lines := end.Line - start.Line + 1; lines > maxFuncLines {
+			faults = append(faults, fmt.Sprintf("line %d: %s has %d lines, and %d is the most", start.Line, function.Name.Name, lines, maxFuncLines))
 		}
 	}
 	return faults

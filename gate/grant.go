@@ -17,8 +17,8 @@ const (
 	grantFile = "start-signal"
 	uidFile   = "pod-uid"
 
-	mostEpochDigits = 18   // fits into an int64, here and in a shell
-	mostFileBytes   = 1024 // a grant has about 40 bytes
+	maxEpochDigits = 18   // fits into an int64, here and in a shell
+	maxFileBytes   = 1024 // a grant has about 40 bytes
 )
 
 // standing is the state of this pod according to the files.
@@ -68,7 +68,7 @@ func judge(grant, uid string) standing {
 }
 
 func isEpoch(text string) bool {
-	if text == "" || text[0] == '0' || len(text) > mostEpochDigits {
+	if text == "" || text[0] == '0' || len(text) > maxEpochDigits {
 		return false
 	}
 	for i := range len(text) {
@@ -91,10 +91,10 @@ func podName(dir string) string {
 	return plain(uid)
 }
 
-// readSmall reads a file of at most mostFileBytes. It does not use package os, whose files would need a
+// readSmall reads a file of at most maxFileBytes. It does not use package os, whose files would need a
 // poller and cause garbage a hundred times per second.
 func readSmall(path string) (text, fault string) {
-	var buffer [mostFileBytes + 1]byte
+	var buffer [maxFileBytes + 1]byte
 	fd, err := open(path)
 	if err != nil {
 		return "", "cannot read file " + path + ": " + err.Error()

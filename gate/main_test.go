@@ -16,7 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
-const mostBytes = 2 << 20
+const maxBytes = 2 << 20
 
 // gateBinary is the path of the tested program. It is built as for a release, except for the folder of
 // the grant.
@@ -314,8 +314,8 @@ func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the gate has %d bytes", info.Size())
-	if info.Size() > mostBytes {
-		t.Errorf("the gate has %d bytes, at most %d are allowed", info.Size(), mostBytes)
+	if info.Size() > maxBytes {
+		t.Errorf("the gate has %d bytes, at most %d are allowed", info.Size(), maxBytes)
 	}
 	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}other {{end}}{{.ImportPath}}", ".")
 	list.Env = append(os.Environ(), "CGO_ENABLED=0")

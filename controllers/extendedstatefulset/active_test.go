@@ -59,9 +59,9 @@ func activePods(ctx context.Context, namespace string) func() []string {
 	}
 }
 
-// mostActive watches the pods until the test ends. stop then returns the max number of pods that had
+// maxActive watches the pods until the test ends. stop then returns the max number of pods that had
 // the label at the same time.
-func mostActive(ctx context.Context, namespace string) (stop func() int) {
+func maxActive(ctx context.Context, namespace string) (stop func() int) {
 	GinkgoHelper()
 	w, err := user.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	Expect(err).NotTo(HaveOccurred())
@@ -110,7 +110,7 @@ var _ = Describe("E34 active and passive pods", func() {
 	})
 
 	It("with singleActive it is never on two", func(ctx SpecContext) {
-		most := mostActive(ctx, ns)
+		most := maxActive(ctx, ns)
 		Expect(user.Create(ctx, object(ns, strings.Replace(probes, "%", "true", 1)))).To(Succeed())
 		app.says("web-v1-1", "web-v1-2")
 		Eventually(activePods(ctx, ns)).Should(ConsistOf("web-v1-1"))

@@ -172,13 +172,13 @@ func TestALargeObjectCostsLittle(t *testing.T) {
 	if why := problem(withDefaults(set)); !strings.Contains(why, "spec.zones: Invalid value: 50000: may be at most 64; take fewer zones") {
 		t.Error(why)
 	}
-	if n := len(zonesOf(set, &set.Status)); n != mostZones {
+	if n := len(zonesOf(set, &set.Status)); n != maxZones {
 		t.Errorf("%d zones are worked through", n)
 	}
-	if n := len(buildServices(set, nil)[0].Spec.Ports); n != mostPorts {
+	if n := len(buildServices(set, nil)[0].Spec.Ports); n != maxPorts {
 		t.Errorf("a Service has %d ports", n)
 	}
-	if n := len(configuration.Origins(pod)); n > configuration.MostSources+1 {
+	if n := len(configuration.Origins(pod)); n > configuration.MaxSources+1 {
 		t.Errorf("%d sources are looked at", n)
 	}
 	if took := time.Since(began); took > 5*time.Second {

@@ -166,7 +166,7 @@ func TestBounds(t *testing.T) {
 		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: &low, Max: &high} }
 	}
 	canaries := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
-		return both(replicas(mostReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
+		return both(replicas(maxReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
 	}
 	for _, row := range []struct {
 		name       string
@@ -219,7 +219,7 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	s := newStage(t, zoned(1, "a"))
 	s.rest()
 	s.change("there were many zones", func(set *v1alpha1.ExtendedStatefulSet) {
-		for i := len(set.Status.Zones); i < mostZonesEver; i++ {
+		for i := len(set.Status.Zones); i < maxZonesEver; i++ {
 			set.Status.Zones = append(set.Status.Zones, v1alpha1.ZoneStatus{Name: fmt.Sprintf("z%d", i), Index: int32(i)})
 		}
 	})
@@ -231,7 +231,7 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones that were ever named, and there may be at most 256; take zones of before") {
 		s.Fatal(t, "it says "+c.Message)
 	}
-	if n := len(s.set().Status.Zones); n != mostZonesEver {
+	if n := len(s.set().Status.Zones); n != maxZonesEver {
 		t.Errorf("the status has %d zones", n)
 	}
 }

@@ -66,10 +66,10 @@ func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 }
 
 // replicasOf returns the number of pods in each zone. Admission sets missing replicas; this default
-// covers objects that bypassed admission. The result is limited to mostReplicas, so that no loop runs
+// covers objects that bypassed admission. The result is limited to maxReplicas, so that no loop runs
 // longer; a set with more replicas is invalid and gets no changes.
 func replicasOf(set *v1alpha1.ExtendedStatefulSet) int32 {
-	return min(max(0, ptr.Deref(set.Spec.Template.Spec.Replicas, smallestLegal(set.Spec.Scaling))), mostReplicas)
+	return min(max(0, ptr.Deref(set.Spec.Template.Spec.Replicas, smallestLegal(set.Spec.Scaling))), maxReplicas)
 }
 
 // handoverOf returns the handover of an upgrade that begins now.
@@ -89,11 +89,11 @@ type span struct{ start, replicas int32 }
 // end returns the ordinal after the last.
 func (s span) end() int32 { return s.start + min(s.replicas, math.MaxInt32-s.start) }
 
-// ordinals returns the ordinals one by one. It returns at most mostReplicas, even if another client
+// ordinals returns the ordinals one by one. It returns at most maxReplicas, even if another client
 // gave the StatefulSet more.
 func (s span) ordinals() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		for i := range min(s.end()-s.start, mostReplicas) {
+		for i := range min(s.end()-s.start, maxReplicas) {
 			if !yield(s.start + i) {
 				return
 			}
@@ -314,7 +314,7 @@ func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]s
 		ObjectMeta: metav1.ObjectMeta{Name: z.stem(set.Name), Namespace: set.Namespace, Labels: map[string]string{v1alpha1.LabelSet: set.Name},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: ptr.To(intstr.FromInt32(leastAvailable(set.Spec.PodDisruptionBudget, replicasOf(set)))),
+			MinAvailable: ptr.To(intstr.FromInt32(minAvailableOf(set.Spec.PodDisruptionBudget, replicasOf(set)))),
 			Selector:     &metav1.LabelSelector{MatchLabels: merged(serving, map[string]string{v1alpha1.LabelStatefulSet: z.stem(set.Name)})},
 		},
 	}
@@ -324,8 +324,8 @@ func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]s
 	return budget
 }
 
-// leastAvailable returns minAvailable of a budget as a number.
-func leastAvailable(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
+// minAvailableOf returns minAvailable of a budget as a number.
+func minAvailableOf(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
 	if least := budget.MinAvailable; least != nil {
 		return partOf(*least, replicas)
 	}
@@ -339,7 +339,7 @@ func partOf(v intstr.IntOrString, whole int32) int32 {
 	if err != nil {
 		return 0
 	}
-	return int32(min(max(0, n), mostReplicas))
+	return int32(min(max(0, n), maxReplicas))
 }
 
 // activeService returns the name of the Service that selects the serving pods.
@@ -356,7 +356,7 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
 			protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
-			if known[port{p.ContainerPort, protocol}] || len(ports) == mostPorts {
+			if known[port{p.ContainerPort, protocol}] || len(ports) == maxPorts {
 				continue
 			}
 			known[port{p.ContainerPort, protocol}] = true

@@ -47,12 +47,12 @@ func (c clock) updateTime() time.Duration {
 }
 
 // probation returns how long a pod of a new version must have been Ready to count as good:
-// minReadySeconds if it is set, else longestProbation, or half of canaryWatchTime if that is shorter.
+// minReadySeconds if it is set, else maxProbation, or half of canaryWatchTime if that is shorter.
 func (c clock) probation() time.Duration {
 	if d := c.minReady(); d > 0 {
 		return d
 	}
-	return min(longestProbation, c.canaryTime()/2)
+	return min(maxProbation, c.canaryTime()/2)
 }
 
 // available reports whether a pod serves: it has been Ready for minReadySeconds and is not terminating.
@@ -331,7 +331,7 @@ func (w *world) canaries() int32 {
 // zonesOf returns the wanted zones. A zone without an index gets the next free index. An index is never
 // reused for another zone, because claims are named after it.
 func zonesOf(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) []zone {
-	names := set.Spec.Zones[:min(len(set.Spec.Zones), mostZones)] // a set with more zones is invalid and gets no changes
+	names := set.Spec.Zones[:min(len(set.Spec.Zones), maxZones)] // a set with more zones is invalid and gets no changes
 	if len(names) == 0 {
 		return []zone{{index: noZone}}
 	}

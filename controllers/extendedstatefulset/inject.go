@@ -32,8 +32,8 @@ func inject(pod *incomingPod) (changes []change, why string) {
 	if why != "" {
 		return nil, why
 	}
-	if mounts := pod.mounts(m); pod.more || len(mounts) > mostClaimsOf {
-		return nil, fmt.Sprintf("more than %d of its volumes are on claim %s", mostClaimsOf, m.set+v1alpha1.UnassignedClaim)
+	if mounts := pod.mounts(m); pod.more || len(mounts) > maxClaimsOf {
+		return nil, fmt.Sprintf("more than %d of its volumes are on claim %s", maxClaimsOf, m.set+v1alpha1.UnassignedClaim)
 	}
 	for _, v := range pod.mounts(m) {
 		changes = append(changes, change{"replace", fmt.Sprintf("/spec/volumes/%d/persistentVolumeClaim/claimName", v.at), m.claim(v.name)})

@@ -128,7 +128,7 @@ func (n *incomingPod) readVolume(d *json.Decoder, at int) error {
 	if !strings.HasSuffix(v.claim, v1alpha1.UnassignedClaim) {
 		return err
 	}
-	if n.more = n.more || len(n.waiting) == mostVolumes; !n.more {
+	if n.more = n.more || len(n.waiting) == maxVolumes; !n.more {
 		n.waiting = append(n.waiting, v)
 	}
 	return err

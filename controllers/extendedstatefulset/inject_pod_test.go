@@ -64,7 +64,7 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("%d bytes take %s", len(raw), took)
 			}
-			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.waiting) > mostVolumes+1 {
+			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.waiting) > maxVolumes+1 {
 				t.Errorf("it keeps %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.waiting))
 			}
 			if got := handled(context.Background(), raw); !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 {
@@ -99,7 +99,7 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 	for _, row := range []struct {
 		volumes int
 		patched bool
-	}{{mostClaimsOf, true}, {mostClaimsOf + 1, false}, {mostVolumes, false}, {mostVolumes + 1, false}} {
+	}{{maxClaimsOf, true}, {maxClaimsOf + 1, false}, {maxVolumes, false}, {maxVolumes + 1, false}} {
 		pod := newPod(volumes(), zone{index: noZone}, 1)
 		pod.Spec.Volumes = slices.Repeat(pod.Spec.Volumes[:1], row.volumes)
 		changes, why := inject(readBorn(t, pod))

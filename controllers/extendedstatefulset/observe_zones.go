@@ -68,12 +68,12 @@ func (w *world) zonesUsedUp() string {
 			ever++
 		}
 	}
-	if ever <= mostZonesEver {
+	if ever <= maxZonesEver {
 		return ""
 	}
 	return fmt.Sprintf(
 		"spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object",
-		ever, mostZonesEver,
+		ever, maxZonesEver,
 	)
 }
 

@@ -21,8 +21,8 @@ import (
 // other content with the same digits can be found.
 const revisionDigits = 16
 
-// longestRevision is the max length of the name of a revision.
-const longestRevision = 40
+// maxRevision is the max length of the name of a revision.
+const maxRevision = 40
 
 // revisionName returns the name of a version, made of its number and its content. A number is used once
 // in the lifetime of an object. The content distinguishes versions of an object that was deleted and
@@ -169,7 +169,7 @@ func strayApproval(w *world) string {
 	}
 	return fmt.Sprintf(
 		"; spec.approvedRevision is %q, which is the revision of neither the version that serves nor the upgrade (%s), and has no effect",
-		excerpt.Of(word, longestRevision),
+		excerpt.Of(word, maxRevision),
 		next,
 	)
 }

@@ -197,7 +197,7 @@ func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
 		{"not where it is asked about all pods", ready().but(askedAt(all, "none")).but(notYet), goesOn},
 		{"nor where it says nothing", ready().but(askedAt("", "none")).but(notYet), goesOn},
 		{"nothing is done while it runs", ready().but(askedAt(canary, "")).after(9 * time.Minute), ""},
-		{"its time is that of the update", ready().but(askedAt(canary, "")).after(10*time.Minute + longestProbation), "record: Stale, version 1 to 2, attempt 1, UpdateTimeout, db-canary-v2-1 is known"},
+		{"its time is that of the update", ready().but(askedAt(canary, "")).after(10*time.Minute + maxProbation), "record: Stale, version 1 to 2, attempt 1, UpdateTimeout, db-canary-v2-1 is known"},
 		{"it says yes", ready().but(askedAt(canary, yes)), goesOn + ", db-canary-v2-1 Succeeded"},
 		{"it says no", ready().but(askedAt(canary, no)), "record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
 		{"it says no, and may", ready().but(askedAt(canary, no)).but(func(w *world) {
@@ -232,7 +232,7 @@ func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
 func TestRevisionName(t *testing.T) {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	for number, want := range map[int64]string{0: "", 2: "v2-0123456789abcdef", 1<<63 - 1: "v9223372036854775807-0123456789abcdef"} {
-		if got := revisionName(number, digest); got != want || len(got) > longestRevision {
+		if got := revisionName(number, digest); got != want || len(got) > maxRevision {
 			t.Errorf("%d is %q, want %q", number, got, want)
 		}
 	}

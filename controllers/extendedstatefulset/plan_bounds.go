@@ -19,28 +19,28 @@ import (
 // gets a condition and no changes. Its replicas are not lowered to the limit, because that would scale
 // down running pods.
 const (
-	mostReplicas  = 1000 // in a zone
-	mostZones     = 64
-	mostZonesEver = 256  // limit of the status
-	mostPods      = 2000 // in all zones
-	mostClaims    = 4000 // of all these pods
-	mostClaimsOf  = 16   // claim templates
+	maxReplicas  = 1000 // in a zone
+	maxZones     = 64
+	maxZonesEver = 256  // limit of the status
+	maxPods      = 2000 // in all zones
+	maxClaims    = 4000 // of all these pods
+	maxClaimsOf  = 16   // claim templates
 
-	mostContainers = 64
-	mostVolumes    = 256
-	mostPorts      = 256 // of all containers; each is a port of two Services
-	mostKeys       = 64  // labels, annotations
-	mostTerms      = 32  // of a selector
-	mostValues     = 64  // of a term
+	maxContainers = 64
+	maxVolumes    = 256
+	maxPorts      = 256 // of all containers; each is a port of two Services
+	maxKeys       = 64  // labels, annotations
+	maxTerms      = 32  // of a selector
+	maxValues     = 64  // of a term
 
-	mostRetries     = 100
-	mostParallel    = 100 // concurrent pods of a Job
-	mostCompletions = 1000
+	maxRetries     = 100
+	maxParallel    = 100 // concurrent pods of a Job
+	maxCompletions = 1000
 
-	mostProbes     = 16
-	mostArguments  = 64 // of the command of a probe
-	longestCommand = 16 << 10
-	longestProbe   = 3600 // seconds
+	maxProbes    = 16
+	maxArguments = 64 // of the command of a probe
+	maxCommand   = 16 << 10
+	maxProbe     = 3600 // seconds
 
 	// Each zone has a copy of the spec.
 	largestSpec    = 256 << 10
@@ -67,12 +67,12 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 	template, strategy := at.Child("template", "spec"), at.Child("updateStrategy")
 	replicas, claims := *spec.Template.Spec.Replicas, len(spec.Template.Spec.VolumeClaimTemplates)
 	for _, b := range []bound{
-		{int(replicas), mostReplicas, template.Child("replicas"), "take fewer replicas"},
-		{len(spec.Zones), mostZones, at.Child("zones"), "take fewer zones"},
-		{claims, mostClaimsOf, template.Child("volumeClaimTemplates"), "take fewer claim templates"},
-		{int(ptr.Deref(spec.UpdateStrategy.Canaries, 1)), mostReplicas, strategy.Child("canaries"), "take fewer canaries"},
-		{int(spec.UpdateStrategy.RetryCount), mostRetries, strategy.Child("retryCount"), "take fewer attempts"},
-		{len(spec.ActivePassiveProbes), mostProbes, at.Child("activePassiveProbes"), "take fewer probes"},
+		{int(replicas), maxReplicas, template.Child("replicas"), "take fewer replicas"},
+		{len(spec.Zones), maxZones, at.Child("zones"), "take fewer zones"},
+		{claims, maxClaimsOf, template.Child("volumeClaimTemplates"), "take fewer claim templates"},
+		{int(ptr.Deref(spec.UpdateStrategy.Canaries, 1)), maxReplicas, strategy.Child("canaries"), "take fewer canaries"},
+		{int(spec.UpdateStrategy.RetryCount), maxRetries, strategy.Child("retryCount"), "take fewer attempts"},
+		{len(spec.ActivePassiveProbes), maxProbes, at.Child("activePassiveProbes"), "take fewer probes"},
 	} {
 		errs = append(errs, b.check()...)
 	}
@@ -90,9 +90,9 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 		&spec.Template.Spec.Template,
 		template.Child("replicas"),
 	)...)
-	if n := len(configuration.Origins(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > configuration.MostSources {
+	if n := len(configuration.Origins(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > configuration.MaxSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
-			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", configuration.MostSources)))
+			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", configuration.MaxSources)))
 	}
 	return errs
 }
@@ -100,12 +100,12 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 // tooManyInAll returns an error if the number of pods or claims in all zones exceeds its limit.
 func tooManyInAll(replicas, zones, claims int, at *field.Path) field.ErrorList {
 	switch {
-	case replicas*zones > mostPods:
+	case replicas*zones > maxPods:
 		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
-			"times the number of zones may be at most %d; take fewer replicas or fewer zones", mostPods))}
-	case replicas*zones*claims > mostClaims:
+			"times the number of zones may be at most %d; take fewer replicas or fewer zones", maxPods))}
+	case replicas*zones*claims > maxClaims:
 		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
-			"times the number of zones and of claim templates may be at most %d; take fewer replicas, zones or claim templates", mostClaims))}
+			"times the number of zones and of claim templates may be at most %d; take fewer replicas, zones or claim templates", maxClaims))}
 	}
 	return nil
 }
@@ -132,18 +132,18 @@ func tooManyTerms(s *metav1.LabelSelector, at *field.Path) (errs field.ErrorList
 	if s == nil {
 		return nil
 	}
-	errs = append(bound{len(s.MatchLabels), mostTerms, at.Child("matchLabels"), "select by fewer labels"}.check(),
-		bound{len(s.MatchExpressions), mostTerms, at.Child("matchExpressions"), "take fewer expressions"}.check()...)
-	for i := range s.MatchExpressions[:min(len(s.MatchExpressions), mostTerms)] {
-		errs = append(errs, bound{len(s.MatchExpressions[i].Values), mostValues, at.Child("matchExpressions").Index(i).Child("values"), "take fewer values"}.check()...)
+	errs = append(bound{len(s.MatchLabels), maxTerms, at.Child("matchLabels"), "select by fewer labels"}.check(),
+		bound{len(s.MatchExpressions), maxTerms, at.Child("matchExpressions"), "take fewer expressions"}.check()...)
+	for i := range s.MatchExpressions[:min(len(s.MatchExpressions), maxTerms)] {
+		errs = append(errs, bound{len(s.MatchExpressions[i].Values), maxValues, at.Child("matchExpressions").Index(i).Child("values"), "take fewer values"}.check()...)
 	}
 	return errs
 }
 
 // tooManyKeys checks the limits of labels and annotations.
 func tooManyKeys(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
-	return append(bound{len(m.Labels), mostKeys, at.Child("labels"), "take fewer labels"}.check(),
-		bound{len(m.Annotations), mostKeys, at.Child("annotations"), "take fewer annotations"}.check()...)
+	return append(bound{len(m.Labels), maxKeys, at.Child("labels"), "take fewer labels"}.check(),
+		bound{len(m.Annotations), maxKeys, at.Child("annotations"), "take fewer annotations"}.check()...)
 }
 
 // tooManyInPod checks the limits of a pod template.
@@ -154,11 +154,11 @@ func tooManyInPod(pod *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 	}
 	errs := tooManyKeys(&pod.ObjectMeta, at.Child("metadata"))
 	for _, b := range []bound{
-		{len(pod.Spec.Containers), mostContainers, spec.Child("containers"), "take fewer containers"},
-		{len(pod.Spec.InitContainers), mostContainers, spec.Child("initContainers"), "take fewer init containers"},
-		{len(pod.Spec.Volumes), mostVolumes, spec.Child("volumes"), "take fewer volumes"},
-		{len(pod.Spec.ImagePullSecrets), mostContainers, spec.Child("imagePullSecrets"), "take fewer Secrets"},
-		{ports, mostPorts, spec.Child("containers"), "take fewer ports, of all containers"},
+		{len(pod.Spec.Containers), maxContainers, spec.Child("containers"), "take fewer containers"},
+		{len(pod.Spec.InitContainers), maxContainers, spec.Child("initContainers"), "take fewer init containers"},
+		{len(pod.Spec.Volumes), maxVolumes, spec.Child("volumes"), "take fewer volumes"},
+		{len(pod.Spec.ImagePullSecrets), maxContainers, spec.Child("imagePullSecrets"), "take fewer Secrets"},
+		{ports, maxPorts, spec.Child("containers"), "take fewer ports, of all containers"},
 	} {
 		errs = append(errs, b.check()...)
 	}
@@ -172,8 +172,8 @@ func tooMuchOfJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	}
 	spec := at.Child("spec")
 	errs := append(tooManyKeys(&job.ObjectMeta, at.Child("metadata")), tooManyInPod(&job.Spec.Template, spec.Child("template"))...)
-	errs = append(errs, bound{int(ptr.Deref(job.Spec.Parallelism, 1)), mostParallel, spec.Child("parallelism"), "take fewer pods at one time"}.check()...)
-	return append(errs, bound{int(ptr.Deref(job.Spec.Completions, 1)), mostCompletions, spec.Child("completions"), "take fewer completions"}.check()...)
+	errs = append(errs, bound{int(ptr.Deref(job.Spec.Parallelism, 1)), maxParallel, spec.Child("parallelism"), "take fewer pods at one time"}.check()...)
+	return append(errs, bound{int(ptr.Deref(job.Spec.Completions, 1)), maxCompletions, spec.Child("completions"), "take fewer completions"}.check()...)
 }
 
 // tooMuchOfProbe checks the limits of a probe. Its command is sent with each run.
@@ -187,10 +187,10 @@ func tooMuchOfProbe(probe *v1alpha1.ActivePassiveProbe, at *field.Path) (errs fi
 		size += len(arg)
 	}
 	for _, b := range []bound{
-		{len(argv), mostArguments, at.Child("exec", "command"), "take fewer arguments, or write a script"},
-		{size, longestCommand, at.Child("exec", "command"), "take fewer bytes, or write a script"},
-		{int(probe.PeriodSeconds), longestProbe, at.Child("periodSeconds"), "ask more often"},
-		{int(probe.TimeoutSeconds), longestProbe, at.Child("timeoutSeconds"), "wait for less"},
+		{len(argv), maxArguments, at.Child("exec", "command"), "take fewer arguments, or write a script"},
+		{size, maxCommand, at.Child("exec", "command"), "take fewer bytes, or write a script"},
+		{int(probe.PeriodSeconds), maxProbe, at.Child("periodSeconds"), "ask more often"},
+		{int(probe.TimeoutSeconds), maxProbe, at.Child("timeoutSeconds"), "wait for less"},
 	} {
 		errs = append(errs, b.check()...)
 	}
@@ -208,11 +208,11 @@ func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
 		name string
 		have *int32
 	}{{"min", rules.Min}, {"max", rules.Max}} {
-		if b.have != nil && *b.have > mostReplicas {
+		if b.have != nil && *b.have > maxReplicas {
 			errs = append(errs, field.Invalid(
 				at.Child(b.name),
 				*b.have,
-				fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas),
+				fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", maxReplicas),
 			))
 		}
 	}

@@ -77,7 +77,7 @@ func TestWhatABudgetKeeps(t *testing.T) {
 		{"none", most("5"), 3, 0}, {"of none", most("1"), 0, 0}, {"all, if nobody can read it", most("many"), 3, 3},
 		{"all, if it says nothing", &v1alpha1.DisruptionBudget{}, 3, 3},
 	} {
-		if got := leastAvailable(r.budget, r.replicas); got != r.want {
+		if got := minAvailableOf(r.budget, r.replicas); got != r.want {
 			t.Errorf("E41 %s: %d, want %d", r.name, got, r.want)
 		}
 	}

@@ -65,7 +65,7 @@ func deadlines() []deadline {
 			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 5 })
 		}, "CanaryFailed"), true},
 		{"canaryWatchTime of a canary that was good and waited, and is not any more", 5 * time.Minute, saying(func() *scene { return canary(0).but(manual).but(approved) }, "CanaryFailed"), false},
-		{"updateWatchTime, while the job about the canary runs", 10*time.Minute + longestProbation, saying(func() *scene {
+		{"updateWatchTime, while the job about the canary runs", 10*time.Minute + maxProbation, saying(func() *scene {
 			return canary().but(askedAt(v1alpha1.WhenCanary, ""))
 		}, "UpdateTimeout"), false},
 		{"updateWatchTime, while the rest is promoted", 10 * time.Minute, saying(func() *scene {
@@ -75,7 +75,7 @@ func deadlines() []deadline {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).
 				but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("hangs") })
 		}, "Aborted"), false},
-		{"updateWatchTime, while the job after it runs and all pods are Ready", 10*time.Minute + longestProbation, saying(func() *scene {
+		{"updateWatchTime, while the job after it runs and all pods are Ready", 10*time.Minute + maxProbation, saying(func() *scene {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
 		{"canaryWatchTime of a pod that is not Ready and holds up the way back", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
@@ -86,7 +86,7 @@ func deadlines() []deadline {
 			w.pods = []podOfOrdinal{{w.zones[0].index, 1, 2, pod(true), true}}
 			return !w.inTransit(w.zones[0], 2)
 		}, false},
-		{"the probation of a canary, which is no proof either", longestProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
+		{"the probation of a canary, which is no proof either", maxProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
 		{"timeoutSeconds of an active/passive probe", probeTimeout, func(now time.Time, watch leadership.Watch) bool {
 			w, p := set(now, watch), pod(false)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

@@ -23,7 +23,7 @@ func TestSuperseded(t *testing.T) {
 	for _, row := range []sentence{
 		{"one that has all ordinals, and is proven", moved().but(toThree), "record: Canary, version 2 to 3, attempt 1"},
 		{"one of whose pods is not Ready", moved(1).but(toThree), "record: Waiting, version 1"},
-		{"one of whose pods is on probation", moved().turned(1, 1, longestProbation-1).but(toThree), "record: Waiting, version 1"},
+		{"one of whose pods is on probation", moved().turned(1, 1, maxProbation-1).but(toThree), "record: Waiting, version 1"},
 		{"one whose last job runs", moved().but(postJobRuns).but(toThree), "record: Waiting, version 1"},
 		{"one that is Ready where the old version never was", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
 			has(2, span{2, 1}).but(toThree), "record: Waiting, version 2"},

@@ -14,11 +14,11 @@ const (
 	// event of the write is lost.
 	afterWrites = 5 * time.Second
 
-	// longestProbation is how long a pod of a new version must have been Ready to count as good if
+	// maxProbation is how long a pod of a new version must have been Ready to count as good if
 	// minReadySeconds is not set. Without a readiness probe, a program is Ready as soon as it starts,
 	// even if it crashes afterwards. Without this probation the old version would already be deleted
 	// when the program crashes.
-	longestProbation = 10 * time.Second
+	maxProbation = 10 * time.Second
 	// unassignedAge is the min age of a pod without a claim before it is deleted. While the webhook is
 	// missing, the recreated pod has no claim either, so this limits the rate of deletions.
 	unassignedAge = 15 * time.Second
@@ -57,6 +57,6 @@ const (
 	defaultUpdateWatch = 10 * time.Minute
 	probePeriod        = 30 * time.Second
 	probeTimeout       = 5 * time.Second
-	// longestWatch is the max of canaryWatchTime and updateWatchTime.
-	longestWatch = 720 * time.Hour
+	// maxWatch is the max of canaryWatchTime and updateWatchTime.
+	maxWatch = 720 * time.Hour
 )

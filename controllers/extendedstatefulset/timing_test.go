@@ -18,9 +18,9 @@ func TestTiming(t *testing.T) {
 	}{
 		{"an admission is answered before the API server stops waiting", trialTime + claimsTrialTime, webhookTimeout - 1},
 		{"the first version waits for its configuration at least as long as edits are gathered", configuration.Window, missingGrace},
-		{"a probation ends within the canaryWatchTime that is the default", 2 * longestProbation, defaultCanaryWatch},
+		{"a probation ends within the canaryWatchTime that is the default", 2 * maxProbation, defaultCanaryWatch},
 		{"canaries are a part of the upgrade", defaultCanaryWatch, defaultUpdateWatch},
-		{"updateWatchTime may be its default", defaultUpdateWatch, longestWatch},
+		{"updateWatchTime may be its default", defaultUpdateWatch, maxWatch},
 		{"a probe is answered before it is asked again", probeTimeout, probePeriod},
 		{"a pass after a write comes no sooner than one that was overtaken", retrySoon, afterWrites},
 		{"own writes are waited for in the cache for longer than an overtaken pass", retrySoon, consistency.Patience},

@@ -199,7 +199,7 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 		if t.time.Duration <= 0 {
 			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "must be more than 0, for example 5m"))
 		}
-		if t.time.Duration > longestWatch {
+		if t.time.Duration > maxWatch {
 			errs = append(errs, field.Invalid(
 				at.Child(t.name),
 				t.time.Duration.String(),
@@ -298,8 +298,8 @@ func validateBudget(budget *v1alpha1.DisruptionBudget, at *field.Path) field.Err
 		name, value = "maxUnavailable", budget.MaxUnavailable
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(value, 100, true)
-	if err != nil || n < 0 || n > mostReplicas {
-		return field.ErrorList{field.Invalid(at.Child(name), value.String(), fmt.Sprintf("must be a number from 0 to %d, or a percentage from 0%% to 100%%", mostReplicas))}
+	if err != nil || n < 0 || n > maxReplicas {
+		return field.ErrorList{field.Invalid(at.Child(name), value.String(), fmt.Sprintf("must be a number from 0 to %d, or a percentage from 0%% to 100%%", maxReplicas))}
 	}
 	return nil
 }

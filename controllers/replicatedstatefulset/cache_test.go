@@ -19,12 +19,12 @@ func TestTheCacheKeepsLittleOfStrangers(t *testing.T) {
 		labels[fmt.Sprint(i)] = strings.Repeat("x", 60)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels, Finalizers: []string{v1alpha1.FinalizerMember},
-		Annotations: map[string]string{"a": "b", v1alpha1.AnnotationTemplate: "t"}}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, mostContainers)}}
+		Annotations: map[string]string{"a": "b", v1alpha1.AnnotationTemplate: "t"}}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, maxContainers)}}
 	cut, err := cutPod(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cut.(*corev1.Pod).ObjectMeta).To(Equal(metav1.ObjectMeta{Finalizers: pod.Finalizers, Annotations: map[string]string{v1alpha1.AnnotationTemplate: "t"}}))
-	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(HaveLen(mostContainers), "at the bound")
-	pod.Spec.Containers = make([]corev1.Container, mostContainers+1)
+	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(HaveLen(maxContainers), "at the bound")
+	pod.Spec.Containers = make([]corev1.Container, maxContainers+1)
 	cut, err = cutPod(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(BeEmpty())

@@ -70,7 +70,7 @@ var _ = Describe("what the pods use", func() {
 			}
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 		Expect(events(ctx, p.namespace)).To(ContainElement(v1alpha1.EventConfigRestart))
 	})
 })

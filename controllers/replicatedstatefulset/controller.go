@@ -249,7 +249,7 @@ func cutPod(obj any) (any, error) {
 	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
 	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer, v1alpha1.AnnotationConfigHash, v1alpha1.AnnotationInPlace)
 	cut.Spec.NodeName = pod.Spec.NodeName
-	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > mostContainers {
+	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > maxContainers {
 		return cut, nil
 	}
 	for i := range pod.Spec.InitContainers {
@@ -269,9 +269,9 @@ func cutPod(obj any) (any, error) {
 	return cut, nil
 }
 
-// mostContainers is higher than a member can have. A foreign pod with our labels may have some ten
+// maxContainers is higher than a member can have. A foreign pod with our labels may have some ten
 // thousand containers.
-const mostContainers = 4 * bounds.Containers
+const maxContainers = 4 * bounds.Containers
 
 // cutRule is a cache transform of ConfigMaps. Rules are selected by any label. A ConfigMap with
 // more labels than are kept is not a rule.

@@ -183,7 +183,7 @@ var _ = Describe("a set", func() {
 		set := started(ctx, p)
 		crashPrimary(ctx, p, set)
 		Expect(podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, "primary"))
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-32 RS-42 survives a deleted pod while no operator runs, and touches no other", func(ctx SpecContext) {
@@ -228,7 +228,7 @@ var _ = Describe("a set", func() {
 		Expect(user.Delete(ctx, set)).To(Succeed())
 		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue())
 		Expect(p.commands()[done:]).To(Equal([]string{"rss-example-2 stop", "rss-example-1 stop", "rss-example-0 stop"}))
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-47 gets back what was deleted or changed", func(ctx SpecContext) {
@@ -249,7 +249,7 @@ var _ = Describe("a set", func() {
 		Expect(user.Patch(ctx, &primary, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app":null}}}`)))).To(Succeed())
 		Eventually(func() map[string]string { return podsOf(ctx, p.namespace)[name].Labels }).Should(HaveKeyWithValue("app", "example"))
 		settled(ctx, set, 1, 2)
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-47 RS-50 leaves a Service the type and the node ports that a user gave it", func(ctx SpecContext) {
@@ -333,7 +333,7 @@ var _ = Describe("a set", func() {
 			}
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-84 RS-88 has the pods that its template says, and lets their claims grow", func(ctx SpecContext) {
@@ -404,7 +404,7 @@ var _ = Describe("a set", func() {
 		}
 		startOperator(p)
 		settled(ctx, set, 1, 2) // changes in the meantime are found and repaired
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-62 comes up and fails over beside more sets that hang than there are workers", func(ctx SpecContext) {
@@ -426,7 +426,7 @@ var _ = Describe("a set", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1, 2)
 		crashPrimary(ctx, p, set)
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 		Expect(stuck.hung()).To(Equal(hung)) // one command at a time in a pod
 	})
 

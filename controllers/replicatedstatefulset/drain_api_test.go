@@ -92,7 +92,7 @@ var _ = Describe("a drain", func() {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			g.Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-2"))
 		}).Should(Succeed())
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-67 hands no role over while a policy opens the budget again", func(ctx SpecContext) {
@@ -170,7 +170,7 @@ var _ = Describe("a drain", func() {
 			g.Expect(user.Status().Update(ctx, b)).To(Succeed())
 			g.Expect(evictOnce(ctx, &first)).To(Succeed())
 		}).Should(Succeed())
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-67 RS-66 RS-69 has a budget of the primaries, of which no other budget has one", func(ctx SpecContext) {

@@ -89,7 +89,7 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 		{"one that takes 3 s to read the world", 3 * time.Second, 0, 11 * time.Second},
 		{"after a command that could not be sent in time", 0, 1, 10 * time.Second},
 		{"after two", 0, 2, 20 * time.Second},
-		{"never longer", time.Minute, 9, podexec.MostHurry},
+		{"never longer", time.Minute, 9, podexec.MaxHurry},
 	} {
 		t.Run("V15 "+r.name, func(t *testing.T) {
 			f := pod(0).secondary().sequence("9")

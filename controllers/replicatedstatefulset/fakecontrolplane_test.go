@@ -297,7 +297,7 @@ func (p *fakeControlPlane) commands() []string {
 	return slices.Clone(p.ran)
 }
 
-func (p *fakeControlPlane) mostPrimaries() int {
+func (p *fakeControlPlane) maxPrimaries() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most

@@ -81,7 +81,7 @@ func fitBudgets(w *world) {
 		w.primaryBudget = nil
 		return
 	}
-	w.primaryBudget = buildPrimaryBudget(w.set, b.leastPrimaries())
+	w.primaryBudget = buildPrimaryBudget(w.set, b.minPrimaries())
 }
 
 type podFixture struct {

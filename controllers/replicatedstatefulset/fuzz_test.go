@@ -109,7 +109,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 		}
 	}
 	for name, command := range spec.Pod.Commands {
-		if d := timeoutOf(command); d < leastTimeout || d > mostTime {
+		if d := timeoutOf(command); d < minTimeout || d > maxTime {
 			t.Errorf("%s may take %s", name, d)
 		}
 	}
@@ -185,7 +185,7 @@ func FuzzDuration(f *testing.F) {
 		if again, err := parseDuration(d.String()); err != nil || again != d {
 			t.Errorf("%s is read as %s, %v", d, again, err)
 		}
-		if got := durationOr(v1alpha1.Duration(text), defaultTimeout, leastTimeout, mostTime); got < leastTimeout || got > mostTime {
+		if got := durationOr(v1alpha1.Duration(text), defaultTimeout, minTimeout, maxTime); got < minTimeout || got > maxTime {
 			t.Errorf("%q counts as %s", text, got)
 		}
 	})

@@ -96,7 +96,7 @@ var _ = Describe("resources in place", func() {
 			Expect(before[name]).NotTo(Equal(uid), name)
 		}
 		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement(v1alpha1.EventNotInPlace))
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
 	It("RS-99 takes no other word for a way to update", func(ctx SpecContext) {

@@ -246,8 +246,8 @@ func (s *stage) hasRoom(p *corev1.Pod) bool {
 	return s.room == 0 || asked.Value() <= s.room
 }
 
-// mostRoom is the cpu of an empty node.
-const mostRoom = 8
+// maxRoom is the cpu of an empty node.
+const maxRoom = 8
 
 // sizes resizes a changed pod as a kubelet does.
 func (s *stage) sizes(p *corev1.Pod) {
@@ -263,7 +263,7 @@ func (s *stage) sizes(p *corev1.Pod) {
 		return
 	}
 	reason := corev1.PodReasonDeferred
-	if asked.Value() > mostRoom {
+	if asked.Value() > maxRoom {
 		reason = corev1.PodReasonInfeasible
 	}
 	s.Say("    %s cannot have %s cpu: %s", p.Name, asked.String(), reason)

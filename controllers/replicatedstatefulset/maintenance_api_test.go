@@ -67,7 +67,7 @@ var _ = Describe("maintenance", func() {
 		settled(ctx, set, 1, 2)
 		says(ctx, set, v1alpha1.ReasonNoMaintenance)
 		Expect(set.Status.Members.Secondary).To(ContainElement(first))
-		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(p.maxPrimaries()).To(Equal(1))
 		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElements(v1alpha1.EventMemberParked, v1alpha1.EventMemberUnparked))
 	})
 

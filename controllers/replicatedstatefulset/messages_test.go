@@ -114,7 +114,7 @@ func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
 	for name := range f.set.Spec.Pod.Commands {
 		want := 0
 		if name == v1alpha1.CommandSequence {
-			want = mostSequence
+			want = maxSequence
 		}
 		if c := f.command(f.members[0], name, name, 0); c.Keep != want {
 			t.Errorf("of %s %d bytes are kept, want %d", name, c.Keep, want)

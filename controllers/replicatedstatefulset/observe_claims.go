@@ -71,7 +71,7 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	for _, m := range w.members {
 		for _, t := range adjusting {
 			name := claimOf(&t, m)
-			if w.claims[name] != nil || missing == mostLookups {
+			if w.claims[name] != nil || missing == maxLookups {
 				continue
 			}
 			missing++

@@ -20,8 +20,8 @@ import (
 // changes.
 const indexUses = "uses"
 
-// mostConfigBytes is the max total size of the ConfigMaps and Secrets of one set.
-const mostConfigBytes = 8 << 20
+// maxConfigBytes is the max total size of the ConfigMaps and Secrets of one set.
+const maxConfigBytes = 8 << 20
 
 // configReader reads the ConfigMaps and Secrets that the pods of sets use.
 type configReader struct {
@@ -33,7 +33,7 @@ type configReader struct {
 // newConfigReader returns a configReader that wakes sets through a channel.
 func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
-		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MostBytes: mostConfigBytes},
+		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MaxBytes: maxConfigBytes},
 		turns: configuration.Turns{
 			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
 			Cache:   own,

@@ -54,11 +54,11 @@ func (w *world) isUnlabelledMember(m *member) bool {
 	return madeByUs || m.protected() || w.isStored(m)
 }
 
-// mostLookups is the max number of pods without our labels that are read one by one.
-const mostLookups = 32
+// maxLookups is the max number of pods without our labels that are read one by one.
+const maxLookups = 32
 
 // unlisted returns the names of pods that should exist, or are in the record, and were not listed.
-// If more than mostLookups are missing, it returns only those that exist. So a set that wants a
+// If more than maxLookups are missing, it returns only those that exist. So a set that wants a
 // thousand pods and has none does not cost a thousand reads each time.
 func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
 	for _, name := range podsOf(&w.set.Status) {
@@ -69,13 +69,13 @@ func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]b
 	missing := 0
 	for name := range w.wantedNames() {
 		if !listed[name] {
-			if missing++; missing > mostLookups {
+			if missing++; missing > maxLookups {
 				break
 			}
 			names = append(names, name)
 		}
 	}
-	if missing > mostLookups {
+	if missing > maxLookups {
 		if names, err = r.unlabelled(ctx, w, listed); err != nil {
 			return nil, err
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// mostRevisions is the max number of templates that are read in one pass. Members of any other
+// maxRevisions is the max number of templates that are read in one pass. Members of any other
 // template are recreated.
-const mostRevisions = 8
+const maxRevisions = 8
 
 // readRevisions reads the templates of the outdated members and the current template, if members
 // may be changed in place. The pod itself does not show its template, because defaults and
@@ -58,7 +58,7 @@ func revisionsToRead(w *world) []string {
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 		return slices.Contains([]string{"", present}, name)
 	})
-	most := min(len(names), mostRevisions)
+	most := min(len(names), maxRevisions)
 	return append(names[:most], present)
 }
 
@@ -82,7 +82,7 @@ func templateIn(revision *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
 	if json.Unmarshal(raw, &counted) != nil {
 		return nil
 	}
-	if of := counted.Spec.Template.Spec; len(of.InitContainers)+len(of.Containers) > mostContainers {
+	if of := counted.Spec.Template.Spec; len(of.InitContainers)+len(of.Containers) > maxContainers {
 		return nil
 	}
 	var data struct {

@@ -19,8 +19,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// mostRuleBytes is the max total size of the ConfigMaps of spec.ruleSelector.
-const mostRuleBytes = 8 << 20
+// maxRuleBytes is the max total size of the ConfigMaps of spec.ruleSelector.
+const maxRuleBytes = 8 << 20
 
 // readRules hashes the contents of the ConfigMaps of spec.ruleSelector. Only their metadata is
 // cached, so contents are read when a version changes. If there are too many ConfigMaps, the
@@ -37,8 +37,8 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 	if err := r.Cache.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ConfigMaps: %w", err)
 	}
-	if n := len(list.Items); n > mostRules {
-		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, mostRules))
+	if n := len(list.Items); n > maxRules {
+		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, maxRules))
 		return nil
 	}
 	slices.SortFunc(
@@ -76,7 +76,7 @@ func (w *world) follow(rules, excess string) {
 func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav1.PartialObjectMetadata) (rules, excess string, err error) {
 	r.hashing.Lock()
 	defer r.hashing.Unlock()
-	sum, left := sha256.New(), mostRuleBytes
+	sum, left := sha256.New(), maxRuleBytes
 	comma := "{"
 	for i := range of {
 		var one corev1.ConfigMap
@@ -95,7 +95,7 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 		if left -= n; left < 0 {
 			return "", fmt.Sprintf(
 				"it selects ConfigMaps of more than %d MiB in all",
-				mostRuleBytes>>20,
+				maxRuleBytes>>20,
 			), nil
 		}
 	}

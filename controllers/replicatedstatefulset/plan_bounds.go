@@ -16,15 +16,15 @@ import (
 // Max sizes in a spec. The CRD schema has the same limits, but an object may be older than the
 // schema.
 const (
-	maxReplicas  = 1000
-	mostRules    = 100 // ConfigMaps of spec.ruleSelector
-	mostPorts    = 100
-	mostSecrets  = 64
-	mostTolerate = 128
-	mostArgs     = 1024
-	longestArg   = 32 << 10
+	maxReplicas = 1000
+	maxRules    = 100 // ConfigMaps of spec.ruleSelector
+	maxPorts    = 100
+	maxSecrets  = 64
+	maxTolerate = 128
+	maxArgs     = 1024
+	maxArg      = 32 << 10
 
-	mostMaintenance = 64 // members of spec.maintenance
+	maxMaintenance = 64 // members of spec.maintenance
 )
 
 // validateBounds enforces the limits of the CRD schema for objects that are older than that part of
@@ -36,12 +36,12 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 		have, most int
 		at         *field.Path
 	}{
-		{len(spec.ServicePorts), mostPorts, at.Child("servicePorts")},
-		{len(spec.Secrets), mostSecrets, at.Child("secrets")},
-		{len(spec.ImagePullSecrets), mostSecrets, at.Child("imagePullSecrets")},
+		{len(spec.ServicePorts), maxPorts, at.Child("servicePorts")},
+		{len(spec.Secrets), maxSecrets, at.Child("secrets")},
+		{len(spec.ImagePullSecrets), maxSecrets, at.Child("imagePullSecrets")},
 		{len(spec.NodeSelector), bounds.Words, at.Child("nodeSelector")},
-		{len(spec.Maintenance), mostMaintenance, at.Child("maintenance")},
-		{len(spec.Tolerations), mostTolerate, at.Child("tolerations")},
+		{len(spec.Maintenance), maxMaintenance, at.Child("maintenance")},
+		{len(spec.Tolerations), maxTolerate, at.Child("tolerations")},
 		{len(pod.InitContainers), bounds.Containers, in.Child("initContainers")},
 		{len(pod.Containers), bounds.Containers, in.Child("containers")},
 		{len(pod.Volumes), bounds.Volumes, in.Child("volumes")},
@@ -54,11 +54,11 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 	}
 	for _, name := range sets.List(sets.KeySet(pod.Commands)) {
 		argv := in.Child("commands").Key(name).Child("command")
-		errs = append(errs, bounds.AtMost(len(pod.Commands[name].Command), mostArgs, argv)...)
-		for i, arg := range pod.Commands[name].Command[:min(len(pod.Commands[name].Command), mostArgs)] {
-			if len(arg) > longestArg {
+		errs = append(errs, bounds.AtMost(len(pod.Commands[name].Command), maxArgs, argv)...)
+		for i, arg := range pod.Commands[name].Command[:min(len(pod.Commands[name].Command), maxArgs)] {
+			if len(arg) > maxArg {
 				errs = append(errs, field.Invalid(argv.Index(i), field.OmitValueType{}, fmt.Sprintf(
-					"has %d bytes, and may have at most %d; put the script into the image or a ConfigMap", len(arg), longestArg)))
+					"has %d bytes, and may have at most %d; put the script into the image or a ConfigMap", len(arg), maxArg)))
 			}
 		}
 	}
@@ -67,11 +67,11 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 
 // validateConfig rejects a set whose pods use more ConfigMaps and Secrets than can be followed.
 func validateConfig(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
-	if !set.Spec.UpdateOnEnvChange || len(configuration.Origins(podOfConfig(set))) <= configuration.MostSources {
+	if !set.Spec.UpdateOnEnvChange || len(configuration.Origins(podOfConfig(set))) <= configuration.MaxSources {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, true, fmt.Sprintf(
-		"follows at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MostSources))}
+		"follows at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MaxSources))}
 }
 
 // validateSize rejects a spec that is too large, and pods that are too large in total.

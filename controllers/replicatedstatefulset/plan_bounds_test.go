@@ -160,7 +160,7 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 // TestManyMissingPodsAreLookedForAtOnce tests that missing pods are read one by one only while they
 // are few.
 func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
-	for _, r := range []struct{ replicas, gets int32 }{{mostLookups, mostLookups}, {mostLookups + 1, 0}, {1000, 0}} {
+	for _, r := range []struct{ replicas, gets int32 }{{maxLookups, maxLookups}, {maxLookups + 1, 0}, {1000, 0}} {
 		s := newStage(t, setOf(r.replicas, 1))
 		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
 		s.Put(stray)
@@ -202,7 +202,7 @@ func TestRulesAreBounded(t *testing.T) {
 		return c
 	}
 	all := map[string]any{}
-	for i := range mostRules {
+	for i := range maxRules {
 		c := rule(i, "x")
 		s.Put(c)
 		all[c.Name] = []any{c.Data, c.BinaryData}
@@ -218,7 +218,7 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 	s.settle(20 * time.Second)
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
-	extra := rule(mostRules, "x")
+	extra := rule(maxRules, "x")
 	s.Put(extra)
 	if w = observe(); w.excess != "it selects 101 ConfigMaps, and may select 100" || w.rules != before || before == "" {
 		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
@@ -228,7 +228,7 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	s.DeleteNow(extra)
-	for i := range mostRuleBytes >> 20 {
+	for i := range maxRuleBytes >> 20 {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
 	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in all" || w.rules != before {

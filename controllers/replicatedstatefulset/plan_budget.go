@@ -35,7 +35,7 @@ func keepBudgets(f *facts, p *plan) {
 		dropBudget(f, p, f.primaryBudget)
 		b.keep(p, f.budget, buildBudget(f.set))
 	default:
-		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.leastPrimaries()))
+		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.minPrimaries()))
 		// A budget that is recreated during a handover starts closed. openBudget opens it at rest.
 		isLate := f.budget == nil && f.record.epoch > 0
 		if b.mustClose() || b.isClosed() || isLate {
@@ -134,7 +134,7 @@ func (b budgets) shutAt() string {
 
 // open returns the budget of the members that are not primary, as it is at rest.
 func (b budgets) open() *policyv1.PodDisruptionBudget {
-	return buildFollowersBudget(b.set, b.leastFollowers())
+	return buildFollowersBudget(b.set, b.minFollowers())
 }
 
 // closed returns a copy of the budget that allows no eviction.
@@ -145,9 +145,9 @@ func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget 
 	return budget
 }
 
-// leastFollowers returns how many of the members that are not primary must stay available. While
+// minFollowers returns how many of the members that are not primary must stay available. While
 // the set is scaled, there are more of them than wanted.
-func (b budgets) leastFollowers() int32 {
+func (b budgets) minFollowers() int32 {
 	said := ptr.Deref(b.set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
 	if said.MinAvailable != nil {
 		return *said.MinAvailable
@@ -159,9 +159,9 @@ func (b budgets) leastFollowers() int32 {
 	return int32(max(0, size-b.target()-int(ptr.Deref(said.MaxUnavailable, 1))))
 }
 
-// leastPrimaries returns how many primaries must stay available: all that exist and are wanted,
+// minPrimaries returns how many primaries must stay available: all that exist and are wanted,
 // except those that may be evicted without a successor.
-func (b budgets) leastPrimaries() int32 {
+func (b budgets) minPrimaries() int32 {
 	least := max(b.target(), b.labelled())
 	if d := drain(b); d.timeIsOver() {
 		least -= len(d.leavers())

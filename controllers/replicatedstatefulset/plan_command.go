@@ -62,9 +62,9 @@ func starts(name string) bool { return startsPrimary(name) || name == v1alpha1.C
 // reasonOf returns the reason of the action that sends a command: Seed, Primary, ...
 func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
-// mostSequence is the max number of bytes that are kept of the output of sequence. A number has at
+// maxSequence is the max number of bytes that are kept of the output of sequence. A number has at
 // most 20 digits. The output of other commands is not kept.
-const mostSequence = 64
+const maxSequence = 64
 
 // command returns a command for a member in an epoch. If the spec has no command of that name, it
 // runs the command named by instead: for example, without seed, a primary is seeded by primary.
@@ -75,7 +75,7 @@ func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.C
 	}
 	keep := 0
 	if name == v1alpha1.CommandSequence {
-		keep = mostSequence
+		keep = maxSequence
 	}
 	return &podexec.Command{
 		Name:        name,
@@ -252,7 +252,7 @@ func (c *clock) beginWithin(m *member, name string) time.Duration {
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && !r.Sent {
 		within <<= min(m.tries[name], 2)
 	}
-	return min(within, podexec.MostHurry)
+	return min(within, podexec.MaxHurry)
 }
 
 func withPeers(peers []string) string {

@@ -267,7 +267,7 @@ func TestWhatIsFollowed(t *testing.T) {
 
 func TestMoreThanAreFollowedAreRefused(t *testing.T) {
 	set := follows(setOf(3, 1))
-	for i := range configuration.MostSources {
+	for i := range configuration.MaxSources {
 		set.Spec.Pod.Containers[0].EnvFrom = append(set.Spec.Pod.Containers[0].EnvFrom, corev1.EnvFromSource{
 			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("s", i)}}})
 	}

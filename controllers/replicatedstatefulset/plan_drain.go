@@ -190,7 +190,7 @@ func (d drain) triedUntil(m *member) (until time.Time) {
 // deadline returns when spec.evictionTimeout expires. It returns zero if there is no timeout, or no
 // eviction waits.
 func (d drain) deadline() time.Time {
-	timeout := durationOr(d.set.Spec.EvictionTimeout, 0, 0, mostWindow)
+	timeout := durationOr(d.set.Spec.EvictionTimeout, 0, 0, maxWindow)
 	since := meta.FindStatusCondition(d.set.Status.Conditions, v1alpha1.ConditionDraining)
 	if timeout == 0 || since == nil || since.Status != metav1.ConditionTrue {
 		return time.Time{}

@@ -47,9 +47,9 @@ type inPlaceNote struct {
 	Earlier []string `json:"earlier,omitempty"`
 }
 
-// mostEarlier is the max number of earlier revisions in a note. A member whose template changes
+// maxEarlier is the max number of earlier revisions in a note. A member whose template changes
 // more often during a change in place is recreated.
-const mostEarlier = 4
+const maxEarlier = 4
 
 // revisions returns all revisions in a note.
 func (n *inPlaceNote) revisions() []string {
@@ -68,7 +68,7 @@ func isChangedInPlace(pod *corev1.Pod) bool {
 // noteOf parses the annotation. It returns false if there is none, or it is invalid.
 func noteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
 	err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &note)
-	if err != nil || note.Revision == "" || len(note.Earlier) > mostEarlier {
+	if err != nil || note.Revision == "" || len(note.Earlier) > maxEarlier {
 		return inPlaceNote{}, false
 	}
 	return note, true
@@ -129,7 +129,7 @@ func (s *sizing) readNote() (readable bool) {
 	for _, name := range s.note.revisions() {
 		s.from = append(s.from, s.revisions[name])
 	}
-	return readable && len(s.next().Earlier) <= mostEarlier
+	return readable && len(s.next().Earlier) <= maxEarlier
 }
 
 // next returns the note for the current template.

@@ -319,11 +319,11 @@ func TestLargeRevisionsAreNotRead(t *testing.T) {
 		return templateIn(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":` + spec + `}}}`)}})
 	}
 	many := func(n int) string { return `{"containers":[` + strings.Repeat("{},", n-1) + "{}]}" }
-	if read(many(1)) == nil || read(many(mostContainers)) == nil {
+	if read(many(1)) == nil || read(many(maxContainers)) == nil {
 		t.Error("one that is no larger than ours is not read")
 	}
 	for name, spec := range map[string]string{
-		"containers": many(mostContainers + 1),
+		"containers": many(maxContainers + 1),
 		"a quantity": `{"containers":[{"resources":{"limits":{"cpu":"1e99999999"}}}]}`,
 		"a text":     `{"hostname":"` + strings.Repeat("x", 2*bounds.Bytes) + `"}`,
 		"no JSON":    `{`,

@@ -41,14 +41,14 @@ func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorLis
 			"is no pod template, which has metadata and spec as that of a StatefulSet: "+err.Error())}
 	}
 	var errs field.ErrorList
-	for _, fault := range strict[:min(len(strict), mostUnknown)] {
+	for _, fault := range strict[:min(len(strict), maxUnknown)] {
 		errs = append(errs, explainUnknown(fault))
 	}
 	return t, errs
 }
 
-// mostUnknown is the max number of reported unknown fields.
-const mostUnknown = 10
+// maxUnknown is the max number of reported unknown fields.
+const maxUnknown = 10
 
 func explainUnknown(fault error) *field.Error {
 	var at json.FieldError

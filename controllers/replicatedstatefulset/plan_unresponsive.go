@@ -74,7 +74,7 @@ func (b blocking) timeout() time.Duration {
 	if b.set.Spec.Failover == nil {
 		return 0
 	}
-	return durationOr(b.set.Spec.Failover.RecreateUnresponsiveAfter, 0, returnsWithin, mostWindow)
+	return durationOr(b.set.Spec.Failover.RecreateUnresponsiveAfter, 0, returnsWithin, maxWindow)
 }
 
 // recreateAt returns the earliest time to recreate the member. Only time in which an operator could

@@ -177,7 +177,7 @@ func whyUnknown(m *member) string {
 	const wrong = "sequence printed something else than one unsigned whole number"
 	switch n := len(strings.TrimSpace(r.Stdout)); {
 	case r.Cut:
-		return fmt.Sprintf("%s (more than %d bytes)", wrong, mostSequence)
+		return fmt.Sprintf("%s (more than %d bytes)", wrong, maxSequence)
 	case n == 0:
 		return "sequence printed nothing, and has to print one unsigned whole number"
 	default:

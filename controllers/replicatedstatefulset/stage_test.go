@@ -154,7 +154,7 @@ func (s *stage) restart() {
 	s.db.forget()
 	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
 	s.r.config = &configReader{
-		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MostBytes: mostConfigBytes},
+		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MaxBytes: maxConfigBytes},
 		turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: restartsSince, Wake: func(types.NamespacedName) {}},
 		secrets: &configuration.Secrets{},
 	}

@@ -275,14 +275,14 @@ func quoted(argv []string) string {
 		}
 		words = append(words, a)
 	}
-	if line := strings.Join(words, " "); len(line) <= mostShown {
+	if line := strings.Join(words, " "); len(line) <= maxShown {
 		return line
 	}
 	return "(the command status of the spec)"
 }
 
-// mostShown is the max length in bytes of a command in a message.
-const mostShown = 300
+// maxShown is the max length in bytes of a command in a message.
+const maxShown = 300
 
 // plainWord matches words that a shell does not interpret.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

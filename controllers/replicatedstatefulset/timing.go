@@ -16,13 +16,13 @@ import (
 
 // Bounds and defaults of durations in the spec.
 const (
-	mostTime   = 24 * time.Hour
-	mostWindow = 30 * 24 * time.Hour
+	maxTime   = 24 * time.Hour
+	maxWindow = 30 * 24 * time.Hour
 
 	defaultInterval = time.Minute
-	leastInterval   = 100 * time.Millisecond
+	minInterval     = 100 * time.Millisecond
 	defaultTimeout  = 10 * time.Minute
-	leastTimeout    = 10 * time.Second
+	minTimeout      = 10 * time.Second
 	defaultWindow   = 10 * time.Minute
 )
 
@@ -38,8 +38,8 @@ const (
 	unreadyAfter = time.Minute
 	// freshFor is how long the sequence of a running member counts as current.
 	freshFor = 30 * time.Second
-	// mostPause is the max delay before an unanswered query or a failed start is retried.
-	mostPause = 30 * time.Second
+	// maxPause is the max delay before an unanswered query or a failed start is retried.
+	maxPause = 30 * time.Second
 
 	// settleWithin* is how long status may contradict a command that ended with 0, because the
 	// program may need a moment to start or stop. But exec may also return 0 for a process that
@@ -51,7 +51,7 @@ const (
 	refusedFor = time.Minute
 	// strayAfter is how long after its latest start time a command may still reach a replacement
 	// container, because the API server finds the pod by its name, and the kubelet finds the
-	// container by its name. Commands are not accepted later than podexec.MostDial after that time.
+	// container by its name. Commands are not accepted later than podexec.MaxDial after that time.
 	// The rest is a margin for a kubelet that has not yet reported the restart of the container.
 	strayAfter = 10 * time.Second
 
@@ -109,7 +109,7 @@ const unresponsiveAfter = 5
 
 // again returns the backoff before an unanswered query is retried.
 func again(tries int) time.Duration {
-	return min(time.Second<<max(0, min(tries-1, 10)), mostPause)
+	return min(time.Second<<max(0, min(tries-1, 10)), maxPause)
 }
 
 // strayUntil returns when a recorded command, or the start for which a grant was given, can no
@@ -181,14 +181,14 @@ func durationOr(text v1alpha1.Duration, other, least, most time.Duration) time.D
 }
 
 func reconcileInterval(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
-	return durationOr(spec.ReconcileInterval, defaultInterval, leastInterval, mostTime)
+	return durationOr(spec.ReconcileInterval, defaultInterval, minInterval, maxTime)
 }
 
 func failureWindow(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
-	return durationOr(spec.FailureWindow, defaultWindow, 0, mostWindow)
+	return durationOr(spec.FailureWindow, defaultWindow, 0, maxWindow)
 }
 
 // timeoutOf returns the timeout of a command.
 func timeoutOf(command v1alpha1.Command) time.Duration {
-	return durationOr(command.Timeout, defaultTimeout, leastTimeout, mostTime)
+	return durationOr(command.Timeout, defaultTimeout, minTimeout, maxTime)
 }

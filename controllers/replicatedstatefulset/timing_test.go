@@ -13,9 +13,9 @@ func TestTimesFitTogether(t *testing.T) {
 		shorter, longer time.Duration
 		why             string
 	}{
-		{podexec.MostDial, strayAfter, "a command that is accepted late still counts as one that may reach the next container"},
-		{mostPause, returnsWithin, "a member that came back is asked while it is waited for"},
-		{mostPause, refusedFor, "status is tried again before a refusal counts for good"},
+		{podexec.MaxDial, strayAfter, "a command that is accepted late still counts as one that may reach the next container"},
+		{maxPause, returnsWithin, "a member that came back is asked while it is waited for"},
+		{maxPause, refusedFor, "status is tried again before a refusal counts for good"},
 		{answersWithin, unreadyAfter, "a primary that does not answer is told of as such before its pod is"},
 		{settleWithin, minPodAge, "a pod is not recreated for a start that status has not denied yet"},
 		{2 * evictionNoted, evictionFor, "who asks for an eviction again and again is heard all the time"},
@@ -23,12 +23,12 @@ func TestTimesFitTogether(t *testing.T) {
 		{handoverPause, evictionFor, "a handover that failed is tried again for the same eviction"},
 		{soon, afterActs, "what was overtaken is tried first"},
 		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},
-		{leastInterval, defaultInterval, "the default can be chosen"},
-		{defaultInterval, mostTime, "the default can be chosen"},
-		{leastTimeout, defaultTimeout, "the default can be chosen"},
-		{defaultTimeout, mostTime, "the default can be chosen"},
-		{defaultWindow, mostWindow, "the default can be chosen"},
-		{mostPause, defaultWindow, "a failure is not forgotten before its start is tried again"},
+		{minInterval, defaultInterval, "the default can be chosen"},
+		{defaultInterval, maxTime, "the default can be chosen"},
+		{minTimeout, defaultTimeout, "the default can be chosen"},
+		{defaultTimeout, maxTime, "the default can be chosen"},
+		{defaultWindow, maxWindow, "the default can be chosen"},
+		{maxPause, defaultWindow, "a failure is not forgotten before its start is tried again"},
 	} {
 		if r.shorter >= r.longer {
 			t.Errorf("%s is not shorter than %s: %s", r.shorter, r.longer, r.why)

@@ -218,13 +218,13 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 			)
 		}
 	}
-	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval, mostTime)
-	warn("spec.failureWindow", spec.FailureWindow, 0, mostWindow)
+	warn("spec.reconcileInterval", spec.ReconcileInterval, minInterval, maxTime)
+	warn("spec.failureWindow", spec.FailureWindow, 0, maxWindow)
 	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Commands)) {
 		if name == v1alpha1.CommandPreStop { // its timeout is the grace period
 			continue
 		}
-		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, leastTimeout, mostTime)
+		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, minTimeout, maxTime)
 	}
 	return texts
 }

@@ -95,10 +95,10 @@ func onlyWith(token func() string, next http.Handler) http.Handler {
 }
 
 const (
-	// mostEntries is the max number of pods in the book.
-	mostEntries = 256
-	// mostRequester is the max length in bytes of a stored requester name.
-	mostRequester = 128
+	// maxEntries is the max number of pods in the book.
+	maxEntries = 256
+	// maxRequester is the max length in bytes of a stored requester name.
+	maxRequester = 128
 )
 
 // evictionHandler handles evictions of primaries and notifies the controllers of them. It does not
@@ -212,7 +212,7 @@ func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits tim
 // entry is lost, the client's next eviction request writes it. If the eviction of another pod of
 // the set was recorded recently, note writes nothing, and waits is the end of that period.
 func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (waits time.Time, err error) {
-	e.By = e.By[:min(len(e.By), mostRequester)]
+	e.By = e.By[:min(len(e.By), maxRequester)]
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		have, err := find[corev1.ConfigMap](ctx, h.live, h.book)
 		if err != nil {
@@ -269,7 +269,7 @@ func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
 		}
 		of[one.Namespace]++
 	}
-	for len(entries) >= mostEntries {
+	for len(entries) >= maxEntries {
 		oldest := oldestOfMost(entries, of)
 		if of[e.Namespace] >= of[entries[oldest].Namespace] {
 			return false

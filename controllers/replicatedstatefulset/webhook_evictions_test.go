@@ -147,16 +147,16 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 		return add(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
 	}
 	for i := range 1000 {
-		g.Expect(of("flood", i)).To(Equal(i < mostEntries), "the last are not written")
+		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "the last are not written")
 	}
 	g.Expect(of("quiet", 0)).To(BeTrue())
-	g.Expect(entries).To(HaveLen(mostEntries))
+	g.Expect(entries).To(HaveLen(maxEntries))
 	g.Expect(entries).To(And(HaveKey(types.UID("quiet0")), Not(HaveKey(types.UID("flood0"))), HaveKey(types.UID("flood1"))), "the oldest of who has the most gives way")
 	for i := range 1000 {
 		of("second", i)
 		of("flood", 1000+i)
 	}
-	g.Expect(entries).To(And(HaveLen(mostEntries), HaveKey(types.UID("quiet0"))), "however many there are that have more")
+	g.Expect(entries).To(And(HaveLen(maxEntries), HaveKey(types.UID("quiet0"))), "however many there are that have more")
 
 	late := entry{Namespace: "quiet", At: noon.Add(evictionEvery + 2*time.Second)}
 	g.Expect(add(entries, "late", late)).To(BeTrue())

@@ -272,7 +272,7 @@ func (f *facts) wanted() int {
 			}
 		}
 	}
-	return f.replicas() + min(f.mostExtra(), going)
+	return f.replicas() + min(f.maxExtra(), going)
 }
 
 // unsucceeded returns the departed members whose slot is still empty. A member retired by a

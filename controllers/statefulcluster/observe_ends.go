@@ -32,8 +32,8 @@ type ends struct {
 const (
 	// endMemory is how long a deletion is remembered.
 	endMemory = time.Hour
-	// mostEnds is the number of deletions from which on those older than endMemory are dropped.
-	mostEnds = 1000
+	// maxEnds is the number of deletions from which on those older than endMemory are dropped.
+	maxEnds = 1000
 )
 
 // gone records the deletion of a pod. A pod that had ended before it was deleted is not recorded:
@@ -53,7 +53,7 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 		e.times = map[types.NamespacedName]time.Time{}
 	}
 	e.times[key] = now
-	if len(e.times) > mostEnds {
+	if len(e.times) > maxEnds {
 		for old, at := range e.times {
 			if now.Sub(at) > endMemory {
 				delete(e.times, old)

@@ -129,9 +129,9 @@ func markedReady(rev *appsv1.ControllerRevision, proven bool) *appsv1.Controller
 	return marked
 }
 
-// mostRevisions is the max number of old revisions that are kept, and mostHistory the max size of
+// maxRevisions is the max number of old revisions that are kept, and maxHistory the max size of
 // all of them in bytes: the operator holds them in memory.
-const mostRevisions, mostHistory = 100, 2 << 20
+const maxRevisions, maxHistory = 100, 2 << 20
 
 // largest returns the size of the largest revision in bytes, at least 1.
 func largest(revisions []*appsv1.ControllerRevision) int {
@@ -155,7 +155,7 @@ func trimHistory(f *facts, p *plan) {
 	for _, e := range f.returning {
 		used = append(used, e.Revision)
 	}
-	limit := min(max(0, int(*f.set.Spec.RevisionHistoryLimit)), mostRevisions, mostHistory/largest(f.revisions))
+	limit := min(max(0, int(*f.set.Spec.RevisionHistoryLimit)), maxRevisions, maxHistory/largest(f.revisions))
 	inUse := func(name string) bool { return slices.Contains(used, name) }
 	var chains []action.Chain
 	for _, rev := range revision.Surplus(f.revisions, limit, inUse) {

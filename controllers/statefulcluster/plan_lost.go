@@ -278,7 +278,7 @@ func (l loss) deletes() action.Action {
 // successors returns how many of the lost members get a successor. In a set that creates new
 // members before old ones are retired, the successor may already exist.
 func (f *facts) successors() int {
-	if f.mostExtra() == 0 {
+	if f.maxExtra() == 0 {
 		return len(f.lost)
 	}
 	return f.wanted() - len(f.alive) - len(f.returning)

@@ -14,7 +14,7 @@ func freshIDs(w *world) int {
 	if w.invalid != "" {
 		return 0
 	}
-	need := w.replicas() + w.mostExtra()
+	need := w.replicas() + w.maxExtra()
 	for _, m := range w.members {
 		if m.ready() && !m.terminating() && !m.nodeLost() {
 			need--

@@ -129,7 +129,7 @@ func TestHistory(t *testing.T) {
 		{name: "a revision that a member comes back with is kept",
 			world: seen(set("db").change(none), pod("a").on("n1").going(), updating("a", "uid-of-a", "v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
 		{name: "long ones go before their number is reached: all are held in memory",
-			world: seen(set("db"), a(), b(), c(), revisionOfImage("v1", strings.Repeat("x", mostHistory/2)).numbered(1), v2, revisionOfImage("v3", "3").numbered(3)), want: []string{gone("v1"), gone("v2")}},
+			world: seen(set("db"), a(), b(), c(), revisionOfImage("v1", strings.Repeat("x", maxHistory/2)).numbered(1), v2, revisionOfImage("v3", "3").numbered(3)), want: []string{gone("v1"), gone("v2")}},
 		{name: "the current revision is kept", world: seen(inUse, a(), b(), c(), v1, v2), want: []string{gone("v2")}},
 	})
 }

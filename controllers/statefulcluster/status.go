@@ -274,7 +274,7 @@ func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 // members do not run.
 func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := withCauses(f, gravest(f, p, done, s))
-	c.Message = excerpt.Of(c.Message, mostMessage)
+	c.Message = excerpt.Of(c.Message, maxMessage)
 	return c
 }
 
@@ -291,8 +291,8 @@ func gravest(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus)
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message + departedMessage(f) + asideMessage(f)}
 }
 
-// mostMessage bounds the message of a condition.
-const mostMessage = 1024
+// maxMessage bounds the message of a condition.
+const maxMessage = 1024
 
 // problems are the problems that a set can have, sorted by severity. Each returns a reason and a
 // message, or no message.

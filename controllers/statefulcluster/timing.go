@@ -36,8 +36,8 @@ const (
 	// refusal.
 	firstRefusal = time.Second
 	maxRefusal   = 5 * time.Minute
-	// mostDoublings bounds how often a backoff is doubled, so that it cannot overflow.
-	mostDoublings = 10
+	// maxDoublings bounds how often a backoff is doubled, so that it cannot overflow.
+	maxDoublings = 10
 
 	// statusInterval is the min time between two status writes that only change counts.
 	statusInterval = 500 * time.Millisecond
@@ -56,5 +56,5 @@ const (
 
 // doubled returns a backoff that was doubled that many times, at most most.
 func doubled(first time.Duration, times int, most time.Duration) time.Duration {
-	return min(first<<min(max(times, 0), mostDoublings), most)
+	return min(first<<min(max(times, 0), maxDoublings), most)
 }

@@ -334,9 +334,9 @@ func (s settings) replacesFirst() bool {
 	return s.set.Spec.Replacement.OnEviction == v1alpha1.EvictionReplacesFirst
 }
 
-// mostExtra returns the max number of members above the replicas: those that a surge update adds.
+// maxExtra returns the max number of members above the replicas: those that a surge update adds.
 // With onEviction ReplaceFirst it is at least one, since otherwise no drain could complete.
-func (s settings) mostExtra() int {
+func (s settings) maxExtra() int {
 	if s.replacesFirst() {
 		return max(1, s.maxSurge())
 	}

@@ -138,15 +138,15 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// mostPodBytes is the max total size in bytes of JSON of an object's pods.
-const mostPodBytes = 16 << 20
+// maxPodBytes is the max total size in bytes of JSON of an object's pods.
+const maxPodBytes = 16 << 20
 
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
 
 func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
-	live, err := livepods.New(mgr, mostPodBytes)
+	live, err := livepods.New(mgr, maxPodBytes)
 	if err != nil {
 		return err
 	}

@@ -451,7 +451,7 @@ func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
 func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range c.VolumeMounts {
-		if len(errs) >= mostFaults {
+		if len(errs) >= maxFaults {
 			break
 		}
 		for _, ours := range []string{v1.PathSignal, homeOf(mode).path} {

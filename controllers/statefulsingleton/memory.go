@@ -61,21 +61,21 @@ func (known *remembered) dueForOwners(w *world) (bool, time.Time) {
 		known.looks, known.due = 0, w.now.Add(firstOwnerLook)
 	}
 	known.hadPods = len(w.pods) > 0
-	if known.looks >= known.mostLooks() {
+	if known.looks >= known.maxLooks() {
 		return false, time.Time{}
 	}
 	due := !known.due.After(w.now)
 	if due {
-		known.due = w.now.Add(min(firstOwnerLook<<known.looks, longestOwnerLook))
+		known.due = w.now.Add(min(firstOwnerLook<<known.looks, maxOwnerLook))
 		known.looks++
 	}
 	return due, known.due
 }
 
-// mostLooks returns the max number of searches for refused owners. An outage of the webhook
+// maxLooks returns the max number of searches for refused owners. An outage of the webhook
 // is usually an outage of this process as well. So the first searches after a start also
 // find the refused pod of a rollout whose old pod still exists.
-func (known *remembered) mostLooks() int {
+func (known *remembered) maxLooks() int {
 	if known.hadPods {
 		return ownerLooksBesidePods
 	}

@@ -346,7 +346,7 @@ func familyOf(d *appsv1.Deployment, set *appsv1.ReplicaSet) family {
 		f.pinned = set.Spec.Template.Spec.NodeName != ""
 	}
 	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		f.rolls, f.wanted, f.surges = true, leastReady(d), surges(d)
+		f.rolls, f.wanted, f.surges = true, minReady(d), surges(d)
 	}
 	return f
 }
@@ -362,9 +362,9 @@ func surges(d *appsv1.Deployment) bool {
 	return err == nil && more > 0
 }
 
-// leastReady returns the min number of Ready pods with which a Deployment continues its
+// minReady returns the min number of Ready pods with which a Deployment continues its
 // rollout.
-func leastReady(d *appsv1.Deployment) int32 {
+func minReady(d *appsv1.Deployment) int32 {
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	rolling := d.Spec.Strategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable == nil {

@@ -60,9 +60,9 @@ func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
 	for i := range count {
 		s := singleton(fmt.Sprintf("s%03d", i)).madeAt(0).selecting(labelled("app", fmt.Sprint(i)))
 		s.Annotations = map[string]string{"example.com/text": strings.Repeat("x", text)}
-		for j := range min(values, mostTerms) {
+		for j := range min(values, maxTerms) {
 			e := asking(fmt.Sprintf("tier%d", j), notIn)
-			for k := range min(values, mostValues) {
+			for k := range min(values, maxValues) {
 				e.Values = append(e.Values, strings.Repeat("v", 60)+fmt.Sprint(k))
 			}
 			s.Spec.Selector.MatchExpressions = append(s.Spec.Selector.MatchExpressions, e)
@@ -127,7 +127,7 @@ func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 // TestASelectorThatIsTooLargeIsNotKept checks that an oversized selector, created before
 // the schema had limits, is neither compared with pods nor kept in the cache.
 func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
-	values := make([]string, mostValues+1)
+	values := make([]string, maxValues+1)
 	large := singleton("db").selecting(expressions(asking("app", in, append(values, "db")...)))
 	if selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || rulerOf(labels.Set{"app": "db"}, all(large)) != nil {
 		t.Error("it is compared with pods")

@@ -19,26 +19,26 @@ const MaxPerNamespace = 100
 
 // Limits of a selector, as in the schema. An object may be older than the limits.
 const (
-	mostTerms    = 32 // labels, and expressions
-	mostValues   = 32 // values of one expression
-	longestKey   = 317
-	longestValue = 63
+	maxTerms  = 32 // labels, and expressions
+	maxValues = 32 // values of one expression
+	maxKey    = 317
+	maxValue  = 63
 )
 
 // sizeOf returns an error if a selector exceeds the limits; nil if it does not.
 func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 	switch {
-	case len(selector.MatchLabels) > mostTerms:
-		return field.TooMany(at.Child("matchLabels"), len(selector.MatchLabels), mostTerms)
-	case len(selector.MatchExpressions) > mostTerms:
-		return field.TooMany(at.Child("matchExpressions"), len(selector.MatchExpressions), mostTerms)
+	case len(selector.MatchLabels) > maxTerms:
+		return field.TooMany(at.Child("matchLabels"), len(selector.MatchLabels), maxTerms)
+	case len(selector.MatchExpressions) > maxTerms:
+		return field.TooMany(at.Child("matchExpressions"), len(selector.MatchExpressions), maxTerms)
 	}
 	for key, value := range selector.MatchLabels {
-		if len(key) > longestKey {
-			return field.TooLong(at.Child("matchLabels"), "", longestKey)
+		if len(key) > maxKey {
+			return field.TooLong(at.Child("matchLabels"), "", maxKey)
 		}
-		if len(value) > longestValue {
-			return field.TooLong(at.Child("matchLabels").Key(key), "", longestValue)
+		if len(value) > maxValue {
+			return field.TooLong(at.Child("matchLabels").Key(key), "", maxValue)
 		}
 	}
 	for i := range selector.MatchExpressions {
@@ -53,14 +53,14 @@ func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 // expressionSize checks one expression, as sizeOf does. It is called often, so the path is
 // built only for an error.
 func expressionSize(e *metav1.LabelSelectorRequirement, at func() *field.Path) *field.Error {
-	tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
+	tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > maxValue })
 	switch {
-	case len(e.Key) > longestKey:
-		return field.TooLong(at().Child("key"), "", longestKey)
-	case len(e.Values) > mostValues:
-		return field.TooMany(at().Child("values"), len(e.Values), mostValues)
+	case len(e.Key) > maxKey:
+		return field.TooLong(at().Child("key"), "", maxKey)
+	case len(e.Values) > maxValues:
+		return field.TooMany(at().Child("values"), len(e.Values), maxValues)
 	case tooLong >= 0:
-		return field.TooLong(at().Child("values").Index(tooLong), "", longestValue)
+		return field.TooLong(at().Child("values").Index(tooLong), "", maxValue)
 	}
 	return nil
 }

@@ -149,9 +149,9 @@ func ownerUnknown(f *facts, c *metav1.Condition) {
 // which is then newer than the running one. So the owner and revision of the deleted pod
 // are recorded before the deletion, and no pod is deleted for them again.
 
-// mostReplaced is the max number of records. At this number, no pod is deleted for a pod of
+// maxReplaced is the max number of records. At this number, no pod is deleted for a pod of
 // an unknown owner.
-const mostReplaced = 16
+const maxReplaced = 16
 
 // replacement returns the actions that record and then delete pods for those of unknown
 // owners.
@@ -168,7 +168,7 @@ func replacement(f *facts, old []*member) []action.Chain {
 		entry := v1.ReplacedPod{Name: m.name(), Owner: owner, Revision: revision,
 			For: f.replacementFor(m).name(), DeletedAt: metav1.NewTime(f.now)}
 		others := slices.DeleteFunc(object.Status.Replaced, func(r v1.ReplacedPod) bool { return isOf(m, r) })
-		if len(others) == mostReplaced {
+		if len(others) == maxReplaced {
 			break
 		}
 		object.Status.Replaced = slices.Concat(others, []v1.ReplacedPod{entry})
@@ -228,7 +228,7 @@ func wasReplaced(w *world, m *member) bool {
 			counting++
 		}
 	}
-	return counting >= mostReplaced
+	return counting >= maxReplaced
 }
 
 // lineage returns the owner of a pod, and a revision that is equal for all pods that the
@@ -255,7 +255,7 @@ func isOf(m *member, r v1.ReplacedPod) bool {
 
 // competeText returns the message about two competing pods, with the remedy.
 func (f *facts) competeText(next, old *member) string {
-	why := fmt.Sprintf("it has deleted %d pods for others, the most that it notes within an hour", mostReplaced)
+	why := fmt.Sprintf("it has deleted %d pods for others, the most that it notes within an hour", maxReplaced)
 	known := f.object.Status.Replaced
 	if i := slices.IndexFunc(known, func(r v1.ReplacedPod) bool { return isOf(next, r) }); i >= 0 {
 		why = fmt.Sprintf("it deleted pod %s of the same owner and revision for pod %s at %s, and the owner creates it again, so that both are wanted at the same time",

@@ -74,7 +74,7 @@ func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
 		}
 	}
 	many := replaced(missing(9)).with(func(s *v1.StatefulSingleton) {
-		for len(s.Status.Replaced) < mostReplaced {
+		for len(s.Status.Replaced) < maxReplaced {
 			s.Status.Replaced = append(s.Status.Replaced, *s.Status.Replaced[0].DeepCopy())
 		}
 	})

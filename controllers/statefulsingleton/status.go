@@ -16,8 +16,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// mostWaiting is the max number of waiting pods in the status.
-const mostWaiting = 32
+// maxWaiting is the max number of waiting pods in the status.
+const maxWaiting = 32
 
 // summarize returns the new status. Transition times of unchanged conditions are kept.
 func summarize(f *facts) v1.StatefulSingletonStatus {
@@ -30,7 +30,7 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	}
 	s.WaitingCount = int32(len(f.waiting))
 	s.Waiting = nil
-	for _, m := range f.waiting[:min(len(f.waiting), mostWaiting)] {
+	for _, m := range f.waiting[:min(len(f.waiting), maxWaiting)] {
 		s.Waiting = append(s.Waiting, m.name())
 	}
 	timeHandover(f, s)
@@ -550,18 +550,18 @@ func howToStop(members []*member) string {
 		switch {
 		case isMirror(m.pod):
 			ways = append(ways, fmt.Sprintf("take the manifest of static pod %s out of the kubelet's folder on Node %s", m.name(), m.pod.Spec.NodeName))
-		case !m.terminating() && len(names) < mostNamed:
+		case !m.terminating() && len(names) < maxNamed:
 			names = append(names, m.name())
 		}
 	}
 	if len(names) > 0 {
 		ways = slices.Insert(ways, 0, fmt.Sprintf("kubectl -n %s delete pod %s", members[0].pod.Namespace, strings.Join(names, " ")))
 	}
-	return strings.Join(ways[:min(len(ways), mostNamed)], "; ")
+	return strings.Join(ways[:min(len(ways), maxNamed)], "; ")
 }
 
-// mostNamed is the max number of pods in a message.
-const mostNamed = 10
+// maxNamed is the max number of pods in a message.
+const maxNamed = 10
 
 // someOf returns the names of up to 10 pods.
 func someOf(members []*member) string { return list(members, (*member).name) }
@@ -577,8 +577,8 @@ func listed(members []*member) string {
 }
 
 func list(members []*member, name func(*member) string) string {
-	names := make([]string, 0, mostNamed)
-	for _, m := range members[:min(len(members), mostNamed)] {
+	names := make([]string, 0, maxNamed)
+	for _, m := range members[:min(len(members), maxNamed)] {
 		names = append(names, name(m))
 	}
 	text := strings.Join(names, ", ")

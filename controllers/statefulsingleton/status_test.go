@@ -206,8 +206,8 @@ func TestV14TheCommandIsWhole(t *testing.T) {
 	for _, kind := range []string{v1.ConditionDegraded, v1.ConditionUnmanagedPod} {
 		_, names, found := strings.Cut(meta.FindStatusCondition(s.Conditions, kind).Message, "delete pod ")
 		pods := strings.Fields(names)
-		if !found || len(pods) != mostNamed {
-			t.Errorf("V14 the command of %s names %d pods, want %d", kind, len(pods), mostNamed)
+		if !found || len(pods) != maxNamed {
+			t.Errorf("V14 the command of %s names %d pods, want %d", kind, len(pods), maxNamed)
 		}
 		for _, name := range pods {
 			if !slices.ContainsFunc(many, func(m *memberFixture) bool { return m.name() == name }) {

@@ -66,9 +66,9 @@ const (
 	orphanLook = time.Second
 
 	// firstOwnerLook is the delay before owners whose pods were refused are listed again;
-	// it doubles each time, up to longestOwnerLook.
-	firstOwnerLook   = 5 * time.Second
-	longestOwnerLook = 8 * time.Minute
+	// it doubles each time, up to maxOwnerLook.
+	firstOwnerLook = 5 * time.Second
+	maxOwnerLook   = 8 * time.Minute
 
 	// ownerPatience is the min age of a StatefulSet that counts as blocked. A StatefulSet
 	// does not report refused pods, and a new one lacks its pods for a moment.

@@ -17,7 +17,7 @@ func TestTimesFitTogether(t *testing.T) {
 	)
 	var ownerLooking time.Duration
 	for i := range ownerLooks {
-		ownerLooking += min(firstOwnerLook<<i, longestOwnerLook)
+		ownerLooking += min(firstOwnerLook<<i, maxOwnerLook)
 	}
 	for _, row := range []struct {
 		why             string

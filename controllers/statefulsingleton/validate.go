@@ -180,24 +180,24 @@ func annotationWarnings(s *v1.StatefulSingleton) []string {
 	return all
 }
 
-// mostContainers is the max number of containers of a pod, including init containers.
-// mostOurs is the max number of containers that we add, besides one for each image.
-// mostFaults is the max number of errors of one kind.
+// maxContainers is the max number of containers of a pod, including init containers.
+// maxOurs is the max number of containers that we add, besides one for each image.
+// maxFaults is the max number of errors of one kind.
 const (
-	mostContainers = 200
-	mostOurs       = 3
-	mostFaults     = 10
+	maxContainers = 200
+	maxOurs       = 3
+	maxFaults     = 10
 )
 
 func tooManyContainers(count int) *field.Error {
 	return field.Forbidden(field.NewPath("spec", "containers"), fmt.Sprintf(
-		"%d containers, with the init containers, and %d is the most; make several pods of it, or give it labels that the StatefulSingleton does not select", count, mostContainers))
+		"%d containers, with the init containers, and %d is the most; make several pods of it, or give it labels that the StatefulSingleton does not select", count, maxContainers))
 }
 
 // refusals returns why a pod cannot get the gate, each error with its remedy.
 func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volumes []corev1.Volume) field.ErrorList {
 	spec := field.NewPath("spec")
-	if count := theirs(pod.Spec.Containers) + theirs(pod.Spec.InitContainers); count > mostContainers {
+	if count := theirs(pod.Spec.Containers) + theirs(pod.Spec.InitContainers); count > maxContainers {
 		return field.ErrorList{tooManyContainers(count)}
 	}
 	if os := pod.Spec.OS; os != nil && os.Name == corev1.Windows {
@@ -260,7 +260,7 @@ func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec
 	mayMount := func(c *corev1.Container) bool { return isOurs(c) || isProgram(c, s) }
 	errs := append(trespassesOf(pod.Spec.Containers, spec.Child("containers"), ours, mayMount),
 		trespassesOf(pod.Spec.InitContainers, spec.Child("initContainers"), ours, isOurs)...)
-	return errs[:min(len(errs), mostFaults)]
+	return errs[:min(len(errs), maxFaults)]
 }
 
 func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string], mayMount func(*corev1.Container) bool) field.ErrorList {
@@ -269,7 +269,7 @@ func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string]
 		c := &list[i]
 		for j := range c.VolumeMounts {
 			m := &c.VolumeMounts[j]
-			if !ours.Has(m.Name) || len(errs) >= mostFaults {
+			if !ours.Has(m.Name) || len(errs) >= maxFaults {
 				continue
 			}
 			if mayMount(c) && isOurMount(c, m) {
@@ -316,7 +316,7 @@ func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.E
 	const remedy = "the operator puts its own into the pod; choose another name"
 	var errs field.ErrorList
 	for i := range pod.Spec.Volumes {
-		if len(errs) >= mostFaults {
+		if len(errs) >= maxFaults {
 			break
 		}
 		for j := range volumes {

@@ -94,7 +94,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	if ruler == nil || isMirror(&seen.Metadata) {
 		return admission.Allowed("")
 	}
-	if count := len(seen.Spec.Containers) + len(seen.Spec.InitContainers); count > 2*mostContainers+mostOurs {
+	if count := len(seen.Spec.Containers) + len(seen.Spec.InitContainers); count > 2*maxContainers+maxOurs {
 		return refused(ruler, field.ErrorList{tooManyContainers(count)})
 	}
 	if ctx.Err() != nil { // the request has ended
@@ -104,7 +104,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 }
 
 func refused(ruler *v1.StatefulSingleton, errs field.ErrorList) admission.Response {
-	errs = errs[:min(len(errs), mostFaults)]
+	errs = errs[:min(len(errs), maxFaults)]
 	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
 }
 
@@ -152,8 +152,8 @@ func isMirror(pod metav1.Object) bool {
 	return ok
 }
 
-// mostClaims is the max number of claims of a pod that are read.
-const mostClaims = 32
+// maxClaims is the max number of claims of a pod that are read.
+const maxClaims = 32
 
 // oneNodeClaims returns the claims of the pod that only one node at a time can mount. A
 // claim that is not read counts as one: a missing anti-affinity does no harm.
@@ -164,7 +164,7 @@ func (h *podHandler) oneNodeClaims(ctx context.Context, namespace string, pod *c
 		if source == nil {
 			continue
 		}
-		if read++; read > mostClaims {
+		if read++; read > maxClaims {
 			claims.Insert(source.ClaimName)
 			continue
 		}

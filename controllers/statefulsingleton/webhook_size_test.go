@@ -142,7 +142,7 @@ func TestFewClaimsOfAPodAreRead(t *testing.T) {
 		count.claims[name] = corev1.ReadWriteMany
 		p.claim(name)
 	}
-	if got := h.oneNodeClaims(context.Background(), "ns", &p.Pod); count.count != mostClaims || got.Len() != 1000-mostClaims {
+	if got := h.oneNodeClaims(context.Background(), "ns", &p.Pod); count.count != maxClaims || got.Len() != 1000-maxClaims {
 		t.Errorf("%d claims are read, and %d count as for one node", count.count, got.Len())
 	}
 }

@@ -272,7 +272,7 @@ func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 	if err != nil {
 		err = fmt.Errorf("%s: %w\n%s", r.set.Name, err, report)
 	}
-	r.Log("%s: %d appends acknowledged, %d reigns, longest pause %s, %d faults", r.set.Name, report.Appends, len(report.Reigns), report.LongestPause, len(report.Faults))
+	r.Log("%s: %d appends acknowledged, %d reigns, longest pause %s, %d faults", r.set.Name, report.Appends, len(report.Reigns), report.MaxPause, len(report.Faults))
 	return report, errors.Join(wrong, err)
 }
 

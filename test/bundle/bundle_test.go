@@ -211,8 +211,8 @@ func TestTheCSVSaysWhatItIs(t *testing.T) {
 	g.Expect(csv.Spec.Icon).To(HaveExactElements(HaveField("Data", base64.StdEncoding.EncodeToString(icon))), "config/manifests/icon.svg")
 }
 
-// mostBytes is the max size of a ConfigMap. OLM unpacks a bundle into one.
-const mostBytes = 1 << 20
+// maxBytes is the max size of a ConfigMap. OLM unpacks a bundle into one.
+const maxBytes = 1 << 20
 
 func TestTheBundleFitsAConfigMap(t *testing.T) {
 	g := NewWithT(t)
@@ -222,5 +222,5 @@ func TestTheBundleFitsAConfigMap(t *testing.T) {
 	g.Expect(archive.AddFS(os.DirFS(folder))).To(Succeed())
 	g.Expect(archive.Close()).To(Succeed())
 	g.Expect(packed.Close()).To(Succeed())
-	g.Expect(out.Len()).To(BeNumerically("<=", mostBytes*3/4), "bytes compressed; it is kept as base64")
+	g.Expect(out.Len()).To(BeNumerically("<=", maxBytes*3/4), "bytes compressed; it is kept as base64")
 }

@@ -134,8 +134,8 @@ func (j *judge) call(ctx context.Context, member int, command string) (r control
 	}
 	r = j.run(ctx, member, command, j.primaries)
 	fmt.Fprintf(j.out, "  %-9s in %s%s: %s\n", command, j.name(member), j.told(), describe(r))
-	j.rule(ruleOutput, len(r.Stdout) < controllers.MostOutput && len(r.Stderr) < controllers.MostOutput && !strings.Contains(r.Why, "printed more than"),
-		"%s printed %d bytes or more", command, controllers.MostOutput)
+	j.rule(ruleOutput, len(r.Stdout) < controllers.MaxOutput && len(r.Stderr) < controllers.MaxOutput && !strings.Contains(r.Why, "printed more than"),
+		"%s printed %d bytes or more", command, controllers.MaxOutput)
 	if r.Outcome == controllers.Unknown {
 		j.unseen(ctx, member, command, r)
 		j.over = true

@@ -282,7 +282,7 @@ var broken = []struct {
 	{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
 	{"promote hangs", always("promote", hangs), []int{ruleEnds}},
 	{"the answer of status is lost", always("status", unknown("the stream ended before the node told the exit code: EOF")), []int{ruleEnds}},
-	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MostOutput))), []int{ruleSeed, ruleOutput}},
+	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MaxOutput))), []int{ruleSeed, ruleOutput}},
 	{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
 	{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
 	{"process 1 ends with the program", changes("stop", func(c call) { c.pod.ended = runs(c) }), []int{ruleProcessOne}},

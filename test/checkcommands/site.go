@@ -27,8 +27,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// mostMembers is the max number of pods. It is enough for every rule.
-const mostMembers = 3
+// maxMembers is the max number of pods. It is enough for every rule.
+const maxMembers = 3
 
 // site is the namespace of the test.
 type site struct {
@@ -91,7 +91,7 @@ func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet
 	}
 	members := s.members
 	if members <= 0 {
-		members = min(max(ptr.Deref(set.Spec.Replicas, mostMembers), 1), mostMembers)
+		members = min(max(ptr.Deref(set.Spec.Replicas, maxMembers), 1), maxMembers)
 	}
 	trial, err := replicatedstatefulset.NewTrial(set, members)
 	if err != nil {
@@ -244,7 +244,7 @@ func (p *realPods) exec(ctx context.Context, member int, name string, argv []str
 		return controllers.Result{Outcome: controllers.Unknown, Why: fmt.Sprintf("its pod could not be read: %v", err)}
 	}
 	return p.executor.Run(ctx, controllers.Command{Name: name, Pod: client.ObjectKeyFromObject(pod), UID: pod.UID,
-		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout, Keep: controllers.MostOutput})
+		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout, Keep: controllers.MaxOutput})
 }
 
 // listing prints the command lines of all processes except its own.

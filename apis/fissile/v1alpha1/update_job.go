@@ -9,9 +9,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/apis/internal/decode"
 )
 
-// longestJob is the max size of a job as JSON. A list of empty objects needs two hundred times as
+// maxJob is the max size of a job as JSON. A list of empty objects needs two hundred times as
 // much memory when it is decoded, and its length has no other limit.
-const longestJob = 128 << 10
+const maxJob = 128 << 10
 
 // UnmarshalJSON decodes a job. The schema checks only the quantities of its template, otherwise the
 // CustomResourceDefinition would contain three pod schemas. A template may therefore not fit
@@ -35,8 +35,8 @@ func (j *UpdateJob) UnmarshalJSON(text []byte) error {
 
 // problemOf decodes a job, and returns its problem. It returns an error if the text is not JSON.
 func problemOf(text []byte, into any) (string, error) {
-	if len(text) > longestJob {
-		return fmt.Sprintf("%d bytes of JSON are more than %d", len(text), longestJob), nil
+	if len(text) > maxJob {
+		return fmt.Sprintf("%d bytes of JSON are more than %d", len(text), maxJob), nil
 	}
 	unknown, err := strictjson.UnmarshalStrict(text, into)
 	if isSyntax, _ := strictjson.SyntaxErrorOffset(err); isSyntax {

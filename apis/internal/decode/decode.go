@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// longestProblem is the max length of a problem in bytes. An error may quote a name of any length.
-const longestProblem = 256
+// maxProblem is the max length of a problem in bytes. An error may quote a name of any length.
+const maxProblem = 256
 
 // Part decodes the JSON text of a spec or a status into a value of a type without its own
 // UnmarshalJSON. If the text does not fit the type, it sets the value to its zero value and returns
@@ -34,5 +34,5 @@ func Part[T any](text []byte, into *T) (problem string, err error) {
 // Problem returns the text of an error, truncated to 256 bytes.
 func Problem(err error) string {
 	text := err.Error()
-	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
+	return strings.ToValidUTF8(text[:min(len(text), maxProblem)], "")
 }

@@ -28,7 +28,7 @@ func TestPart(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var got part
 			problem, err := Part([]byte(row.text), &got)
-			if !strings.Contains(problem, row.problem) || (row.problem == "") != (problem == "") || len(problem) > longestProblem {
+			if !strings.Contains(problem, row.problem) || (row.problem == "") != (problem == "") || len(problem) > maxProblem {
 				t.Errorf("the problem is %q", problem)
 			}
 			if (err != nil) != row.fails || !row.fails && got != row.want {

@@ -68,18 +68,18 @@ var selectors = map[string][]string{
 // Limits of a selector. The key of a label has at most 253 characters of prefix, a slash and 63
 // characters; its value has at most 63.
 const (
-	mostTerms  = 32 // max number of labels, and of expressions
-	mostValues = 32 // max number of values of an expression
-	longestKey = 317
-	longest    = 63
+	maxTerms  = 32 // max number of labels, and of expressions
+	maxValues = 32 // max number of values of an expression
+	maxKey    = 317
+	longest   = 63
 )
 
 // anyQuantity is controller-gen's pattern of a quantity. quantity is the replacement: an exponent
 // has at most two digits. controllers/internal/bounds applies the same limit in webhooks.
 const (
-	anyQuantity     = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
-	quantity        = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
-	longestQuantity = 64
+	anyQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	quantity    = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+	maxQuantity = 64
 )
 
 func main() {
@@ -138,7 +138,7 @@ func walk(node any) {
 		}
 	case map[string]any:
 		if node["pattern"] == anyQuantity {
-			node["pattern"], node["maxLength"] = quantity, longestQuantity
+			node["pattern"], node["maxLength"] = quantity, maxQuantity
 		}
 		if node[intOrString] == true && node["pattern"] == nil {
 			node["minimum"], node["maximum"] = math.MinInt32, math.MaxInt32
@@ -278,12 +278,12 @@ func boundSelector(properties any) {
 			schema[key] = value
 		}
 	}
-	set("maxProperties", mostTerms, "matchLabels")
+	set("maxProperties", maxTerms, "matchLabels")
 	set("maxLength", longest, "matchLabels", "additionalProperties")
-	set("maxItems", mostTerms, "matchExpressions")
-	set("maxLength", longestKey, "matchExpressions", "items", "properties", "key")
+	set("maxItems", maxTerms, "matchExpressions")
+	set("maxLength", maxKey, "matchExpressions", "items", "properties", "key")
 	set("maxLength", longest, "matchExpressions", "items", "properties", "operator")
-	set("maxItems", mostValues, "matchExpressions", "items", "properties", "values")
+	set("maxItems", maxValues, "matchExpressions", "items", "properties", "values")
 	set("maxLength", longest, "matchExpressions", "items", "properties", "values", "items")
 }
 

@@ -216,10 +216,10 @@ func TestQuantitiesAreBounded(t *testing.T) {
 	}
 }
 
-// mostBytes is the max size of a definition as JSON. kubectl apply stores a copy in an annotation,
+// maxBytes is the max size of a definition as JSON. kubectl apply stores a copy in an annotation,
 // the API server keeps another copy of each version in memory, and a bundle contains all
 // definitions.
-const mostBytes = 120 << 10
+const maxBytes = 120 << 10
 
 func TestDefinitionsAreShort(t *testing.T) {
 	files, err := filepath.Glob("../bases/*.yaml")
@@ -231,8 +231,8 @@ func TestDefinitionsAreShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(object) > mostBytes {
-			t.Errorf("%s has %d bytes as JSON, and may have %d: keep less of what it embeds", file, len(object), mostBytes)
+		if len(object) > maxBytes {
+			t.Errorf("%s has %d bytes as JSON, and may have %d: keep less of what it embeds", file, len(object), maxBytes)
 		}
 	}
 }

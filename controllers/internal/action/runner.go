@@ -233,9 +233,9 @@ func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 	return err
 }
 
-// mostRebases is the max number of retries of a status patch on newer versions of the object. It is
+// maxRebases is the max number of retries of a status patch on newer versions of the object. It is
 // sufficient even if the object is edited all the time.
-const mostRebases = 10
+const maxRebases = 10
 
 // patchStatus patches the status and returns the object in the response of the API server.
 func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, error) {
@@ -243,7 +243,7 @@ func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, erro
 	for try := 0; ; try++ {
 		answer := to.DeepCopyObject().(client.Object)
 		conflict := r.Client.Status().Patch(ctx, answer, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))
-		if !a.Rebase || try == mostRebases || !apierrors.IsConflict(conflict) {
+		if !a.Rebase || try == maxRebases || !apierrors.IsConflict(conflict) {
 			return answer, conflict
 		}
 		var err error

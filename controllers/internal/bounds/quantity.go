@@ -10,10 +10,10 @@ import (
 	"slices"
 )
 
-// LongestQuantity is the max number of characters of a quantity. An exponent has at most two digits:
+// MaxQuantity is the max number of characters of a quantity. An exponent has at most two digits:
 // 1e99 is more than any real amount. Kubernetes accepts any exponent, and computes a number with that
 // many digits. So a quantity of 30 characters could use all memory.
-const LongestQuantity = 64
+const MaxQuantity = 64
 
 // metadata is the key of object metadata, which contains no quantities. Users choose the keys of
 // annotations.
@@ -52,8 +52,8 @@ func Quantities(body []byte) error {
 		case len(at) > deepest:
 			return fmt.Errorf("has more than %d lists and objects within each other", deepest)
 		default:
-			if text := at.read(token); len(text) > LongestQuantity || longSuffix.MatchString(text) {
-				return fmt.Errorf("has a quantity that is too large: it may have at most %d characters, and an exponent at most two digits", LongestQuantity)
+			if text := at.read(token); len(text) > MaxQuantity || longSuffix.MatchString(text) {
+				return fmt.Errorf("has a quantity that is too large: it may have at most %d characters, and an exponent at most two digits", MaxQuantity)
 			}
 		}
 	}

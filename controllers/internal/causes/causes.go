@@ -16,8 +16,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// mostDetail is the max number of bytes of messages from other components.
-const mostDetail = 300
+// maxDetail is the max number of bytes of messages from other components.
+const maxDetail = 300
 
 // Cause is why a pod is missing, does not run, or is not deleted. Its text is stable while the cause
 // exists. It is empty if there is no known cause, for example while a pod starts.
@@ -73,7 +73,7 @@ func (c Cause) Tell(what, namespace, pod string) string {
 	if r.Verb == notCreated {
 		why = c.Detail
 	}
-	return fmt.Sprintf("%s %s: %s; %s", what, r.Verb, excerpt.Of(why, mostDetail), c.Help(namespace, pod))
+	return fmt.Sprintf("%s %s: %s; %s", what, r.Verb, excerpt.Of(why, maxDetail), c.Help(namespace, pod))
 }
 
 // Refused returns why a pod or claim cannot be created, from a message of the API server.

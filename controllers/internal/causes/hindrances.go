@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// mostHanging is the max number of pods without containers whose events are read in one pass. The
+	// maxHanging is the max number of pods without containers whose events are read in one pass. The
 	// other pods usually have the same cause.
-	mostHanging = 3
-	// mostAlso is the max number of other pods that are listed after the first.
-	mostAlso = 3
+	maxHanging = 3
+	// maxAlso is the max number of other pods that are listed after the first.
+	maxAlso = 3
 )
 
 // Hindered is a pod that does not start or is not deleted, and the cause.
@@ -83,11 +83,11 @@ func TellOf(what, namespace string, found []Hindered) string {
 		return text
 	}
 	var others []string
-	for _, h := range found[1:min(len(found), 1+mostAlso)] {
+	for _, h := range found[1:min(len(found), 1+maxAlso)] {
 		others = append(others, fmt.Sprintf("%s (%s)", h.Name, h.Word))
 	}
 	text += "; also: " + strings.Join(others, ", ")
-	if more := len(found) - 1 - mostAlso; more > 0 {
+	if more := len(found) - 1 - maxAlso; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -177,7 +177,7 @@ func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Tim
 func (h *Hindrances) Hanging(pods []*corev1.Pod, now time.Time) (hanging []*corev1.Pod) {
 	for _, pod := range pods {
 		hangs, wait := Hangs(pod, now)
-		if hangs && len(hanging) < mostHanging {
+		if hangs && len(hanging) < maxHanging {
 			hanging = append(hanging, pod)
 		}
 		h.LookAgain(wait)

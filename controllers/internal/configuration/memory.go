@@ -24,8 +24,8 @@ type result struct {
 
 // Limits of readMemory. Beyond them, results are dropped and computed again.
 const (
-	mostRead   = 1 << 16 // sources
-	mostShapes = 64      // per source
+	maxRead   = 1 << 16 // sources
+	maxShapes = 64      // per source
 )
 
 // readMemory caches results that were computed from the contents of ConfigMaps and Secrets.
@@ -49,13 +49,13 @@ func (m *readMemory) learn(at address, e edition, key, shape string, got result)
 	defer m.mu.Unlock()
 	k := m.all[at]
 	if !k.isOf(e, key) {
-		if m.all == nil || len(m.all) == mostRead {
+		if m.all == nil || len(m.all) == maxRead {
 			m.all = map[address]*known{}
 		}
 		k = &known{edition: e, key: key, results: map[string]result{}}
 		m.all[at] = k
 	}
-	if len(k.results) == mostShapes {
+	if len(k.results) == maxShapes {
 		clear(k.results)
 	}
 	k.results[shape] = got

@@ -26,9 +26,9 @@ type Reader struct {
 	// Account is the operator's service account as namespace:name, for messages about missing
 	// permissions; "" if it is unknown.
 	Account string
-	// MostBytes is the max total size of the sources of one template; 0 means no limit. Larger
+	// MaxBytes is the max total size of the sources of one template; 0 means no limit. Larger
 	// configurations are unreadable.
-	MostBytes int
+	MaxBytes int
 
 	read readMemory
 }
@@ -104,15 +104,15 @@ func (r *Reader) currentKey(ctx context.Context, stored bool) (key hashKey, prob
 // about sources that are missing in the cache.
 func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []usage, editions map[Origin]edition, confirm bool) State {
 	s := State{Key: key.name()}
-	digests, left := make([]string, 0, len(all)), r.MostBytes
+	digests, left := make([]string, 0, len(all)), r.MaxBytes
 	for i := range all {
 		u := &all[i]
 		got, e, err := r.resultOf(ctx, key, namespace, u, editions[u.Origin], confirm)
 		if err != nil {
 			return State{Key: s.Key, Unreadable: r.unreadable(namespace, u.Origin, err)}
 		}
-		if left -= got.bytes; r.MostBytes > 0 && left < 0 {
-			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MostBytes>>20)}
+		if left -= got.bytes; r.MaxBytes > 0 && left < 0 {
+			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MaxBytes>>20)}
 		}
 		editions[u.Origin] = e
 		s.note(u.Origin, e, got.immutable)

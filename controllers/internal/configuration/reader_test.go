@@ -83,11 +83,11 @@ func TestTheLiveStateIsNotThatOfTheCache(t *testing.T) {
 
 func TestWhatIsTooLargeIsUnreadable(t *testing.T) {
 	all := clusterOf(secret(strings.Repeat("x", 1<<20-len("password"))))
-	r := &Reader{Cache: all, Live: all, Key: &twoKeys{mine: oneKey, stored: oneKey}, MostBytes: 1 << 20}
+	r := &Reader{Cache: all, Live: all, Key: &twoKeys{mine: oneKey, stored: oneKey}, MaxBytes: 1 << 20}
 	if s := stateOf(t, r, nil); !s.Complete() {
 		t.Errorf("at the bound it is %+v", s)
 	}
-	r.MostBytes--
+	r.MaxBytes--
 	if s := stateOf(t, r, nil); !strings.Contains(s.Unreadable, "in all") || s.Hash != "" {
 		t.Errorf("beyond the bound it is %+v", s)
 	}

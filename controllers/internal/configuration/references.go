@@ -11,8 +11,8 @@ import (
 	names "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// MostSources is the max number of ConfigMaps and Secrets that are followed for one object.
-const MostSources = 256
+// MaxSources is the max number of ConfigMaps and Secrets that are followed for one object.
+const MaxSources = 256
 
 // The kinds of sources.
 const (
@@ -230,7 +230,7 @@ func (f finder) sorted() []usage {
 		all = append(all, usage{Origin: s, whole: u.whole, keys: slices.Sorted(maps.Keys(u.keys)), needs: u.needs})
 	}
 	slices.SortFunc(all, func(a, b usage) int { return CompareOrigins(a.Origin, b.Origin) })
-	return all[:min(len(all), MostSources+1)] // one extra usage indicates that there are too many
+	return all[:min(len(all), MaxSources+1)] // one extra usage indicates that there are too many
 }
 
 // Origins returns the distinct sources that any of the templates uses, in order.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// mostGaps is the max number of recorded gaps. Beyond it, the oldest two are merged, so that the time
+// maxGaps is the max number of recorded gaps. Beyond it, the oldest two are merged, so that the time
 // between them counts as a gap too.
-const mostGaps = 64
+const maxGaps = 64
 
 // Watch records the times during which this process was able to observe the cluster: it led, it was
 // running, and the API server responded. Deadlines of workloads count only this time. Otherwise an
@@ -62,7 +62,7 @@ func (w Watch) with(g Gap) Watch {
 	// suspended.
 	g = Gap{From: g.From.Round(0), To: g.To.Round(0)}
 	gaps := append(slices.Clone(w.Gaps), g)
-	if len(gaps) > mostGaps {
+	if len(gaps) > maxGaps {
 		gaps[1].From = gaps[0].From
 		gaps = gaps[1:]
 	}

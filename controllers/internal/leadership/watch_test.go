@@ -45,11 +45,11 @@ func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
 
 func TestOfManyGapsTheOldestBecomeOne(t *testing.T) {
 	var w Watch
-	for i := range mostGaps + 10 {
+	for i := range maxGaps + 10 {
 		w = w.with(Gap{at(10 * i), at(10*i + 1)})
 	}
-	if len(w.Gaps) != mostGaps {
-		t.Errorf("%d gaps, want %d", len(w.Gaps), mostGaps)
+	if len(w.Gaps) != maxGaps {
+		t.Errorf("%d gaps, want %d", len(w.Gaps), maxGaps)
 	}
 	if got := w.Elapsed(at(0), at(101)); got != 0 {
 		t.Errorf("%s of the oldest time count, want none", got)

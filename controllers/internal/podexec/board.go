@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Board runs commands in the background: one at a time in each pod, and at most mostRunning in this
+// Board runs commands in the background: one at a time in each pod, and at most maxRunning in this
 // process. It keeps the latest result of each command. All results can be lost: they are not kept
 // across a restart of the operator, and the commands are then run again.
 type Board struct {

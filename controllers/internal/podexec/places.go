@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mostRunning is the max number of concurrent commands of this process, for all objects of all kinds.
+// maxRunning is the max number of concurrent commands of this process, for all objects of all kinds.
 // Each command holds a connection with buffers of about 100 KiB.
-const mostRunning = 512
+const maxRunning = 512
 
 // shared are the places of this process.
-var shared = places{most: mostRunning}
+var shared = places{most: maxRunning}
 
 // places limits the number of concurrent commands. Each command holds one place while it runs.
 //

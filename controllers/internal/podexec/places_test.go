@@ -160,7 +160,7 @@ func TestALongReasonIsCut(t *testing.T) {
 	e, _, _ := node(t, func(c *websocket.Conn) {
 		say(t, c, channelStatus, `{"status":"Failure","message":"`+strings.Repeat("ö", 10<<10)+`"}`)
 	})
-	if got := e.Run(context.Background(), command("/check")); len(got.Why) > mostWhy || len(got.Why) < mostWhy-1 {
+	if got := e.Run(context.Background(), command("/check")); len(got.Why) > maxWhy || len(got.Why) < maxWhy-1 {
 		t.Errorf("%d bytes say why", len(got.Why))
 	}
 }

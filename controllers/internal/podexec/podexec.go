@@ -32,13 +32,13 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Hurry is how long after its decision a command may begin by default. MostHurry is the max for callers
+// Hurry is how long after its decision a command may begin by default. MaxHurry is the max for callers
 // that allow more time because the API server is slow.
-const Hurry, MostHurry = 5 * time.Second, 20 * time.Second
+const Hurry, MaxHurry = 5 * time.Second, 20 * time.Second
 
-// MostOutput is the max number of bytes that are kept of stdout and of stderr, regardless of
-// Command.Keep. mostWhy is the max number of bytes of Result.Why.
-const MostOutput, mostWhy = 64 << 10, 1 << 10
+// MaxOutput is the max number of bytes that are kept of stdout and of stderr, regardless of
+// Command.Keep. maxWhy is the max number of bytes of Result.Why.
+const MaxOutput, maxWhy = 64 << 10, 1 << 10
 
 // Command is a command for one running container.
 type Command struct {
@@ -80,7 +80,7 @@ type Result struct {
 	Stdout, Stderr string
 	// Cut is true if stdout was longer than the kept text, not counting trailing whitespace.
 	Cut bool
-	// Why is why the outcome is unknown, in at most mostWhy bytes.
+	// Why is why the outcome is unknown, in at most maxWhy bytes.
 	Why string
 	// Sent is false if it is certain that the command never began.
 	Sent bool
@@ -133,7 +133,7 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 			result.Outcome, result.Why = Unknown, why
 		}
 	}
-	result.Why = excerpt.Of(result.Why, mostWhy)
+	result.Why = excerpt.Of(result.Why, maxWhy)
 	result.Ended = time.Now()
 	return result
 }

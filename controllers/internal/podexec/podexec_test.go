@@ -56,7 +56,7 @@ func running(uid, container string) *corev1.Pod {
 
 func command(argv ...string) Command {
 	return Command{Name: "status", Pod: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "uid",
-		Container: "db", ContainerID: "containerd://1", Argv: argv, Timeout: time.Minute, Keep: MostOutput}
+		Container: "db", ContainerID: "containerd://1", Argv: argv, Timeout: time.Minute, Keep: MaxOutput}
 }
 
 func say(t *testing.T, conn *websocket.Conn, channel byte, text string) {
@@ -128,7 +128,7 @@ func TestEveryEndOfACommand(t *testing.T) {
 			if !got.Sent {
 				t.Error("it was not sent")
 			}
-			if len(got.Stdout) > MostOutput {
+			if len(got.Stdout) > MaxOutput {
 				t.Errorf("%d bytes of output were kept", len(got.Stdout))
 			}
 			if line := tell(got); !strings.HasPrefix(line, r.want) {
@@ -202,7 +202,7 @@ func TestAnotherContainerIsNotAsked(t *testing.T) {
 func TestV15ACommandMayBeGivenLonger(t *testing.T) {
 	e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
 	c := command("/check")
-	c.Decided, c.Within = time.Now().Add(-6*time.Second), MostHurry
+	c.Decided, c.Within = time.Now().Add(-6*time.Second), MaxHurry
 	if got := e.Run(context.Background(), c); got.Outcome != Succeeded || *asked == nil {
 		t.Errorf("%s, want it sent", tell(got))
 	}

@@ -62,7 +62,7 @@ func TestACommandDoesNotBeginLate(t *testing.T) {
 		close(held)
 	})
 	<-held
-	if got.Outcome != Unknown || !got.Sent || time.Since(began) > Hurry+MostDial {
+	if got.Outcome != Unknown || !got.Sent || time.Since(began) > Hurry+MaxDial {
 		t.Errorf("%s, sent %t", tell(got), got.Sent)
 	}
 }

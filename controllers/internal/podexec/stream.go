@@ -38,9 +38,9 @@ const (
 )
 
 const (
-	// mostRead is the max number of bytes to read from a command. mostStatus is the max size of the
+	// maxRead is the max number of bytes to read from a command. maxStatus is the max size of the
 	// node's status message.
-	mostRead, mostStatus = 16 << 20, 64 << 10
+	maxRead, maxStatus = 16 << 20, 64 << 10
 	// silence is how long a connection may leave pings unanswered, and pings is the interval of pings.
 	silence, pings = 30 * time.Second, 10 * time.Second
 )
@@ -100,13 +100,13 @@ func notReached(err error) bool {
 // read reads messages until the node reports how the command ended, and returns that status. It never
 // buffers more of a message than it keeps.
 func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
-	most := min(result.Keep, MostOutput)
-	stdout, stderr, said := kept{most: most}, kept{most: most}, kept{most: mostStatus}
+	most := min(result.Keep, MaxOutput)
+	stdout, stderr, said := kept{most: most}, kept{most: most}, kept{most: maxStatus}
 	defer func() {
 		result.Stdout, result.Stderr, result.Cut = string(stdout.text), string(stderr.text), stdout.cut
 	}()
 	buffer := make([]byte, 4<<10)
-	for left := int64(mostRead); left > 0; left-- { // an empty message counts too
+	for left := int64(maxRead); left > 0; left-- { // an empty message counts too
 		_, message, err := conn.NextReader()
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
 			return said.text, nil
 		}
 	}
-	return nil, fmt.Errorf("it printed more than %d MiB", mostRead>>20)
+	return nil, fmt.Errorf("it printed more than %d MiB", maxRead>>20)
 }
 
 // kept is a writer that keeps the beginning of the text, without leading whitespace.
@@ -203,15 +203,15 @@ func (r *Result) named(words string) bool {
 
 const cannotStart = 127
 
-// MostDial is the max delay between the latest time at which a command may begin and its arrival at the
+// MaxDial is the max delay between the latest time at which a command may begin and its arrival at the
 // node. Callers can rely on it.
-const MostDial = 7 * time.Second
+const MaxDial = 7 * time.Second
 
 // dial opens the connection for the command.
 func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
 	if !c.Decided.IsZero() { // admission can take half a minute
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(c.within()+MostDial))
+		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(c.within()+MaxDial))
 		defer cancel()
 	}
 	url := e.core.Get().Resource("pods").Namespace(c.Pod.Namespace).Name(c.Pod.Name).SubResource("exec").

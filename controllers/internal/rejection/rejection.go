@@ -16,8 +16,8 @@ import (
 // ErrChanged is the error of a write that the API server accepted, but stored with changes.
 var ErrChanged = errors.New("an admission webhook or policy of the cluster changed what was written")
 
-// mostCauses is the max number of listed causes, and mostDetail the max number of bytes of each.
-const mostCauses, mostDetail = 10, 500
+// maxCauses is the max number of listed causes, and maxDetail the max number of bytes of each.
+const maxCauses, maxDetail = 10, 500
 
 // Explain returns the first causes of an API server error. The function at maps the path of a cause to
 // a path in another object; "" is the path of the whole object.
@@ -33,7 +33,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 	}
 	var errs field.ErrorList
 	causes := status.Status().Details.Causes
-	for _, cause := range causes[:min(len(causes), mostCauses)] {
+	for _, cause := range causes[:min(len(causes), maxCauses)] {
 		kind := errorType(cause.Type)
 		// The message of a cause begins with the text of its type.
 		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
@@ -41,7 +41,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 			errs = append(errs, refused(at("")))
 			continue
 		}
-		errs = append(errs, &field.Error{Type: kind, Field: at(cause.Field), BadValue: field.OmitValueType{}, Detail: excerpt.Of(detail, mostDetail)})
+		errs = append(errs, &field.Error{Type: kind, Field: at(cause.Field), BadValue: field.OmitValueType{}, Detail: excerpt.Of(detail, maxDetail)})
 	}
 	return errs
 }

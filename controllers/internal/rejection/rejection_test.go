@@ -62,15 +62,15 @@ func TestExplain(t *testing.T) {
 
 func TestWhatIsPassedOnIsBounded(t *testing.T) {
 	var many field.ErrorList
-	for i := range mostCauses + 1 {
-		many = append(many, field.Invalid(field.NewPath("spec").Index(i), "x", strings.Repeat("ö", mostDetail)))
+	for i := range maxCauses + 1 {
+		many = append(many, field.Invalid(field.NewPath("spec").Index(i), "x", strings.Repeat("ö", maxDetail)))
 	}
 	got := Explain(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "db-a", many), func(path string) string { return path })
-	if len(got) != mostCauses {
-		t.Errorf("%d causes are listed, want %d", len(got), mostCauses)
+	if len(got) != maxCauses {
+		t.Errorf("%d causes are listed, want %d", len(got), maxCauses)
 	}
 	for _, e := range got {
-		if len(e.Detail) > mostDetail {
+		if len(e.Detail) > maxDetail {
 			t.Errorf("%d bytes say why", len(e.Detail))
 		}
 	}

@@ -10,16 +10,16 @@ import (
 // references, number of finalizers. The API server does not limit them: each can have 1 MiB. A user who
 // can create objects that the operator watches could otherwise fill its memory.
 const (
-	mostLabels     = 16 << 10
-	mostOwners     = 32
-	mostOwned      = 16 << 10
-	mostFinalizers = 64
+	maxLabels     = 16 << 10
+	maxOwners     = 32
+	maxOwned      = 16 << 10
+	maxFinalizers = 64
 )
 
 // Bounded truncates metadata from untrusted users. It keeps only annotations with the given keys. If
 // there are too many labels, it removes all of them and returns true, because it is then unknown which
 // selectors match. If there are too many owners, it keeps only the controller reference. It removes
-// that too if it is too large; a valid reference never is. It keeps the first mostFinalizers
+// that too if it is too large; a valid reference never is. It keeps the first maxFinalizers
 // finalizers.
 func Bounded(m *metav1.ObjectMeta, annotations ...string) (crowded bool) {
 	m.ManagedFields, m.Annotations = nil, keep(m.Annotations, annotations)
@@ -27,17 +27,17 @@ func Bounded(m *metav1.ObjectMeta, annotations ...string) (crowded bool) {
 	for key, value := range m.Labels {
 		bytes += len(key) + len(value)
 	}
-	if crowded = bytes > mostLabels; crowded {
+	if crowded = bytes > maxLabels; crowded {
 		m.Labels = nil
 	}
-	if len(m.OwnerReferences) > mostOwners || ownersBytes(m.OwnerReferences) > mostOwned {
+	if len(m.OwnerReferences) > maxOwners || ownersBytes(m.OwnerReferences) > maxOwned {
 		m.OwnerReferences = slices.DeleteFunc(slices.Clone(m.OwnerReferences), func(o metav1.OwnerReference) bool { return o.Controller == nil || !*o.Controller })
 	}
-	if ownersBytes(m.OwnerReferences) > mostOwned {
+	if ownersBytes(m.OwnerReferences) > maxOwned {
 		m.OwnerReferences = nil
 	}
-	if len(m.Finalizers) > mostFinalizers {
-		m.Finalizers = slices.Clone(m.Finalizers[:mostFinalizers])
+	if len(m.Finalizers) > maxFinalizers {
+		m.Finalizers = slices.Clone(m.Finalizers[:maxFinalizers])
 	}
 	return crowded
 }

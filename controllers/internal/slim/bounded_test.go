@@ -13,10 +13,10 @@ import (
 func TestMetadataIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	m := &metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"kept": "1", "other": "2"},
-		Finalizers: []string{"ours"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}, OwnerReferences: make([]metav1.OwnerReference, mostOwners)}
+		Finalizers: []string{"ours"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}, OwnerReferences: make([]metav1.OwnerReference, maxOwners)}
 	g.Expect(Bounded(m, "kept")).To(BeFalse())
 	g.Expect(*m).To(Equal(metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"kept": "1"},
-		Finalizers: []string{"ours"}, OwnerReferences: make([]metav1.OwnerReference, mostOwners)}), "at the bound")
+		Finalizers: []string{"ours"}, OwnerReferences: make([]metav1.OwnerReference, maxOwners)}), "at the bound")
 
 	m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{Name: "it", Controller: ptr.To(true)})
 	for i := range 300 {
@@ -30,5 +30,5 @@ func TestMetadataIsBounded(t *testing.T) {
 	m.Finalizers = make([]string, 1000)
 	Bounded(m)
 	g.Expect(m.OwnerReferences).To(BeEmpty(), "no object has such a name")
-	g.Expect(m.Finalizers).To(HaveLen(mostFinalizers))
+	g.Expect(m.Finalizers).To(HaveLen(maxFinalizers))
 }

@@ -48,14 +48,14 @@ func either[T metav1.Object](whole, rest T, meta *metav1.ObjectMeta, large bool)
 	return whole
 }
 
-// mostChild is the max size of a kept object as protobuf, in bytes. It is twice the max size of a spec,
+// maxChild is the max size of a kept object as protobuf, in bytes. It is twice the max size of a spec,
 // because an object also has a status, and records in annotations.
-const mostChild = 2 * bounds.Bytes
+const maxChild = 2 * bounds.Bytes
 
 // isLarge reports whether an object of the given size and pod spec is larger than any that the operator
 // creates. An empty container takes a few bytes as protobuf, but 1 KiB in memory.
 func isLarge(bytes int, pod *corev1.PodSpec) bool {
-	if bytes > mostChild {
+	if bytes > maxChild {
 		return true
 	}
 	return pod != nil && len(pod.Containers)+len(pod.InitContainers) > 4*bounds.Containers

@@ -25,8 +25,8 @@ type Kept struct {
 	Volumes func(*corev1.Volume) bool
 }
 
-// mostReason is the max number of bytes that are kept of status.reason, which normally is one word.
-const mostReason = 64
+// maxReason is the max number of bytes that are kept of status.reason, which normally is one word.
+const maxReason = 64
 
 // Pod is a cache transform. It keeps the metadata and node of a pod, and those conditions and container
 // states that decisions and the owner's status use. Patches must not be based on such a pod: read the
@@ -54,7 +54,7 @@ func (k Kept) Pod(obj any) (any, error) {
 	}
 	slim.Status.Phase, slim.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
-	slim.Status.Reason = pod.Status.Reason[:min(len(pod.Status.Reason), mostReason)]
+	slim.Status.Reason = pod.Status.Reason[:min(len(pod.Status.Reason), maxReason)]
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
 	if k.Containers != nil && k.Containers(pod) {
 		cutContainers(slim, pod)
@@ -134,7 +134,7 @@ func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 func keepCauses(slim, pod *corev1.Pod) {
 	slim.Status.Message = pod.Status.Message
 	if pod.DeletionTimestamp != nil {
-		slim.Finalizers = pod.Finalizers[:min(len(pod.Finalizers), mostFinalizers)]
+		slim.Finalizers = pod.Finalizers[:min(len(pod.Finalizers), maxFinalizers)]
 	}
 	for i := range slim.Status.Conditions {
 		kept := &slim.Status.Conditions[i]
@@ -170,13 +170,13 @@ func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 	}
 }
 
-// MostConditions is the max number of conditions of an object that are kept and exported as metrics.
+// MaxConditions is the max number of conditions of an object that are kept and exported as metrics.
 // Our kinds have at most that many, but a user who can write the status can add more.
-const MostConditions = 16
+const MaxConditions = 16
 
 // Conditions keeps only the fields of conditions that metrics use: type, status and reason.
 func Conditions(all []metav1.Condition) []metav1.Condition {
-	kept := make([]metav1.Condition, 0, min(len(all), MostConditions))
+	kept := make([]metav1.Condition, 0, min(len(all), MaxConditions))
 	for _, c := range all[:cap(kept)] {
 		kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 	}

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// mostLeftOut is the max number of dropped fields that are reported.
-const mostLeftOut = 5
+// maxLeftOut is the max number of dropped fields that are reported.
+const maxLeftOut = 5
 
 // leftOut returns warnings about fields that the API server dropped from an accepted object. It
 // silently drops fields that it does not support or that are disabled. The function at maps the path of
@@ -18,7 +18,7 @@ func leftOut(sent, taken any, at func(path string) string) admission.Warnings {
 	var warnings admission.Warnings
 	paths := missing("", sent, taken)
 	slices.Sort(paths)
-	for _, path := range paths[:min(len(paths), mostLeftOut)] {
+	for _, path := range paths[:min(len(paths), maxLeftOut)] {
 		warnings = append(warnings, fmt.Sprintf("%s: the API server leaves this field out of what is made from it, as its Kubernetes "+
 			"is too old for it or has it turned off. Take the field out, or upgrade the cluster", at(path)))
 	}

@@ -79,7 +79,7 @@ func TestFewFieldsAreToldOf(t *testing.T) {
 		sent[name] = "x"
 	}
 	got := leftOut(sent, nil, func(path string) string { return path })
-	if len(got) != mostLeftOut || !strings.HasPrefix(got[0], "a: ") || !strings.HasPrefix(got[mostLeftOut-1], "e: ") {
+	if len(got) != maxLeftOut || !strings.HasPrefix(got[0], "a: ") || !strings.HasPrefix(got[maxLeftOut-1], "e: ") {
 		t.Errorf("%d warnings: %q", len(got), got)
 	}
 }

@@ -89,10 +89,10 @@ func Validate(problem string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+problem)}
 }
 
-// mostLabels is the max number of bytes of an object's labels, keys and values together. It is derived
+// maxLabels is the max number of bytes of an object's labels, keys and values together. It is derived
 // from the number of labels that the requester policies allow, each of max length: 253 bytes of domain,
 // a slash, and 63 bytes each of name and value. So every object that the policies allow is read.
-const mostLabels = requester.MaxLabels * (253 + 1 + 63 + 63)
+const maxLabels = requester.MaxLabels * (253 + 1 + 63 + 63)
 
 // Bound removes unused metadata from an object of one of the operator's kinds: managed fields, and the
 // copy that kubectl apply keeps. It returns why the rest is too large for the cache, or "". If it is
@@ -106,8 +106,8 @@ func Bound(m *metav1.ObjectMeta, spec any) (problem string) {
 	m.Labels = all // restored, because labels of other objects have a lower limit
 	at := field.NewPath("metadata")
 	switch errs := bounds.Spec(spec, field.NewPath("spec")); {
-	case labels > mostLabels:
-		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("labels"), labels, mostLabels)
+	case labels > maxLabels:
+		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("labels"), labels, maxLabels)
 	case annotations > requester.MaxAnnotationBytes:
 		problem = fmt.Sprintf("%s has %d bytes, and may have at most %d", at.Child("annotations"), annotations, requester.MaxAnnotationBytes)
 	case len(errs) > 0:

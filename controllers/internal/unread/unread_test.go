@@ -38,8 +38,8 @@ func TestN12Bound(t *testing.T) {
 		problem string
 	}{
 		{"a usual object", metav1.ObjectMeta{Labels: words(100), Annotations: words(100)}, "spec", ""},
-		{"labels at the bound", metav1.ObjectMeta{Labels: words(mostLabels)}, "spec", ""},
-		{"labels beyond it", metav1.ObjectMeta{Labels: words(mostLabels + 1)}, "spec", "metadata.labels has 24321 bytes, and may have at most 24320"},
+		{"labels at the bound", metav1.ObjectMeta{Labels: words(maxLabels)}, "spec", ""},
+		{"labels beyond it", metav1.ObjectMeta{Labels: words(maxLabels + 1)}, "spec", "metadata.labels has 24321 bytes, and may have at most 24320"},
 		{"annotations at the bound", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes)}, "spec", ""},
 		{"annotations beyond it", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes + 1)}, "spec", "metadata.annotations has 65537 bytes"},
 		{"what kubectl keeps", metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: words(256 << 10)["a"]}}, "spec", ""},

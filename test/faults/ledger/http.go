@@ -15,7 +15,7 @@ type sumAnswer struct {
 	Sum record.Digest `json:"sum"`
 }
 
-const mostBody = 1 << 20
+const maxBody = 1 << 20
 
 // api returns the handler for clients and other members.
 func (n *node) api() http.Handler {
@@ -52,7 +52,7 @@ func handler[Q, A any](do func(context.Context, Q) (A, error)) http.Handler {
 }
 
 func hear(w http.ResponseWriter, r *http.Request, question any) bool {
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody)).Decode(question)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(question)
 	if err != nil {
 		tell(w, http.StatusBadRequest, answer{Error: err.Error(), Effect: "none"})
 	}

@@ -156,8 +156,8 @@ func (n *node) welcome(_ context.Context, had promise) (invitation, error) {
 	return invitation{n.joined, n.log.last().Index}, nil
 }
 
-// mostEntries is the max number of entries in a response to a follower.
-const mostEntries = 1000
+// maxEntries is the max number of entries in a response to a follower.
+const maxEntries = 1000
 
 // give returns entries to a follower. The request confirms that the follower has all earlier ones on
 // its disk. Without new entries it waits a moment.
@@ -181,7 +181,7 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	if !leads() {
 		return nil, errNotPrimary
 	}
-	for _, k := range n.log.all[p.From : min(have+mostEntries, n.log.last().Index)+1] {
+	for _, k := range n.log.all[p.From : min(have+maxEntries, n.log.last().Index)+1] {
 		entries = append(entries, k.Entry)
 	}
 	return entries, nil

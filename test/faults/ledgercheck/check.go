@@ -19,8 +19,8 @@ type Report struct {
 	Acked, Entries int
 	Reigns         []Reign
 	Failovers      []Failover
-	// LongestPause is the max time between two acknowledgments.
-	LongestPause time.Duration
+	// MaxPause is the max time between two acknowledgments.
+	MaxPause time.Duration
 	// Faults describe violated guarantees.
 	Faults []string
 }
@@ -214,7 +214,7 @@ func (c *checker) measure() {
 		}
 	}
 	for i := 1; i < len(acks); i++ {
-		c.report.LongestPause = max(c.report.LongestPause, time.Duration(acks[i]-acks[i-1]))
+		c.report.MaxPause = max(c.report.MaxPause, time.Duration(acks[i]-acks[i-1]))
 	}
 	for i := 1; i < len(c.report.Reigns); i++ {
 		f := Failover{From: c.report.Reigns[i-1], To: c.report.Reigns[i]}
@@ -233,7 +233,7 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d appends acknowledged to clients (%d by ledgers), %d unknown, %d refused; %d reads; %d entries in the final log\n",
 		r.Appends, r.Acked, r.Unknown, r.Refused, r.Reads, r.Entries)
-	fmt.Fprintf(&b, "longest pause between two acknowledgements: %s\n", r.LongestPause)
+	fmt.Fprintf(&b, "longest pause between two acknowledgements: %s\n", r.MaxPause)
 	for _, reign := range r.Reigns {
 		fmt.Fprintf(&b, "primary: %v\n", reign)
 	}

@@ -107,7 +107,7 @@ func TestAllIsWell(t *testing.T) {
 		g.Expect(text).To(ContainSubstring(want))
 	}
 	g.Expect(report.Failovers).To(HaveLen(1))
-	g.Expect(report.LongestPause).To(BeEquivalentTo(30))
+	g.Expect(report.MaxPause).To(BeEquivalentTo(30))
 	a, b := report.Reigns[0], report.Reigns[1]
 	g.Expect([]any{a.Ceased, a.End, a.Gone}).To(Equal([]any{false, int64(30), int64(45)}))
 	g.Expect([]any{b.Ceased, b.End}).To(Equal([]any{true, int64(70)}))
