@@ -169,6 +169,7 @@ func (r *Reconciler) keepBoard(w *world) {
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	r.memory.Forget(key)
+	r.ends.Forget(key)
 	if r.config != nil {
 		r.config.forget(ctx, key)
 	}

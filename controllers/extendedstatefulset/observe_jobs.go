@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 )
 
 // readJobs reads the Jobs of the set, and the results of recorded Jobs that are missing.
@@ -75,7 +75,8 @@ func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, ui
 // readLostJobs determines the results of recorded Jobs that are missing. The watch may lag behind the
 // list, so a result is unknown only after the Job was missing for lostJobTime.
 func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
-	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
+	key := client.ObjectKeyFromObject(w.set)
+	known, _ := r.memory.Get(key, w.set.UID)
 	missing := map[types.UID]time.Time{}
 	w.lostJobs = map[types.UID]v1alpha1.JobResult{}
 	for _, record := range awaitedJobs(w.set.Status.Update) {
@@ -87,11 +88,11 @@ func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
 			return err
 		}
 		if exists {
-			r.ends.forget(record.UID)
+			r.ends.Remove(key, record.UID)
 			w.lostDue = w.now.Add(lostJobTime) // no watch event will follow
 			continue
 		}
-		if result := r.ends.of(record.UID); result != "" {
+		if result, seen := r.ends.Get(key, record.UID); seen {
 			w.lostJobs[record.UID] = result
 			continue
 		}
@@ -123,58 +124,38 @@ func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
 	return all
 }
 
-// jobEnds has the results of deleted Jobs, taken from the last watch event. The zero value is ready for
-// use.
-type jobEnds struct {
-	mu  sync.Mutex
-	all map[types.UID]jobEnd
-}
+// mostEnds is how many results of deleted Jobs are kept for each object: the newest. An update has at
+// most three Jobs without a recorded result, and the pass that records a result follows immediately. If
+// as many Jobs of the object are deleted before that pass, the result becomes JobUnknown.
+const mostEnds = 16
 
-type jobEnd struct {
-	result v1alpha1.JobResult
-	at     time.Time
-}
+// jobEnds stores the results of deleted Jobs by object and UID.
+type jobEnds = memory.Recent[types.NamespacedName, types.UID, v1alpha1.JobResult]
 
-// endsKept is how long the result of a deleted Job is kept. The next pass of its object records the
-// result, and follows immediately.
-const endsKept = time.Hour
-
-// learn stores the result of a deleted Job. A Job that was deleted before it completed has failed,
-// unless the watch missed its final state.
-func (e *jobEnds) learn(job *batchv1.Job, missed bool, now time.Time) {
-	result := endOf(job)
-	if result == "" && !missed {
-		result = v1alpha1.JobFailed
-	}
-	owner := metav1.GetControllerOf(job)
-	if result == "" || owner == nil || owner.Kind != v1alpha1.Kind {
+// learnEnd stores the result of a deleted Job that an object in the cache controls. Anyone who may
+// create Jobs can create any number with a reference to an object that does not exist.
+func (r *Reconciler) learnEnd(ctx context.Context, job *batchv1.Job, missed bool) {
+	result := resultOfDeleted(job, missed)
+	owner := metav1.GetControllerOfNoCopy(job)
+	if result == "" || owner == nil {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for uid, end := range e.all {
-		if now.Sub(end.at) > endsKept {
-			delete(e.all, uid)
-		}
+	var set v1alpha1.ExtendedStatefulSet
+	key := types.NamespacedName{Namespace: job.Namespace, Name: owner.Name}
+	if err := r.Cache.Get(ctx, key, &set, client.UnsafeDisableDeepCopy); err != nil || !controls(&set, job) {
+		return // without an object, there is no record of the Job
 	}
-	if e.all == nil {
-		e.all = map[types.UID]jobEnd{}
-	}
-	e.all[job.UID] = jobEnd{result, now}
+	r.ends.Put(key, job.UID, result, mostEnds, r.Now())
 }
 
-// forget removes the result of a Job that still exists.
-func (e *jobEnds) forget(uid types.UID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.all, uid)
-}
-
-// of returns the result of a deleted Job; "" if it is unknown.
-func (e *jobEnds) of(uid types.UID) v1alpha1.JobResult {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.all[uid].result
+// resultOfDeleted returns the result of a deleted Job; "" if it is unknown. A Job that was deleted before
+// it completed has failed, unless the watch missed its final state.
+func resultOfDeleted(job *batchv1.Job, missed bool) v1alpha1.JobResult {
+	result := endOf(job)
+	if result == "" && !missed {
+		return v1alpha1.JobFailed
+	}
+	return result
 }
 
 // jobHandler is an event handler that stores the results of deleted Jobs.
@@ -185,7 +166,7 @@ type jobHandler struct {
 
 func (h jobHandler) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if job, ok := e.Object.(*batchv1.Job); ok {
-		h.r.ends.learn(job, e.DeleteStateUnknown, h.r.Now())
+		h.r.learnEnd(ctx, job, e.DeleteStateUnknown)
 	}
 	h.EventHandler.Delete(ctx, e, q)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -129,10 +130,10 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 			if row.is != "" {
 				j.Status.Conditions = []batchv1.JobCondition{{Type: row.is, Status: corev1.ConditionTrue}}
 			}
-			var ends jobEnds
-			ends.learn(j, row.missed, noon)
-			if got := ends.of("j"); got != row.want {
-				t.Errorf("it is %q", got)
+			r := &Reconciler{Cache: cacheWith(t, set), Now: func() time.Time { return noon }}
+			r.learnEnd(t.Context(), j, row.missed)
+			if got, known := r.ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
+				t.Errorf("it is %q, known %t", got, known)
 			}
 		})
 	}
@@ -177,16 +178,17 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 			live := s.w.jobs[name].DeepCopy()
 			s.w.jobs = map[string]*batchv1.Job{}
 			live.Namespace, live.Labels = s.w.set.Namespace, nil
-			r := &Reconciler{}
-			r.ends.learn(live, false, noon)
+			r := &Reconciler{Cache: cacheWith(t, s.w.set), Now: func() time.Time { return noon }}
+			r.learnEnd(t.Context(), live, false)
 			row.change(live)
 			r.Live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
 			if err := r.readLostJobs(t.Context(), s.w); err != nil {
 				t.Fatal(err)
 			}
 			job, result := s.w.jobs[name], s.w.lostJobs["j"]
-			if row.exists && (job == nil || result != "" || s.w.lostDue.IsZero() || r.ends.of("j") != "") {
-				t.Errorf("job %v, result %q, looked at again at %s, remembered %q", job, result, s.w.lostDue, r.ends.of("j"))
+			_, known := r.ends.Get(client.ObjectKeyFromObject(s.w.set), "j")
+			if row.exists && (job == nil || result != "" || s.w.lostDue.IsZero() || known) {
+				t.Errorf("job %v, result %q, looked at again at %s, remembered %t", job, result, s.w.lostDue, known)
 			}
 			if !row.exists && (job != nil || result != v1alpha1.JobFailed) {
 				t.Errorf("job %v, result %q", job, result)
