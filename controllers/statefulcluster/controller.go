@@ -225,11 +225,15 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease},
 		Events: mgr.GetEventRecorder("statefulcluster"),
 	}
+	// The handler of pods reads sets, also while this process waits for the lease.
+	if _, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.StatefulCluster{}); err != nil {
+		return fmt.Errorf("watch StatefulClusters: %w", err)
+	}
 	informer, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Pod{})
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	if _, err := informer.AddEventHandler(r.ends.handler(r.Now)); err != nil {
+	if _, err := informer.AddEventHandler(r.ends.handler(r.Now, r.ofCachedSet)); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)

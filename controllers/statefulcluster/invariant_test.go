@@ -63,7 +63,7 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	if is == nil {
 		pod := was.(*corev1.Pod)
-		l.s.r.ends.gone(pod, l.s.Now)
+		l.s.r.ends.gone(pod, l.s.r.ofCachedSet(pod), l.s.Now)
 		if act == nil && !podstate.Disrupted(pod) || podstate.Evicted(pod) {
 			l.unwanted[pod.Name] = true
 		}

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -23,8 +24,9 @@ import (
 // ends records the deletions of member pods that this process observed and that were not
 // disruptions. The zero value is ready for use.
 type ends struct {
-	mu    sync.Mutex
-	times map[types.NamespacedName]time.Time
+	mu sync.Mutex
+	// deleted are the names of the deleted pods, by namespace.
+	deleted memory.Recent[string, string, struct{}]
 	// leaving are the pods that had not ended when their deletion was first seen.
 	leaving map[types.NamespacedName]bool
 }
@@ -36,17 +38,18 @@ const (
 	maxEnds = 1000
 )
 
-// gone records the deletion of a pod. A pod that had ended before it was deleted is not recorded:
-// its kubelet ended it, or pod garbage collection removed it. During a deletion the kubelet also
-// reports how the pod ended, so the state at the time when the deletion was first seen counts.
-func (e *ends) gone(pod *corev1.Pod, now time.Time) {
+// gone records the deletion of a pod. ours reports whether a set controls it. A pod that had ended
+// before it was deleted is not recorded: its kubelet ended it, or pod garbage collection removed it.
+// During a deletion the kubelet also reports how the pod ended, so the state at the time when the
+// deletion was first seen counts.
+func (e *ends) gone(pod *corev1.Pod, ours bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := client.ObjectKeyFromObject(pod)
 	endedFirst := podstate.Ended(pod) && !e.leaving[key]
 	delete(e.leaving, key)
-	if endedFirst || podstate.Disrupted(pod) || !isControlledMember(pod) {
-		delete(e.times, key)
+	if endedFirst || podstate.Disrupted(pod) || !ours {
+		e.deleted.Remove(key.Namespace, key.Name)
 		return
 	}
 	if e.times == nil {
@@ -62,16 +65,22 @@ func (e *ends) gone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// isControlledMember reports whether the set in a pod's label controls the pod. Anyone who may
-// create pods can copy the label.
-func isControlledMember(pod *corev1.Pod) bool {
-	label := pod.Labels[v1alpha1.LabelClusterUID]
-	return controls(&v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Name: pod.Labels[v1alpha1.LabelCluster], UID: types.UID(label)}}, pod)
+// ofCachedSet reports whether a set in the cache controls the pod. Anyone who may create pods can copy
+// labels, and can create any number of pods with a reference to a set that does not exist.
+func (r *Reconciler) ofCachedSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return false
+	}
+	var set v1alpha1.StatefulCluster
+	err := r.Cache.Get(context.Background(), types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set, client.UnsafeDisableDeepCopy)
+	return err == nil && controls(&set, pod)
 }
 
-// leaves records that a pod is being deleted, if it has not ended.
+// leaves records that a pod is being deleted, if it has not ended. The record is removed when the pod
+// is gone, so there are never more records than pods in the cache.
 func (e *ends) leaves(pod *corev1.Pod) {
-	if !podstate.Terminating(pod) || podstate.Ended(pod) || !isControlledMember(pod) {
+	if !podstate.Terminating(pod) || podstate.Ended(pod) {
 		return
 	}
 	e.mu.Lock()
@@ -93,21 +102,19 @@ func (e *ends) missed(pod *corev1.Pod) {
 func (e *ends) made(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.times, client.ObjectKeyFromObject(pod))
+	e.deleted.Remove(pod.Namespace, pod.Name)
 	delete(e.leaving, client.ObjectKeyFromObject(pod))
 }
 
 // knows reports whether the deletion of the pod with that name was observed.
 func (e *ends) knows(key types.NamespacedName) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, known := e.times[key]
+	_, known := e.deleted.Get(key.Namespace, key.Name)
 	return known
 }
 
-// handler returns the event handler for pods. Deletions that were missed while the watch was
-// interrupted are ignored.
-func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
+// handler returns the event handler for pods. ours reports whether a set controls a pod. Deletions that
+// were missed while the watch was interrupted are ignored.
+func (e *ends) handler(now func() time.Time, ours func(*corev1.Pod) bool) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok {
@@ -123,7 +130,7 @@ func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			switch is := obj.(type) {
 			case *corev1.Pod:
-				e.gone(is, now())
+				e.gone(is, ours(is), now())
 			case toolscache.DeletedFinalStateUnknown:
 				if pod, ok := is.Obj.(*corev1.Pod); ok {
 					e.missed(pod)

@@ -241,10 +241,7 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 
 // SC-53: a kubelet reports how a pod ended even if a user deleted it.
 func TestWhoDeletedAPodThatEnded(t *testing.T) {
-	running := &corev1.Pod{}
-	running.Namespace, running.Name, running.Labels = "ns", "db-a", map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: "uid"}
-	running.OwnerReferences = []metav1.OwnerReference{{APIVersion: "enge.me/v1alpha1", Kind: "StatefulCluster", Name: "db", UID: "uid", Controller: new(true)}}
-	running.Status.Phase = corev1.PodRunning
+	running := runningMember("db-a")
 	as := func(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 		pod = pod.DeepCopy()
 		change(pod)
@@ -272,14 +269,13 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		{"SC-53 it had the label of a member and no owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences = nil })}, false},
 		{"SC-53 the watch saw it only when it had ended", []*corev1.Pod{ended(deleted)}, false},
 	} {
-		var e ends
-		h := e.handler(func() time.Time { return noon })
+		h, knows := endsWatcher(t)
 		h.OnAdd(r.states[0], false)
 		for i, is := range r.states[1:] {
 			h.OnUpdate(r.states[i], is)
 		}
 		h.OnDelete(r.states[len(r.states)-1])
-		if got := e.knows(types.NamespacedName{Namespace: "ns", Name: "db-a"}); got != r.byUser {
+		if got := knows("ns", "db-a"); got != r.byUser {
 			t.Errorf("%s: deleted by a user %t", r.name, got)
 		}
 	}

@@ -1,0 +1,115 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// cacheWith returns a cache that has only the set ns/db.
+func cacheWith(t *testing.T, uid types.UID) client.Reader {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	set := &v1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: uid}}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build()
+}
+
+// endsWatcher returns the handler of pods of an operator whose cache has only the set ns/db, and a
+// function that reports whether the operator knows that a pod was deleted.
+func endsWatcher(t *testing.T) (toolscache.ResourceEventHandler, func(namespace, name string) bool) {
+	r := &Reconciler{Cache: cacheWith(t, "uid")}
+	return r.ends.handler(func() time.Time { return noon }, r.ofCachedSet), func(namespace, name string) bool {
+		return r.ends.knows(types.NamespacedName{Namespace: namespace, Name: name})
+	}
+}
+
+// runningMember returns a running pod of the set ns/db.
+func runningMember(name string) *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.Labels = "ns", name, map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: "uid"}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "enge.me/v1alpha1", Kind: "StatefulCluster", Name: "db", UID: "uid", Controller: new(true)}}
+	pod.Status.Phase = corev1.PodRunning
+	return pod
+}
+
+// TestN8EndsOfForgedPods verifies that the deletion of a pod is remembered only if a set in the cache
+// controls the pod. Anyone who may create pods can write any label and controller reference.
+func TestN8EndsOfForgedPods(t *testing.T) {
+	as := func(name string, uid types.UID) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Labels[v1alpha1.LabelCluster], p.Labels[v1alpha1.LabelClusterUID] = name, string(uid)
+			p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = name, uid
+		}
+	}
+	for _, row := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		{"N8 a member", func(*corev1.Pod) {}, true},
+		{"N8 of a set that does not exist", as("nope", "anything"), false},
+		{"N8 of a set with another UID", as("db", "anything"), false},
+		{"N8 of a set of another namespace", func(p *corev1.Pod) { p.Namespace = "another" }, false},
+	} {
+		h, knows := endsWatcher(t)
+		pod := runningMember("db-a")
+		row.change(pod)
+		h.OnAdd(pod, false)
+		h.OnDelete(pod)
+		if got := knows(pod.Namespace, "db-a"); got != row.want {
+			t.Errorf("%s: remembered %t", row.name, got)
+		}
+	}
+}
+
+// TestN8EndsOfPodsAreBounded verifies that the number of remembered deletions in a namespace is bounded
+// however many pods with a reference to a set are deleted, and that those of all members of the largest
+// set are remembered.
+func TestN8EndsOfPodsAreBounded(t *testing.T) {
+	var e ends
+	pod := runningMember("")
+	name := func(i int) string { return fmt.Sprint("db-", i) }
+	for i := range 5 * mostEnds {
+		pod.Name = name(i)
+		e.gone(pod, true, noon)
+	}
+	known := 0
+	for i := range 5 * mostEnds {
+		if e.knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
+			known++
+		} else if i >= 4*mostEnds {
+			t.Fatalf("deletion %d is forgotten", i)
+		}
+	}
+	if known > 2*mostEnds {
+		t.Errorf("of %d deletions %d are remembered", 5*mostEnds, known)
+	}
+}
+
+// TestN8LeavingPodsAreBounded verifies that nothing is remembered of a pod that is being deleted once it
+// is gone, whoever controls it.
+func TestN8LeavingPodsAreBounded(t *testing.T) {
+	r := &Reconciler{Cache: cacheWith(t, "another")}
+	h := r.ends.handler(func() time.Time { return noon }, r.ofCachedSet)
+	pod := runningMember("db-a")
+	pod.DeletionTimestamp = &metav1.Time{Time: noon}
+	h.OnAdd(pod, false)
+	h.OnDelete(pod)
+	h.OnAdd(pod, false)
+	h.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: pod})
+	if len(r.ends.leaving) != 0 {
+		t.Errorf("remembered: %v", r.ends.leaving)
+	}
+}
