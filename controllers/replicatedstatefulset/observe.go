@@ -253,13 +253,23 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 		for _, result := range results {
 			m.results[result.Name] = result
 		}
-		if m.node, err = r.nodes.Read(ctx, r.Nodes, r.Live, pod.Spec.NodeName, r.Now()); err != nil {
+		if m.node, err = r.readNode(ctx, w, m, from); err != nil {
 			return err
 		}
 		w.members = append(w.members, m)
 	}
 	slices.SortFunc(w.members, func(a, b *member) int { return a.ordinal - b.ordinal })
 	return nil
+}
+
+// readNode reads the relevant facts of a member's Node. A pass on the cache writes only the status. It
+// may remove a grant of the stored status, because a Node is missing. All other consequences of a
+// missing Node need a pass on live objects.
+func (r *Reconciler) readNode(ctx context.Context, w *world, m *member, from engine.View) (nodestate.Facts, error) {
+	if from.Live || w.isStored(m) {
+		return r.nodes.Read(ctx, r.Nodes, r.Live, m.pod.Spec.NodeName, r.Now())
+	}
+	return r.nodes.Glance(ctx, r.Nodes, r.Live, m.pod.Spec.NodeName, r.Now())
 }
 
 // counts reports whether a pod with the name of a member is a member. A pod that may be primary, or

@@ -412,7 +412,7 @@ func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node
 		return node{gone: true, goneSince: r.nodes.Absent(pod.Spec.NodeName, now)}
 	}
 	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
-	since, found := r.nodes.Present(n), nodestate.Of(n)
+	since, found := r.nodes.Present(n, now), nodestate.Of(n)
 	out := node{goneSince: n.CreationTimestamp.Time}
 	out.gone = scheduled && since.After(bound) && pod.CreationTimestamp.Time.Before(since) && !outlived(pod, n)
 	out.outOfService, out.cordoned, out.notReadySince = found.OutOfService, found.Cordoned, found.NotReadySince

@@ -283,6 +283,11 @@ func (w *world) mayRun(m *member) bool {
 	return !w.isNewcomer(m)
 }
 
+// needsGrant reports whether the pod cannot start its program before it gets a grant.
+func (w *world) needsGrant(m *member) bool {
+	return m.gated && !m.granted() && !m.protectedForItself() && !w.isHolder(m)
+}
+
 // isHolder reports whether status.holder names the pod.
 func (w *world) isHolder(m *member) bool {
 	if w.object == nil || w.object.Status.Holder == nil {

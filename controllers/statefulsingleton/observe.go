@@ -173,7 +173,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		m := &member{pod: &pods[i]}
 		m.lookAt(w.object)
 		var err error
-		if m.node, err = r.readNode(ctx, w, m.pod.Spec.NodeName); err != nil {
+		if m.node, err = r.readNode(ctx, w, m); err != nil {
 			return err
 		}
 		// A single pod has no other pod to be compared with.
@@ -187,10 +187,15 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 	return nil
 }
 
-// readNode reads the relevant facts of a Node. Decisions about a cordon use a live read,
-// because a cache may show a cordon that was removed.
-func (r *Reconciler) readNode(ctx context.Context, w *world, name string) (nodestate.Facts, error) {
-	node, err := r.nodes.Read(ctx, r.Cache, r.Live, name, r.Now())
+// readNode reads the relevant facts of the Node of a pod. Decisions about a cordon use a live read,
+// because a cache may show a cordon that was removed. The Node of a pod that cannot be running its
+// program fences nothing.
+func (r *Reconciler) readNode(ctx context.Context, w *world, m *member) (nodestate.Facts, error) {
+	name, read := m.pod.Spec.NodeName, r.nodes.Read
+	if w.needsGrant(m) {
+		read = r.nodes.Glance
+	}
+	node, err := read(ctx, r.Cache, r.Live, name, r.Now())
 	if err != nil || !node.Cordoned || !w.replacesFirst() {
 		return node, err
 	}

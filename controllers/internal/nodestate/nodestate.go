@@ -4,6 +4,7 @@ package nodestate
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -61,8 +62,16 @@ func Of(n *corev1.Node) Facts {
 // zero value is ready to use.
 type Reader struct {
 	mu       sync.Mutex
-	missing  map[string]time.Time
+	missing  map[string]absence
+	swept    time.Time // when old absences were last dropped
 	machines map[string]machine
+}
+
+// absence is what is known about a missing Node.
+type absence struct {
+	since time.Time // when this process first found it missing
+	asked time.Time // when a caller last asked about it
+	read  time.Time // when the API server last reported it missing; zero if it was only missing in the cache
 }
 
 // machine identifies the machine of a Node object, and since when it has the Node's name. Deletion and
@@ -78,14 +87,38 @@ func (m machine) is(other machine) bool {
 	return (m.id != "" && m.id == other.id) || (m.uuid != "" && m.uuid == other.uuid)
 }
 
+// Undecided is how long a Node can be missing without consequences: no pod is fenced or deleted for an
+// absence that is shorter.
+const Undecided = 30 * time.Second
+
+// recent is how long an answer of the API server that a Node is missing is used again.
+const recent = 5 * time.Second
+
 // Read reads a Node from the cache. If the Node is missing or out of service there, Read reads it from
-// the API server, because other pods are started in these cases. name may be "".
+// the API server, because other pods are started in these cases. For a Node that has been missing for
+// less than Undecided, an answer of the last few seconds is used again. name may be "".
 func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name string, now time.Time) (Facts, error) {
+	return r.read(ctx, cache, live, name, now, Undecided)
+}
+
+// Glance reads a Node like Read, for a pod for which a missing Node has no consequences. It uses an
+// answer of the last few seconds again, no matter how long the Node has been missing.
+func (r *Reader) Glance(ctx context.Context, cache, live client.Reader, name string, now time.Time) (Facts, error) {
+	return r.read(ctx, cache, live, name, now, math.MaxInt64)
+}
+
+// read reads a Node. It uses a recent answer again if the Node has been missing for less than undecided.
+func (r *Reader) read(ctx context.Context, cache, live client.Reader, name string, now time.Time, undecided time.Duration) (Facts, error) {
 	if name == "" {
 		return Facts{}, nil
 	}
 	var n corev1.Node
 	err := cache.Get(ctx, types.NamespacedName{Name: name}, &n)
+	if apierrors.IsNotFound(err) {
+		if since, known := r.recall(name, now, undecided); known {
+			return Facts{Missing: true, MissingSince: since}, nil
+		}
+	}
 	offline := err == nil && Of(&n).OutOfService
 	if apierrors.IsNotFound(err) || offline {
 		n = corev1.Node{}
@@ -93,38 +126,94 @@ func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name strin
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return Facts{Missing: true, MissingSince: r.Absent(name, now)}, nil
+		return Facts{Missing: true, MissingSince: r.absent(name, now, now)}, nil
 	case err != nil:
 		return Facts{}, fmt.Errorf("get node %s: %w", name, err)
 	}
-	r.Present(&n)
+	r.Present(&n, now)
 	return Of(&n), nil
+}
+
+// recall returns since when a Node is missing. known is false if the API server must be asked.
+func (r *Reader) recall(name string, now time.Time, undecided time.Duration) (since time.Time, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.missing[name]
+	if now.Before(was.read) || now.Sub(was.read) >= recent || now.Sub(was.since) >= undecided {
+		return time.Time{}, false
+	}
+	was.asked = now
+	r.missing[name] = was
+	return was.since, true
 }
 
 // machineMemory is how long the machine of a missing Node is remembered.
 const machineMemory = 10 * time.Minute
 
-// Absent records that the Node is missing. It returns when this process first found it missing.
+// Absent records that the Node is missing in a cache. It returns when this process first found it
+// missing.
 func (r *Reader) Absent(name string, now time.Time) time.Time {
+	return r.absent(name, now, time.Time{})
+}
+
+// absent records that the Node is missing. read is when the API server was asked, or zero.
+func (r *Reader) absent(name string, now, read time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sweep(now)
 	if r.missing == nil {
-		r.missing = map[string]time.Time{}
+		r.missing = map[string]absence{}
 	}
-	if r.missing[name].IsZero() {
-		r.missing[name] = now
+	was, known := r.missing[name]
+	if !known {
+		was.since = now
 	}
-	if now.Sub(r.missing[name]) > machineMemory {
+	was.asked, was.read = now, read
+	r.missing[name] = was
+	if now.Sub(was.since) > machineMemory {
 		delete(r.machines, name)
 	}
-	return r.missing[name]
+	return was.since
+}
+
+const (
+	// absenceMemory is how long an absence is remembered after the last question about it.
+	absenceMemory = time.Hour
+	// manyAbsences is twice the number of Nodes that Kubernetes supports. Whoever may bind pods can
+	// name any number of Nodes that do not exist. If there are more absences, each is remembered for
+	// crowdedMemory only. Absences that decide something are asked about at least once a minute.
+	manyAbsences  = 10_000
+	crowdedMemory = 5 * time.Minute
+	// sweepInterval is how often absences are dropped.
+	sweepInterval = time.Minute
+)
+
+// sweep drops the absences that nobody has asked about lately. A dropped Node counts as missing from
+// the next question on.
+func (r *Reader) sweep(now time.Time) {
+	if now.Sub(r.swept) < sweepInterval {
+		return
+	}
+	r.swept = now
+	memory := absenceMemory
+	if len(r.missing) > manyAbsences {
+		memory = crowdedMemory
+	}
+	kept := map[string]absence{} // a map never shrinks
+	for name, was := range r.missing {
+		if now.Sub(was.asked) < memory {
+			kept[name] = was
+		}
+	}
+	r.missing = kept
 }
 
 // Present records that the Node exists. It returns since when the machine has this name: the creation
 // time of the Node, or of an earlier Node object of the same machine.
-func (r *Reader) Present(n *corev1.Node) time.Time {
+func (r *Reader) Present(n *corev1.Node, at time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sweep(at)
 	delete(r.missing, n.Name)
 	now := machine{n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID, n.CreationTimestamp.Time}
 	if !now.known() {

@@ -1,0 +1,61 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+)
+
+// TestMissingNodeIsReadLiveWhereItDecides has a Node that has been missing for ten minutes, and that
+// exists again in the API server alone.
+func TestMissingNodeIsReadLiveWhereItDecides(t *testing.T) {
+	if nodestate.Undecided >= fenceAfter {
+		t.Errorf("an absence of %s may fence, and is not read live", nodestate.Undecided)
+	}
+	none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	back := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()
+	for _, row := range []struct {
+		says    string
+		granted bool
+		from    engine.View
+		missing bool
+	}{
+		{"a pass on the cache", false, engine.View{}, true},
+		{"a pass on the cache, which may remove a grant", true, engine.View{}, false},
+		{"a pass on live objects", false, engine.View{Live: true}, false},
+	} {
+		m := pod(0)
+		if row.granted {
+			m = m.granted()
+		}
+		w := worldOf(setOf(2, 1), m)
+		m.pod.Spec.NodeName = "n"
+		r := &Reconciler{Nodes: none, Now: func() time.Time { return noon }}
+		look := func(live client.Reader) nodestate.Facts {
+			t.Helper()
+			r.Live = live
+			got, err := r.readNode(context.Background(), w, m.member, row.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		look(none)
+		r.Now = func() time.Time { return noon.Add(10 * time.Minute) }
+		if got := look(none); !got.MissingSince.Equal(noon) {
+			t.Errorf("%s: the Node is missing since %s", row.says, got.MissingSince)
+		}
+		if got := look(back); got.Missing != row.missing {
+			t.Errorf("%s: %+v", row.says, got)
+		}
+	}
+}
