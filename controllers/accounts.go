@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
@@ -111,15 +113,23 @@ func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmis
 }
 
 // controllersRule denies the controllers writes in namespaces in which a pod would give control of
-// the cluster or the operator. Objects there from older versions can be released: annotations may
-// change and finalizers may be removed, but nothing else. An added owner reference to an object
-// that does not exist would make the garbage collector delete the dependent, and a changed label
-// removes a pod from its Service.
+// the cluster or the operator. Pods there that have a finalizer of the operator, from before the
+// namespaces were refused, can be released: the finalizer is removed, and a waiting pod is granted.
+// Nothing else may change. An added owner reference to an object that does not exist would make the
+// garbage collector delete the dependent, a changed label removes a pod from its Service, and
+// annotations configure load balancers and other controllers.
 func controllersRule(name, namespace string) accountRule {
-	const letsGo = `request.operation == "UPDATE" && !has(request.subResource) && has(object.spec) && object.spec == oldObject.spec
+	releases := fmt.Sprintf(`request.operation == "UPDATE" && !has(request.subResource) && request.resource.resource == "pods"
+  && has(object.spec) && object.spec == oldObject.spec
   && object.metadata.?labels == oldObject.metadata.?labels
   && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
-  && object.metadata.?finalizers.orValue([]).all(f, f in oldObject.metadata.?finalizers.orValue([]))`
+  && object.metadata.?finalizers.orValue([]).all(f, f in oldObject.metadata.?finalizers.orValue([]))
+  && oldObject.metadata.?finalizers.orValue([]).all(f, f in [%q, %q] || f in object.metadata.?finalizers.orValue([]))
+  && (object.metadata.?annotations.orValue({}) == oldObject.metadata.?annotations.orValue({})
+    || oldObject.metadata.?annotations.orValue({}).all(k, k in object.metadata.?annotations.orValue({}))
+    && object.metadata.?annotations.orValue({}).all(k, k == %q
+      || k in oldObject.metadata.?annotations.orValue({}) && object.metadata.annotations[k] == oldObject.metadata.annotations[k]))`,
+		statefulsingletonv1.FinalizerPod, clusterlabsv1alpha1.FinalizerMember, statefulsingletonv1.AnnotationGrant)
 	// A Secret of another type could be filled with the token of an account, such as the
 	// installer's.
 	const hashKey = `request.operation == "CREATE" && request.namespace == %q && request.resource.resource == "secrets" && object.metadata.name == %q
@@ -135,7 +145,7 @@ func controllersRule(name, namespace string) accountRule {
 		},
 		namespaces: []string{metav1.NamespaceSystem, namespace},
 		validations: []admissionv1.Validation{{
-			Expression: fmt.Sprintf("("+letsGo+") || ("+hashKey+")", namespace, name+"-config-key"),
+			Expression: "(" + releases + ") || (" + fmt.Sprintf(hashKey, namespace, name+"-config-key") + ")",
 			Message: fmt.Sprintf("the controllers of %s change nothing in namespaces %s and %s: who may make pods there has the accounts of the cluster or of the operator. Move the object to another namespace",
 				name, metav1.NamespaceSystem, namespace),
 			Reason: ptr.To(metav1.StatusReasonForbidden),

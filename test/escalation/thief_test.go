@@ -7,10 +7,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
@@ -39,6 +42,40 @@ type loot struct {
 func pod(namespace, name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+}
+
+// foreign is the name of a finalizer and an annotation of others.
+const foreign = "example.com/foreign"
+
+// held is a pod with finalizers of the operator and of others.
+func held(namespace, name string, finalizers ...string) *corev1.Pod {
+	p := pod(namespace, name)
+	p.Finalizers = append(finalizers, foreign)
+	p.Annotations = map[string]string{foreign: "a"}
+	return p
+}
+
+func service(namespace string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}, Spec: corev1.ServiceSpec{
+		Ports: []corev1.ServicePort{{Port: 1}}}}
+}
+
+func claim(namespace string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there", Finalizers: []string{"kubernetes.io/pvc-protection"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+func statefulSet(namespace string) *appsv1.StatefulSet {
+	labels := map[string]string{"app": "there"}
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}, Spec: appsv1.StatefulSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod("", "").Spec},
+	}}
 }
 
 func creates(make func() client.Object, how ...client.CreateOption) func(context.Context, loot) error {
@@ -104,8 +141,38 @@ var thefts = []theft{
 	}, ownAccount},
 	{"a command in a pod of kube-system", []string{controllersToken}, exec(metav1.NamespaceSystem, "there"), ownAccount},
 	{"a command in a pod of the operator", []string{controllersToken}, exec(operatorNamespace, "there"), ownAccount},
-	{"to let a pod of kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
-		`{"metadata": {"annotations": {"a": "b"}, "finalizers": null}}`), ""},
+	{"to let a pod of kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "singleton") },
+		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b"}, "finalizers": ["`+foreign+`"]}}`), ""},
+	{"to let a member in kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "member") },
+		`{"metadata": {"finalizers": ["`+foreign+`"]}}`), ""},
+	{"to let a pod of the operator's namespace go", []string{controllersToken}, patches(func() client.Object { return pod(operatorNamespace, "singleton") },
+		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b"}, "finalizers": ["`+foreign+`"]}}`), ""},
+	{"another finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"finalizers": null}}`), ownAccount},
+	{"another finalizer of a pod of kube-system, with the operator's", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
+		`{"metadata": {"finalizers": null}}`), ownAccount},
+	{"a new finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"finalizers": ["`+foreign+`", "`+statefulsingletonv1.FinalizerPod+`"]}}`), ownAccount},
+	{"a new annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
+	{"another annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"annotations": {"`+foreign+`": "b"}}}`), ownAccount},
+	{"an annotation less on a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"annotations": {"`+foreign+`": null}}}`), ownAccount},
+	{"another annotation of a pod of kube-system, with a grant", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
+		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b", "`+foreign+`": "b"}}}`), ownAccount},
+	{"an annotation of a pod of the operator", []string{controllersToken}, patches(func() client.Object { return pod(operatorNamespace, "there") },
+		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
+	{"an annotation of a Service of kube-system", []string{controllersToken}, patches(func() client.Object { return service(metav1.NamespaceSystem) },
+		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
+	{"a grant on a Service of kube-system", []string{controllersToken}, patches(func() client.Object { return service(metav1.NamespaceSystem) },
+		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b"}}}`), ownAccount},
+	{"the protection of a claim of kube-system", []string{controllersToken}, patches(func() client.Object { return claim(metav1.NamespaceSystem) },
+		`{"metadata": {"finalizers": null}}`), ownAccount},
+	{"an annotation of a claim of kube-system", []string{controllersToken}, patches(func() client.Object { return claim(metav1.NamespaceSystem) },
+		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
+	{"an annotation of a StatefulSet of kube-system", []string{controllersToken}, patches(func() client.Object { return statefulSet(metav1.NamespaceSystem) },
+		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
 	{"a pod of kube-system that a Service finds no more", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"labels": {"a": "b"}}}`), ownAccount},
 	{"the end of a pod of kube-system by the garbage collector", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
@@ -214,8 +281,21 @@ func (s site) thieves(t *testing.T) {
 	s.bind(t, tenant, "ClusterRole", "system:aggregate-to-edit", namespaceEditor) // what edit is made of
 	s.actor(t, podCreator, "", rights{"pods": {"create"}})
 	for _, namespace := range []string{tenant, operatorNamespace, metav1.NamespaceSystem} {
-		g.Expect(s.admin.Create(t.Context(), pod(namespace, "there"))).To(Succeed())
+		there := pod(namespace, "there")
+		if namespace == metav1.NamespaceSystem {
+			there = held(namespace, "there")
+		}
+		g.Expect(s.admin.Create(t.Context(), there)).To(Succeed())
 		g.Expect(s.admin.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}})).To(Succeed())
+	}
+	for _, object := range []client.Object{
+		held(metav1.NamespaceSystem, "singleton", statefulsingletonv1.FinalizerPod),
+		held(operatorNamespace, "singleton", statefulsingletonv1.FinalizerPod),
+		held(metav1.NamespaceSystem, "member", clusterlabsv1alpha1.FinalizerMember),
+		held(metav1.NamespaceSystem, "held", statefulsingletonv1.FinalizerPod, clusterlabsv1alpha1.FinalizerMember),
+		service(metav1.NamespaceSystem), claim(metav1.NamespaceSystem), statefulSet(metav1.NamespaceSystem),
+	} {
+		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
 	}
 	// The API server takes a while to heed a new policy.
 	controllers, webhooks := s.loot(t, controllersToken), s.loot(t, webhooksToken)
