@@ -124,10 +124,10 @@ func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
 	return all
 }
 
-// mostEnds is how many results of deleted Jobs are kept for each object: the newest. An update has at
+// maxEnds is how many results of deleted Jobs are kept for each object: the newest. An update has at
 // most three Jobs without a recorded result, and the pass that records a result follows immediately. If
 // as many Jobs of the object are deleted before that pass, the result becomes JobUnknown.
-const mostEnds = 16
+const maxEnds = 16
 
 // jobEnds stores the results of deleted Jobs by object and UID.
 type jobEnds = memory.Recent[types.NamespacedName, types.UID, v1alpha1.JobResult]
@@ -145,7 +145,7 @@ func (r *Reconciler) learnEnd(ctx context.Context, job *batchv1.Job, missed bool
 	if err := r.Cache.Get(ctx, key, &set, client.UnsafeDisableDeepCopy); err != nil || !controls(&set, job) {
 		return // without an object, there is no record of the Job
 	}
-	r.ends.Put(key, job.UID, result, mostEnds, r.Now())
+	r.ends.Put(key, job.UID, result, maxEnds, r.Now())
 }
 
 // resultOfDeleted returns the result of a deleted Job; "" if it is unknown. A Job that was deleted before

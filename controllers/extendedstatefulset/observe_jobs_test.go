@@ -106,11 +106,11 @@ func TestN8EndsOfJobsAreBounded(t *testing.T) {
 	for i := range all {
 		if e.knows("db", types.UID(fmt.Sprint(i))) {
 			stored++
-		} else if i >= all-mostEnds {
+		} else if i >= all-maxEnds {
 			t.Errorf("of %d ends, number %d is not stored", all, i)
 		}
 	}
-	if stored > 2*mostEnds {
+	if stored > 2*maxEnds {
 		t.Errorf("of %d ends %d are stored", all, stored)
 	}
 	if !e.knows("neighbor", "of neighbor") {

@@ -31,12 +31,10 @@ type ends struct {
 	leaving map[types.NamespacedName]bool
 }
 
-const (
-	// endMemory is how long a deletion is remembered.
-	endMemory = time.Hour
-	// maxEnds is the number of deletions from which on those older than endMemory are dropped.
-	maxEnds = 1000
-)
+// maxEnds is how many deletions are remembered for each namespace: the newest. A user may delete all
+// pods of the largest set at the same time. If more pods are deleted before the next pass of a set,
+// its deletions are unknown, as after a restart of the operator.
+const maxEnds = maxReplicas
 
 // gone records the deletion of a pod. ours reports whether a set controls it. A pod that had ended
 // before it was deleted is not recorded: its kubelet ended it, or pod garbage collection removed it.
@@ -52,17 +50,7 @@ func (e *ends) gone(pod *corev1.Pod, ours bool, now time.Time) {
 		e.deleted.Remove(key.Namespace, key.Name)
 		return
 	}
-	if e.times == nil {
-		e.times = map[types.NamespacedName]time.Time{}
-	}
-	e.times[key] = now
-	if len(e.times) > maxEnds {
-		for old, at := range e.times {
-			if now.Sub(at) > endMemory {
-				delete(e.times, old)
-			}
-		}
-	}
+	e.deleted.Put(key.Namespace, key.Name, struct{}{}, maxEnds, now)
 }
 
 // ofCachedSet reports whether a set in the cache controls the pod. Anyone who may create pods can copy

@@ -81,20 +81,20 @@ func TestN8EndsOfPodsAreBounded(t *testing.T) {
 	var e ends
 	pod := runningMember("")
 	name := func(i int) string { return fmt.Sprint("db-", i) }
-	for i := range 5 * mostEnds {
+	for i := range 5 * maxEnds {
 		pod.Name = name(i)
 		e.gone(pod, true, noon)
 	}
 	known := 0
-	for i := range 5 * mostEnds {
+	for i := range 5 * maxEnds {
 		if e.knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
 			known++
-		} else if i >= 4*mostEnds {
+		} else if i >= 4*maxEnds {
 			t.Fatalf("deletion %d is forgotten", i)
 		}
 	}
-	if known > 2*mostEnds {
-		t.Errorf("of %d deletions %d are remembered", 5*mostEnds, known)
+	if known > 2*maxEnds {
+		t.Errorf("of %d deletions %d are remembered", 5*maxEnds, known)
 	}
 }
 
