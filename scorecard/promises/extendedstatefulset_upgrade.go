@@ -189,8 +189,9 @@ func retries(ctx context.Context, c *Cluster) {
 	good := x.set.Spec.DeepCopy()
 	x.edit(ctx, inVersion("2"), running("exit 1"))
 	x.takenBack(ctx, v1alpha1.PhaseStale, 1)
-	n := x.set.Status.Attempts
-	c.Expect(n != 3 || len(made()) != 3).To(BeFalse(), "there should be 3 attempts with a pod each: %d pods, %s", len(made()), tellExtended(x.set))
+	c.Expect(x.set.Status.Attempts).To(BeEquivalentTo(3), tellExtended(x.set))
+	// On a slow machine an attempt can end before the StatefulSet controller has created its pod.
+	c.Expect(len(made())).To(And(BeNumerically(">", 1), BeNumerically("<=", 3)), "each attempt has a pod of its own: %s", tellExtended(x.set))
 	x.marked(ctx, v1alpha1.PhaseStale)
 	x.event(ctx, x.set, v1alpha1.EventAttemptFailed, "")
 	c.check(capacity.kept())
