@@ -53,8 +53,7 @@ func asksForApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
 // approval needs no second approval.
 func (b *recorder) unapproved() bool {
 	spec := &b.w.set.Spec
-	switch {
-	case b.Update.Approved, !asksForApproval(spec):
+	if b.Update.Approved || !asksForApproval(spec) {
 		return false
 	}
 	return spec.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)

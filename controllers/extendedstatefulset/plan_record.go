@@ -484,8 +484,7 @@ func versionOfJob(job *batchv1.Job) int64 {
 
 // resultOf returns the result of a recorded Job; "" while it is unknown.
 func resultOf(w *world, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
-	switch {
-	case job == nil || job.UID != record.UID:
+	if job == nil || job.UID != record.UID {
 		return w.lostJobs[record.UID]
 	}
 	return endOf(job)

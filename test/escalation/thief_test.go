@@ -50,7 +50,7 @@ const foreign = "example.com/foreign"
 // held is a pod with finalizers of the operator and of others.
 func held(namespace, name string, finalizers ...string) *corev1.Pod {
 	p := pod(namespace, name)
-	p.Finalizers = append(finalizers, foreign)
+	p.Finalizers = append(p.Finalizers, append(finalizers, foreign)...)
 	p.Annotations = map[string]string{foreign: "a"}
 	return p
 }
