@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
@@ -315,7 +317,7 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
 		return errors.Join(taken, err)
 	}
-	if controllerUID(want) != controllerUID(have) {
+	if !owned.Alike(want, have) {
 		return taken
 	}
 	labels := have.GetLabels()
@@ -327,16 +329,8 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 	return nil
 }
 
-// controllerUID returns the UID of an object's controller owner; "" if there is none.
-func controllerUID(obj client.Object) types.UID {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		return owner.UID
-	}
-	return ""
-}
-
-// boundPatch adds the UID to a patch. The API server returns a conflict if the object with the name has
-// a different UID.
+// boundPatch adds the UID to a patch. The API server answers a conflict when
+// the object of that name has another.
 type boundPatch struct {
 	client.Patch
 	uid types.UID

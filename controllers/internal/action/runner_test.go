@@ -133,6 +133,8 @@ func TestACreateWhoseAnswerWasLost(t *testing.T) {
 	create := func(p *corev1.Pod) Step { return Step{{{Verb: Create, Object: p, Reason: "Missing"}}} }
 	more := owned("me", "a")
 	more.Labels["users"] = "own"
+	forged := owned("me", "a")
+	forged.OwnerReferences[0].APIVersion = "x.example/v1"
 	for _, r := range []struct {
 		name       string
 		have, want *corev1.Pod
@@ -141,6 +143,7 @@ func TestACreateWhoseAnswerWasLost(t *testing.T) {
 		{"the same owner and labels", owned("me", "a"), owned("me", "a"), "a done"},
 		{"more labels than were asked for", more, owned("me", "a"), "a done"},
 		{"another owner", owned("you", "a"), owned("me", "a"), "a AlreadyExists"},
+		{"an owner of that UID and another group", forged, owned("me", "a"), "a AlreadyExists"},
 		{"no owner", pod("a"), owned("me", "a"), "a AlreadyExists"},
 		{"an owner where none is wanted", owned("you", "a"), pod("a"), "a AlreadyExists"},
 		{"another label", owned("me", "b"), owned("me", "a"), "a AlreadyExists"},

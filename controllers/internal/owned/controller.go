@@ -11,10 +11,28 @@ import (
 // exist. Policies about owners of our kinds do not apply to such a reference, and the garbage collector
 // keeps the pod.
 func By(child, owner metav1.Object, kind schema.GroupVersionKind) bool {
-	reference := metav1.GetControllerOfNoCopy(child)
-	if reference == nil || reference.UID != owner.GetUID() || reference.Name != owner.GetName() || reference.Kind != kind.Kind {
+	return same(metav1.GetControllerOfNoCopy(child), &metav1.OwnerReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID()})
+}
+
+// Alike reports whether two objects have the same controller, or none.
+func Alike(a, b metav1.Object) bool {
+	of, and := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	if of == nil || and == nil {
+		return of == and
+	}
+	return same(of, and)
+}
+
+// same reports whether two references are to the same object, in whatever version of its group.
+func same(a, b *metav1.OwnerReference) bool {
+	if a == nil || a.UID != b.UID || a.Name != b.Name || a.Kind != b.Kind {
 		return false
 	}
-	group, err := schema.ParseGroupVersion(reference.APIVersion)
-	return err == nil && group.Group == kind.Group
+	one, err := schema.ParseGroupVersion(a.APIVersion)
+	if err != nil {
+		return false
+	}
+	other, err := schema.ParseGroupVersion(b.APIVersion)
+	return err == nil && one.Group == other.Group
 }

@@ -36,6 +36,16 @@ func TestN3By(t *testing.T) {
 		if got := By(pod, owner, kind); got != row.want {
 			t.Errorf("%s: %t", row.name, got)
 		}
+		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{honest}}}
+		if got := Alike(pod, child); got != row.want {
+			t.Errorf("%s: alike %t", row.name, got)
+		}
+		if got := Alike(child, pod); got != row.want {
+			t.Errorf("%s: alike %t the other way", row.name, got)
+		}
+	}
+	if !Alike(&corev1.Pod{}, &corev1.Pod{}) {
+		t.Error("two pods without owners have different ones")
 	}
 	if By(&corev1.Pod{}, owner, kind) {
 		t.Error("a pod without owners is controlled by one")
