@@ -157,6 +157,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err
 	}
+	outsiders{w}.disown()
 	for _, m := range w.members {
 		m.owned = w.owns(m)
 	}
@@ -240,9 +241,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 			results:    map[string]podexec.Result{},
 		}
 		if !ok || !w.counts(m) {
-			if isForeign(pod) && len(w.foreignPods) < maxForeign {
-				w.foreignPods = append(w.foreignPods, pod)
-			}
+			outsiders{w}.note(pod)
 			continue
 		}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {
@@ -286,7 +285,7 @@ func (w *world) counts(m *member) bool {
 		return false
 	}
 	if owner := metav1.GetControllerOf(m.pod); owner != nil {
-		return owner.Kind == "StatefulSet" && owner.Name == statefulSetName(w.set)
+		return owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == statefulSetName(w.set)
 	}
 	return true
 }

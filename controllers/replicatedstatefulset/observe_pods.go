@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // readPods reads the pods of the set by their common labels. A pod whose labels were removed still
@@ -123,4 +125,44 @@ func podsOf(s *v1alpha1.ReplicatedStatefulSetStatus) (names []string) {
 func (w *world) shouldExist(name string) bool {
 	n, ok := ordinalOf(w.set, name)
 	return ok && n < int(*w.set.Spec.Replicas)
+}
+
+// outsiders is about pods that have our labels, and are no members.
+type outsiders struct{ *world }
+
+// disown takes those out of the members that have another controller than the StatefulSet, and
+// are not of a former one: they are younger than this one.
+func (o outsiders) disown() {
+	if o.stateful == nil || !o.ours(o.stateful) {
+		return
+	}
+	o.members = slices.DeleteFunc(o.members, func(m *member) bool {
+		isHeld := o.isStored(m) || (m.terminating() && m.protected())
+		if isHeld || !isMadeByAnother(o.stateful, m.pod) {
+			return false
+		}
+		o.note(m.pod)
+		return true
+	})
+}
+
+// isMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor one
+// of its name that was there before.
+func isMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	if metav1.GetControllerOf(pod) == nil || makes(set, pod) {
+		return false
+	}
+	return !pod.CreationTimestamp.Before(&set.CreationTimestamp)
+}
+
+// note notes a pod that has our labels and is no member. One that is being deleted stops being
+// selected by itself. One with our finalizer is no exception, since whoever may create pods can write it.
+func (o outsiders) note(pod *corev1.Pod) {
+	has := func(label string) bool { return pod.Labels[label] != "" }
+	if podstate.Terminating(pod) || !slices.ContainsFunc(ownPodLabels, has) {
+		return
+	}
+	if len(o.foreignPods) < maxForeign {
+		o.foreignPods = append(o.foreignPods, pod)
+	}
 }

@@ -1,9 +1,6 @@
 package replicatedstatefulset
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
@@ -19,13 +16,7 @@ var ownPodLabels = []string{v1alpha1.LabelManaged, v1alpha1.LabelRole, v1alpha1.
 // rest.
 const maxForeign = 100
 
-// isForeign reports whether a pod that is not a member, but has the labels of one, may lose them. A
-// terminating pod is soon no longer selected, and a pod with our finalizer was a member.
-func isForeign(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(pod, v1alpha1.FinalizerMember)
-}
-
-// removeLabels removes our labels from pods that are not members.
+// removeLabels removes our labels from pods that are no members.
 func removeLabels(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return

@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -87,16 +90,39 @@ func TestWhoIsNoStranger(t *testing.T) {
 // TestN10APodThatCopiesLabelsLosesThem tests N10: a pod with the primary label that is not a member
 // would open the budget of the primary and receive client writes.
 func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
+	owner := func(apiVersion string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: "StatefulSet", Name: "rss-db", UID: "u", Controller: ptr.To(true)}}
+	}
+	for _, row := range []struct {
+		name, pod  string
+		owners     []metav1.OwnerReference
+		finalizers []string
+	}{
+		{"another name", "evil", nil, nil},
+		{"another name, and our finalizer", "evil", nil, []string{v1alpha1.FinalizerMember}},
+		{"a StatefulSet of another group, and our finalizer", "rss-db-7", owner("x.example/v1"), []string{v1alpha1.FinalizerMember}},
+		{"a StatefulSet of another UID, and our finalizer", "rss-db-7", owner("apps/v1"), []string{v1alpha1.FinalizerMember}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			copiesLabels(t, metav1.ObjectMeta{Name: row.pod, OwnerReferences: row.owners, Finalizers: row.finalizers})
+		})
+	}
+}
+
+// copiesLabels puts a pod with the labels of a primary beside a set, and looks which it has afterwards.
+func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
+	t.Helper()
 	s := newStage(t, setOf(3, 1))
 	s.settle(time.Minute)
-	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Namespace: "ns", UID: "evil", Generation: 1, CreationTimestamp: metav1.NewTime(s.Now),
-		Labels: map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True, "mine": "stays",
-			v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary}},
-		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
+	meta.Namespace, meta.UID, meta.Generation, meta.CreationTimestamp = "ns", "evil", 1, metav1.NewTime(s.Now)
+	meta.Annotations = map[string]string{v1alpha1.AnnotationTemplate: s.pod(0).Annotations[v1alpha1.AnnotationTemplate]}
+	meta.Labels = map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True, "mine": "stays",
+		v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary}
+	s.Put(&corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
 	s.settle(20 * time.Second)
 	s.check()
 	var pod corev1.Pod
-	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "evil"}, &pod); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: meta.Name}, &pod); err != nil {
 		t.Fatal(err)
 	}
 	for _, label := range ownPodLabels {
@@ -110,6 +136,30 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	for ordinal := range 3 {
 		if s.pod(ordinal).Labels[v1alpha1.LabelManaged] != v1alpha1.True {
 			t.Errorf("member %d lost its label", ordinal)
+		}
+	}
+}
+
+// A StatefulSet that was deleted and made again finds pods of the one before: they are waited for.
+func TestWhoIsMadeByAnother(t *testing.T) {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "rss-db", UID: "now", CreationTimestamp: metav1.NewTime(noon)}}
+	made := func(uid string, at time.Time) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", CreationTimestamp: metav1.NewTime(at),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "rss-db", UID: types.UID(uid), Controller: ptr.To(true)}}}}
+	}
+	for _, row := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"its own", made("now", noon.Add(time.Minute)), false},
+		{"its own, by another clock", made("now", noon.Add(-time.Minute)), false},
+		{"of the one before", made("before", noon.Add(-time.Second)), false},
+		{"of none that ever was", made("never", noon.Add(time.Second)), true},
+		{"of nobody", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}, false},
+	} {
+		if got := isMadeByAnother(set, row.pod); got != row.want {
+			t.Errorf("%s: %t", row.name, got)
 		}
 	}
 }
