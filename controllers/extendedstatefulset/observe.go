@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -243,7 +244,7 @@ func (w *world) addPod(pod *corev1.Pod) {
 	index, number, ours := parseChild(w.set.Name, stem)
 	ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
 	isNamed := ours && err == nil
-	if labels := foreignLabels(pod, stem, isNamed); len(labels) > 0 && len(w.foreignPods) < maxForeign {
+	if labels := foreignLabels(pod, isNamed, isNamed && w.mayMake(index, number, stem, pod)); len(labels) > 0 && len(w.foreignPods) < maxForeign {
 		w.foreignPods = append(w.foreignPods, foreignPod{pod, labels})
 	}
 	if !isNamed {
@@ -253,7 +254,21 @@ func (w *world) addPod(pod *corev1.Pod) {
 	w.own(&w.pods[len(w.pods)-1])
 }
 
-// own assigns a pod to the StatefulSet that controls it.
+// mayMake reports whether a version's StatefulSet controls a pod with the name of one of its own,
+// or adopts it, or one of that name did that was there before: it is older than this one.
+func (w *world) mayMake(index int32, number int64, stem string, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return true
+	}
+	c := w.children.find(index, number)
+	if c == nil || owned.By(pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
+		return isStatefulSet(owner, stem)
+	}
+	return isStatefulSet(owner, stem) && pod.CreationTimestamp.Before(&c.set.CreationTimestamp)
+}
+
+// own gives a pod to the StatefulSet that controls it.
 func (w *world) own(t *podOfOrdinal) {
 	if c := w.children.find(t.zone, t.version); c != nil && owned.By(t.pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
 		t.owned, c.pods[t.ordinal] = true, t.pod

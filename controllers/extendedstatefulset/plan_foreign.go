@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -26,21 +25,16 @@ type foreignPod struct {
 	labels []string
 }
 
-// foreignLabels returns the operator's labels to remove from a pod. stem is the pod name without the
-// ordinal. isNamed reports whether stem is the name of a version's StatefulSet. If it is not, all
-// labels are removed. If it is, but another controller owns the pod, the pod may use the claims of its
-// ordinal; it keeps LabelSet so that the operator still finds it. A pod without a controller may have
-// been orphaned; its StatefulSet adopts it.
-func foreignLabels(pod *corev1.Pod, stem string, isNamed bool) []string {
-	if pod.DeletionTimestamp != nil {
+// foreignLabels returns the labels of ours that are removed from a pod. isNamed reports whether its name is that of
+// a pod of a version, and mayBeOurs whether it may be one. A pod without such a name loses all. One with the name
+// and another controller may have the claims of its ordinal, so it keeps the label by which it is found. One
+// without a controller may have been orphaned, and its StatefulSet adopts it.
+func foreignLabels(pod *corev1.Pod, isNamed, mayBeOurs bool) []string {
+	if pod.DeletionTimestamp != nil || mayBeOurs {
 		return nil
 	}
 	kept := ""
 	if isNamed {
-		c := metav1.GetControllerOf(pod)
-		if c == nil || isStatefulSet(c, stem) {
-			return nil
-		}
 		kept = v1alpha1.LabelSet
 	}
 	return slices.DeleteFunc(slices.Clone(ownPodLabels), func(label string) bool {

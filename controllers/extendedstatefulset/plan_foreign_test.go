@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -32,6 +33,8 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 		{"orphaned", "db-v1-0", nil, false, ownPodLabels},
 		{"of another StatefulSet", "db-v1-9", controller("apps/v1", "StatefulSet", "other"), false, []string{stays}},
 		{"of a kind of that name", "db-v1-9", controller("x.example/v1", "StatefulSet", "db-v1"), false, []string{stays}},
+		{"of a StatefulSet of that name and another UID", "db-v2-0", controller("apps/v1", "StatefulSet", "db-v2"), false, []string{stays}},
+		{"of a version of the UID before", "db-v3-0", controller("apps/v1", "StatefulSet", "db-v3"), false, ownPodLabels},
 		{"being deleted", "evil", nil, true, ownPodLabels},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -42,7 +45,10 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			for _, label := range ownPodLabels {
 				pod.Labels[label] = "db"
 			}
-			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
+			// A pod without a time is older than version 3, and not older than version 2.
+			versions := children{{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v2", UID: "now"}}, zone: noZone, version: 2},
+				{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v3", UID: "now", CreationTimestamp: metav1.Now()}}, zone: noZone, version: 3}}
+			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, children: versions}
 			w.addPod(pod)
 			var p plan
 			removeLabels(w, &p)
@@ -58,7 +64,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			}
 			p = plan{}
 			pod.Labels = labels
-			w = &world{set: w.set}
+			w = &world{set: w.set, children: versions}
 			w.addPod(pod)
 			removeLabels(w, &p)
 			if p.Acts() != 0 {
