@@ -114,7 +114,7 @@ const namesInEvent = 10
 func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 	for _, a := range actsOf(done.outcomes) {
 		kind := corev1.EventTypeNormal
-		if a.event == v1alpha1.EventMemberLost {
+		if a.event == v1alpha1.EventMemberLost || a.event == v1alpha1.EventForeignPod {
 			kind = corev1.EventTypeWarning
 		}
 		note := fmt.Sprintf("%s: %s", a.reason, strings.Join(a.names, ", "))
@@ -230,7 +230,10 @@ func eventOf(o action.Outcome) string {
 		}
 		return v1alpha1.EventMemberCreated
 	case action.Patch:
-		if o.Reason == reasonUpdated && !finishes(o.From, pod) {
+		switch {
+		case o.Reason == reasonForeign:
+			return v1alpha1.EventForeignPod
+		case o.Reason == reasonUpdated && !finishes(o.From, pod):
 			return v1alpha1.EventMemberUpdated
 		}
 	case action.Delete:

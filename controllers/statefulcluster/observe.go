@@ -53,8 +53,10 @@ type world struct {
 	// of the lists above.
 	orphans   []*corev1.Pod
 	orphanIDs map[string]bool
-	// foreign are pods that carry the selector's labels and are not members. Set only by a live
-	// read.
+	// labelled are pods with the set's labels and another controller, at most maxLabelled.
+	labelled []*corev1.Pod
+	// foreign are pods that carry the selector's labels and are not members.
+	// Known only in a live world.
 	foreign []string
 	// offers are claims of earlier sets with this name that the set may adopt. They are searched
 	// for in a live read if members are missing.
@@ -209,7 +211,7 @@ func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, f
 func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
-// readPods lists the members that have the operator's labels, and collects the orphans.
+// readPods lists the members that have our labels, and notes the others that have them.
 func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	set := w.set
 	reader := from.Reader
@@ -227,13 +229,16 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) (
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
-	w.orphans = nil
+	w.orphans, w.labelled = nil, nil
 	for i := range list.Items {
 		switch pod := &list.Items[i]; {
 		case r.isMember(set, pod, from.Live):
 			pods = append(pods, pod)
-		case metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil:
+		case pod.DeletionTimestamp != nil:
+		case metav1.GetControllerOf(pod) == nil:
 			w.orphans = append(w.orphans, pod)
+		case len(w.labelled) < maxLabelled:
+			w.labelled = append(w.labelled, pod)
 		}
 	}
 	return pods, nil

@@ -62,6 +62,7 @@ const (
 	reasonRelabel    = "Relabel"
 	reasonRevisionOK = "RevisionReady"
 	reasonHistory    = "History"
+	reasonForeign    = "Foreign"
 )
 
 // rules are sorted by priority.
@@ -81,6 +82,8 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "set claims aside", Act: setAside},
 	// Timeless: a member that was Ready once stays proof that the revision works.
 	{Name: "mark the revision as good", Act: markReady, Mode: engine.Beside | engine.Timeless},
+	// What is no member now is not made one by any of the others.
+	{Name: "remove our labels from pods that are no members", Act: removeLabels, Mode: engine.Beside},
 	{Name: "finish in-place updates", Act: finishInPlace},
 	{Name: "retire members that leave their nodes", Act: retireLeaving},
 	{Name: "update members", Act: rollOut},

@@ -80,26 +80,22 @@ func selects(set *v1alpha1.StatefulCluster, pod metav1.Object) bool {
 	return err == nil && selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// orphanedPods returns a notice about the pods that may be members, or copies of their labels.
+// orphanedPods names the pods that have the claims of members, and may be members or copies of
+// their labels.
 func orphanedPods(f *facts, _ *plan, _ results) engine.Notice {
-	if len(f.orphans) == 0 || !f.served() {
-		return engine.Notice{}
-	}
-	names := make([]string, 0, len(f.orphans))
-	first := f.orphans[0].Name
+	var names []string
 	for _, pod := range f.orphans {
-		if names = append(names, pod.Name); f.orphanIDs[f.idOf(pod.Name)] && !f.orphanIDs[f.idOf(first)] {
-			first = pod.Name
+		if f.orphanIDs[f.idOf(pod.Name)] {
+			names = append(names, pod.Name)
 		}
 	}
-	reason, waits := v1alpha1.ReasonForeignPods, ""
-	if len(f.orphanIDs) > 0 {
-		reason, waits = v1alpha1.ReasonOrphanedPods, fmt.Sprintf(" and no successor is created for %s", members(int32(len(f.orphanIDs))))
+	if len(names) == 0 || !f.served() {
+		return engine.Notice{}
 	}
-	return engine.Notice{Reason: reason, Message: fmt.Sprintf(
-		"these pods have the labels of members and no owner, and it is unknown whether they were members, so they are left alone%s: %s; "+
+	return engine.Notice{Reason: v1alpha1.ReasonOrphanedPods, Message: fmt.Sprintf(
+		"these pods have the labels of members and no owner, and it is unknown whether they were members, so they are left alone and no successor is created for %s: %s; "+
 			"if %s was a member: `kubectl -n %s patch pod %s --type=merge -p '%s'`; if not: `kubectl -n %s delete pod %s`",
-		waits, someOf(names), first, f.set.Namespace, first, ownerPatch(f.set), f.set.Namespace, first)}
+		members(int32(len(f.orphanIDs))), someOf(names), names[0], f.set.Namespace, names[0], ownerPatch(f.set), f.set.Namespace, names[0])}
 }
 
 // ownerPatch returns the merge patch that makes a pod a member again.

@@ -149,7 +149,9 @@ const (
 	EventMemberRetired = "MemberRetired"
 	// EventMemberUpdated: members were updated to a new revision.
 	EventMemberUpdated = "MemberUpdated"
-	// EventReplacementHeld: replacements wait because of replacement.maxConcurrent.
+	// EventForeignPod: pods that are no members had the labels of one, and lost them.
+	EventForeignPod = "ForeignPod"
+	// EventReplacementHeld: replacements wait for replacement.maxConcurrent.
 	EventReplacementHeld = "ReplacementHeld"
 	// EventWriteRefused: the API server refused a write. It is retried.
 	EventWriteRefused = "WriteRefused"

@@ -1,0 +1,83 @@
+package statefulcluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// losesLabels returns the text of the patch of a pod that is no member.
+func losesLabels(id string) string { return "patch pod db-" + id + ": Foreign, it is no member" }
+
+// ofAnother is a pod with the set's labels that another object controls.
+func ofAnother(id string) thing {
+	return with(func(w *world) { w.labelled = append(w.labelled, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
+}
+
+func TestForeign(t *testing.T) {
+	many := []thing{a(), b(), c()}
+	want := []string(nil)
+	for range maxLabelled {
+		many, want = append(many, stray("x")), append(want, losesLabels("x"))
+	}
+	check(t, []row{
+		{name: "a pod of another owner loses our labels", world: seen(set("db"), a(), b(), c(), ofAnother("x")), want: []string{losesLabels("x")}},
+		{name: "so does one without an owner that has no claims", world: seen(set("db"), a(), b(), c(), stray("x")), want: []string{losesLabels("x")}},
+		{name: "one with the claims of a member keeps them until a person decides", world: seen(set("db"), a(), b(), c(), orphan("x"))},
+		{name: "it holds up nothing", world: seen(set("db"), b(), c(), ofAnother("x")), want: append(creates("f1"), losesLabels("x"))},
+		{name: "a pass changes so many", world: seen(set("db"), append(many, ofAnother("y"))...), want: append([]string{losesLabels("y")}, want[1:]...)},
+		{name: "a refused patch is tried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(reasonForeign, "no", time.Minute)), wait: time.Minute},
+	})
+}
+
+// No label alone makes a pod part of the budget: while it is Ready, one member more could be evicted.
+func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		owners []metav1.OwnerReference
+	}{
+		{"without an owner", nil},
+		{"of another owner", []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}},
+		{"of a group that does not exist", []metav1.OwnerReference{{APIVersion: "x.example/v1", Kind: "StatefulCluster", Name: "db", UID: "uid-of-set", Controller: ptr.To(true)}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, three())
+			s.settle(2 * time.Second)
+			before := uidsOf(s)
+			evil := s.members()[0]
+			evil.ObjectMeta = metav1.ObjectMeta{Name: "db-evil", Namespace: evil.Namespace, UID: "evil", Labels: evil.Labels, OwnerReferences: row.owners, CreationTimestamp: metav1.NewTime(s.Now)}
+			evil.Labels["mine"] = "stays"
+			s.Put(evil)
+			s.settle(2 * time.Second)
+			var pod corev1.Pod
+			if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "db-evil"}, &pod); err != nil {
+				t.Fatal(err)
+			}
+			for _, label := range ownPodLabels {
+				if value, has := pod.Labels[label]; has {
+					t.Errorf("it has label %s=%s", label, value)
+				}
+			}
+			if pod.Labels["mine"] != "stays" {
+				t.Errorf("it lost labels that are not ours: %v", pod.Labels)
+			}
+			selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelClusterUID: string(s.set().UID)})
+			for _, p := range s.members() {
+				if p.Name != "db-evil" && !selector.Matches(labels.Set(p.Labels)) {
+					t.Errorf("member %s lost its label", p.Name)
+				}
+			}
+			if got := uidsOf(s); !slices.Contains(got, "evil") || len(got) != len(before)+1 {
+				t.Errorf("the pods are %q, were %q", got, before)
+			}
+		})
+	}
+}
