@@ -163,6 +163,7 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	t.Run("labels that only members have", func(t *testing.T) { s.labels(t) })
 	s.thieves(t)
+	s.owners(t)
 }
 
 // actor is a user with the editor role of a kind and further rights in the tenant's

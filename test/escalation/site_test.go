@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,8 @@ const (
 type site struct {
 	server *envtest.Environment
 	admin  client.Client
+	// stops has what ends each part of the operator, by account.
+	stops map[string]func()
 }
 
 var config = filepath.Join("..", "..", "config")
@@ -46,7 +49,7 @@ func newSite(t *testing.T) site {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
 	}
 	g := NewWithT(t)
-	s := site{server: &envtest.Environment{
+	s := site{stops: map[string]func(){}, server: &envtest.Environment{
 		CRDDirectoryPaths: []string{filepath.Join(config, "crd", "bases")}, ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(config, "webhook", "manifests.yaml")}},
 	}}
@@ -107,39 +110,47 @@ func (s site) bind(t *testing.T, namespace, kind, role, user string) {
 }
 
 // startOperator starts each part of the operator under its own account.
-func (s *site) startOperator(t *testing.T) {
+func (s site) startOperator(t *testing.T) {
+	t.Helper()
+	at := s.server.WebhookInstallOptions
+	s.start(t, "installer", "--components=installer")
+	webhooks := s.start(t, "webhook", "--components=webhooks", "--webhook-cert-dir="+at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort), "--gate-image=gate")
+	NewWithT(t).Eventually(func() error { return webhooks.GetWebhookServer().StartedChecker()(nil) }, time.Minute).Should(Succeed())
+	s.startControllers(t)
+}
+
+// startControllers starts the part that acts on objects. It may be called again when that was stopped.
+func (s site) startControllers(t *testing.T) {
+	t.Helper()
+	s.start(t, controllersAccount, "--components=controllers")
+}
+
+const controllersAccount = "controller-manager"
+
+// start starts a part of the operator under its own account, until the test or its stop ends it.
+func (s site) start(t *testing.T, account string, args ...string) ctrl.Manager {
 	t.Helper()
 	g := NewWithT(t)
-	at := s.server.WebhookInstallOptions
-	for _, part := range []struct {
-		account string
-		args    []string
-	}{
-		{"installer", []string{"--components=installer"}},
-		{"webhook", []string{"--components=webhooks", "--webhook-cert-dir=" + at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort), "--gate-image=gate"}},
-		{"controller-manager", []string{"--components=controllers"}},
-	} {
-		options, err := controllers.ParseOptions(append(part.args, "--namespace="+operatorNamespace, "--make-certificates=false",
-			"--health-probe-bind-address=0", "--metrics-bind-address=0"), func(string) string { return "" }, io.Discard)
-		g.Expect(err).NotTo(HaveOccurred())
-		own := rest.CopyConfig(s.server.Config)
-		own.Impersonate = rest.ImpersonationConfig{UserName: accountOf(part.account), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-		managerOptions, err := options.Manager(own)
-		g.Expect(err).NotTo(HaveOccurred())
-		mgr, err := ctrl.NewManager(own, managerOptions)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(controllers.Setup(mgr, options)).To(Succeed())
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- mgr.Start(ctx) }()
-		t.Cleanup(func() {
-			stop()
-			g.Expect(<-ended).To(Succeed())
-		})
-		if part.account == "webhook" {
-			g.Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }, time.Minute).Should(Succeed())
-		}
-	}
+	options, err := controllers.ParseOptions(append(args, "--namespace="+operatorNamespace, "--make-certificates=false",
+		"--health-probe-bind-address=0", "--metrics-bind-address=0"), func(string) string { return "" }, io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	own := rest.CopyConfig(s.server.Config)
+	own.Impersonate = rest.ImpersonationConfig{UserName: accountOf(account), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	managerOptions, err := options.Manager(own)
+	g.Expect(err).NotTo(HaveOccurred())
+	managerOptions.Controller.SkipNameValidation = new(true) // it is started again in this process
+	mgr, err := ctrl.NewManager(own, managerOptions)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(controllers.Setup(mgr, options)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	s.stops[account] = sync.OnceFunc(func() {
+		cancel()
+		g.Expect(<-ended).To(Succeed())
+	})
+	t.Cleanup(s.stops[account])
+	return mgr
 }
 
 // as is the client of a user.

@@ -1,0 +1,381 @@
+package escalation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
+	"github.com/stateful-operator/stateful-operator/test/manifest"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
+)
+
+// Whose an object is, its controller reference says. Each row forges one child of one kind in one way, in a
+// namespace of its own. All are forged while the controllers are stopped: the caches of those that are started
+// then have what was forged, so that each of their passes is later than the forgery.
+
+// forgery is a way in which a tenant forges a child.
+type forgery struct {
+	name string
+	// labelled is true if the object has the labels and annotations of a genuine child.
+	labelled bool
+	// owner changes the controller reference of a genuine child; nil leaves it out.
+	owner func(*metav1.OwnerReference)
+}
+
+const otherUID types.UID = "00000000-0000-0000-0000-000000000000"
+
+var (
+	byLabels = forgery{"labels and annotations, and no owner", true, nil}
+	byUID    = forgery{"an owner of another UID", true, func(o *metav1.OwnerReference) { o.UID = otherUID }}
+	byKind   = forgery{"an owner of another kind", true, func(o *metav1.OwnerReference) { o.Kind = "Other" }}
+	byGroup  = forgery{"an owner of another group", true, func(o *metav1.OwnerReference) { o.APIVersion = "example.org/v1" }}
+	byOwner  = forgery{"an owner that is no controller", true, func(o *metav1.OwnerReference) { o.Controller = nil }}
+	byAll    = forgery{"the whole controller reference", true, func(*metav1.OwnerReference) {}}
+	byName   = forgery{"its name, before the object was made", false, nil}
+
+	forgeries = []forgery{byLabels, byUID, byKind, byGroup, byOwner, byAll, byName}
+)
+
+// forged is a row: a child that is forged in one way, and what was there before the operator saw it.
+type forged struct {
+	child
+	forgery
+	namespace string
+	parent    *unstructured.Unstructured
+	// object is as it was created; nil where that was refused, or where the row needs none.
+	object *unstructured.Unstructured
+	// refusal is the answer of the API server to the tenant.
+	refusal error
+	// wanted is the generation of the parent that a pass later than the forgery has seen.
+	wanted int64
+	// counts are the numbers in the status of the parent.
+	counts map[string]int64
+	// genuine are pods and claims of the namespace that are not forged, by UID.
+	genuine map[types.UID]string
+}
+
+// sentence returns the name of a row.
+func (f *forged) sentence() string {
+	return f.kind + " " + f.resource + " " + cmp.Or(f.child.name, f.as) + ": " + f.forgery.name
+}
+
+// owners forges each child of each kind in each way.
+func (s site) owners(t *testing.T) {
+	s.complete(t)
+	stopKubernetes := s.startKubernetes(t)
+	s.tenantOfAll(t)
+	// It would refuse an object one of whose names is taken. Who makes one while the operator is down is not told.
+	s.removeWebhooks(t, "validating-webhook-configuration")
+	var rows []*forged
+	for i, c := range children {
+		for j, how := range forgeries {
+			if how.name == byName.name && c.name == "" {
+				continue // nobody knows it before
+			}
+			rows = append(rows, &forged{child: c, forgery: how, namespace: fmt.Sprintf("forged-%d-%d", i, j)})
+		}
+	}
+	tenant := s.as(t, "forger")
+	for _, row := range rows {
+		s.prepare(t, row, tenant)
+	}
+	for _, row := range rows {
+		s.awaitGenuine(t, row)
+	}
+	s.stops[controllersAccount]()
+	stopKubernetes() // it has a word of its own about what is forged: a StatefulSet adopts by labels, and compares UIDs alone
+	for _, row := range rows {
+		s.forge(t, row, tenant)
+	}
+	s.startControllersAndPass(t, rows)
+	for _, row := range rows {
+		t.Run(row.sentence(), func(t *testing.T) { s.judge(t, row) })
+	}
+}
+
+// complete fails for a resource that a kind may create or delete, and that no row is about.
+func (s site) complete(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	roles, err := manifest.ReadFile[rbacv1.ClusterRole](filepath.Join(config, "rbac", "role.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	has := map[string]bool{}
+	for _, c := range children {
+		has[c.kind+"-role "+c.resource] = true
+	}
+	for _, may := range rbac.Granted(roles) {
+		resource := schema.GroupResource{Group: may.Group, Resource: may.Resource}.String()
+		if may.Verb != "create" && may.Verb != "delete" {
+			continue
+		}
+		if !slices.ContainsFunc(parents, func(p parent) bool { return may.Role == p.kind+"-role" }) || resource == "events.events.k8s.io" {
+			continue
+		}
+		g.Expect(has).To(HaveKey(may.Role+" "+resource), "the role lets the operator %s %s: add a row to children", may.Verb, resource)
+	}
+}
+
+// removeWebhooks removes a configuration of validating webhooks.
+func (s site) removeWebhooks(t *testing.T, name string) {
+	t.Helper()
+	NewWithT(t).Expect(s.admin.Delete(t.Context(), s.object(t, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name))).To(Succeed())
+}
+
+// startKubernetes starts the controllers that make pods of StatefulSets and Deployments, and plays kubelets.
+// The garbage collector is not among them: it would delete what has an owner that does not exist.
+func (s site) startKubernetes(t *testing.T) (stop func()) {
+	t.Helper()
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(file, s.server.KubeConfig, 0o600)).To(Succeed())
+	stop, err := apiserver.StartControllers(file, io.Discard, "deployment-controller", "replicaset-controller", "statefulset-controller")
+	g.Expect(err).NotTo(HaveOccurred())
+	stop = sync.OnceFunc(stop)
+	t.Cleanup(stop)
+	s.startKubelets(t)
+	return stop
+}
+
+// tenantOfAll gives a user the built-in role edit, ControllerRevisions, and the editor roles of all kinds.
+func (s site) tenantOfAll(t *testing.T) {
+	t.Helper()
+	s.bind(t, "", "ClusterRole", "system:aggregate-to-edit", "forger")
+	for _, p := range parents {
+		s.bind(t, "", "ClusterRole", p.kind+"-editor-role", "forger")
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "revisions"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"create"}}}}
+	NewWithT(t).Expect(s.admin.Create(t.Context(), role)).To(Succeed())
+	s.bind(t, "", "ClusterRole", role.Name, "forger")
+}
+
+// prepare creates the namespace of a row, what takes a name before, and the parent.
+func (s site) prepare(t *testing.T, row *forged, tenant client.Client) {
+	t.Helper()
+	g := NewWithT(t)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(row.namespace)
+	g.Expect(s.admin.Create(t.Context(), namespace)).To(Succeed())
+	if row.forgery.name == byName.name {
+		row.object = row.plain()
+		row.object.SetNamespace(row.namespace)
+		row.object.SetName(row.child.name)
+		g.Expect(tenant.Create(t.Context(), row.object)).To(Succeed(), row.sentence())
+	}
+	for _, object := range row.parentOf().objects() {
+		object.SetNamespace(row.namespace)
+		// An API server may not have heard yet that the namespace exists.
+		g.Eventually(func() error { return s.admin.Create(t.Context(), object.DeepCopyObject().(client.Object)) }, time.Minute).Should(Succeed(), row.sentence())
+	}
+}
+
+// awaitGenuine waits until the operator has made all children of the parent, or has seen the name that is taken.
+func (s site) awaitGenuine(t *testing.T, row *forged) {
+	t.Helper()
+	NewWithT(t).Eventually(func(g Gomega) {
+		row.parent = s.parentIn(g, t.Context(), row)
+		g.Expect(row.parent.GetGeneration()).To(Equal(observed(row.parent)))
+		if row.before != nil {
+			g.Expect(row.before(t.Context(), s.admin, row.parent)).To(Succeed())
+		}
+		if row.forgery.name == byName.name {
+			return
+		}
+		for _, sibling := range children {
+			if sibling.kind == row.kind && (sibling.before == nil || sibling.resource == row.resource) {
+				_, err := s.genuine(t.Context(), sibling, row.namespace)
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+		}
+	}, 3*time.Minute, 50*time.Millisecond).Should(Succeed(), row.sentence())
+}
+
+// parentIn reads the parent of a row.
+func (s site) parentIn(g Gomega, ctx context.Context, row *forged) *unstructured.Unstructured {
+	object := row.parentOf().empty()
+	g.Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: row.namespace, Name: row.parentOf().name}, object)).To(Succeed())
+	return object
+}
+
+// observed returns the generation that the operator has seen.
+func observed(object *unstructured.Unstructured) int64 {
+	generation, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return generation
+}
+
+// genuine returns a child in a namespace, as the operator or Kubernetes made it.
+func (s site) genuine(ctx context.Context, c child, namespace string) (*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(c.gvk)
+	if err := s.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if c.name == "" || list.Items[i].GetName() == c.name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no %s %s", namespace, c.resource, c.name)
+}
+
+// forge creates the object of a row as the tenant. What a policy refuses to the tenant is created by who may
+// update finalizers, to see that the operator itself looks: where policies are missing, nobody is asked.
+func (s site) forge(t *testing.T, row *forged, tenant client.Client) {
+	t.Helper()
+	g := NewWithT(t)
+	ctx := t.Context()
+	row.note(g, ctx, s)
+	if row.forgery.name == byName.name {
+		return
+	}
+	genuine, err := s.genuine(ctx, row.child, row.namespace)
+	g.Expect(err).NotTo(HaveOccurred())
+	object := stripped(genuine)
+	if row.own {
+		object = row.plain()
+		object.SetNamespace(row.namespace)
+		copied := genuine.GetLabels()
+		delete(copied, "app") // by which a StatefulSingleton selects
+		object.SetLabels(copied)
+		object.SetAnnotations(genuine.GetAnnotations())
+	}
+	object.SetName(cmp.Or(row.as, genuine.GetName()))
+	if row.as == "" {
+		g.Expect(s.admin.Delete(ctx, genuine, client.GracePeriodSeconds(0))).To(Succeed())
+		g.Eventually(func() bool {
+			return apierrors.IsNotFound(s.admin.Get(ctx, client.ObjectKeyFromObject(genuine), genuine.DeepCopy()))
+		}, time.Minute).Should(BeTrue(), row.sentence())
+	}
+	if row.owner != nil {
+		owner := controllerOf(genuine, row.parent)
+		row.owner(&owner)
+		object.SetOwnerReferences([]metav1.OwnerReference{owner})
+	}
+	row.object = object
+	row.refusal = tenant.Create(ctx, object)
+	if row.refusal == nil {
+		return
+	}
+	g.Expect(row.asked).NotTo(BeEmpty(), "%s: %v", row.sentence(), row.refusal)
+	if row.forgery.name == byAll.name {
+		row.object = nil // who may write it makes a child
+		return
+	}
+	g.Expect(s.admin.Create(ctx, object)).To(Succeed(), row.sentence())
+}
+
+// note remembers what the operator says of the parent, and what else is in the namespace.
+func (f *forged) note(g Gomega, ctx context.Context, s site) {
+	f.parent = s.parentIn(g, ctx, f)
+	f.counts, f.genuine = numbers(f.parent), map[types.UID]string{}
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind})
+		g.Expect(s.admin.List(ctx, list, client.InNamespace(f.namespace))).To(Succeed())
+		for i := range list.Items {
+			f.genuine[list.Items[i].GetUID()] = kind + " " + list.Items[i].GetName()
+		}
+	}
+}
+
+// numbers returns the counts in the status of an object.
+func numbers(object *unstructured.Unstructured) map[string]int64 {
+	all := map[string]int64{}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	for key, value := range status {
+		if n, isNumber := value.(int64); isNumber && key != "observedGeneration" {
+			all[key] = n
+		}
+	}
+	return all
+}
+
+// controllerOf returns the controller of a genuine child. One without is the parent's.
+func controllerOf(genuine, parent *unstructured.Unstructured) metav1.OwnerReference {
+	owner := metav1.GetControllerOf(genuine)
+	if owner == nil {
+		owner = metav1.NewControllerRef(parent, parent.GroupVersionKind())
+	}
+	owner.BlockOwnerDeletion = nil // who may not update finalizers may not set it where a plugin asks
+	return *owner
+}
+
+// stripped returns an object with the content, labels and annotations of another, as a tenant would send it.
+func stripped(genuine *unstructured.Unstructured) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: genuine.DeepCopy().Object}
+	delete(object.Object, "status")
+	object.Object["metadata"] = map[string]any{}
+	object.SetNamespace(genuine.GetNamespace())
+	object.SetLabels(genuine.GetLabels())
+	object.SetAnnotations(genuine.GetAnnotations())
+	object.SetFinalizers(slices.DeleteFunc(genuine.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "kubernetes.io/") }))
+	for _, field := range []string{"clusterIPs", "nodeName", "volumeName"} {
+		unstructured.RemoveNestedField(object.Object, "spec", field)
+	}
+	if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
+		unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
+	}
+	if genuine.GetKind() == "Job" {
+		unstructured.RemoveNestedField(object.Object, "spec", "selector")
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels")
+		object.SetLabels(without(object.GetLabels(), "batch.kubernetes.io/", "controller-uid", "job-name"))
+	}
+	return object
+}
+
+// without returns labels but those that begin so.
+func without(labels map[string]string, prefixes ...string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range labels {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// startControllersAndPass starts the controllers, and waits until each parent was looked at three times since: each
+// change of the spec needs a pass that says that it saw it. A row whose parent is not looked at fails by itself.
+func (s site) startControllersAndPass(t *testing.T, rows []*forged) {
+	t.Helper()
+	g := NewWithT(t)
+	for n := range 3 {
+		for _, row := range rows {
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, row.parentOf().change, n+1))
+			g.Expect(s.admin.Patch(t.Context(), row.parent, patch)).To(Succeed(), row.sentence())
+			row.wanted = row.parent.GetGeneration()
+		}
+		if n == 0 {
+			s.startControllers(t)
+		}
+		_ = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
+			unseen := slices.ContainsFunc(rows, func(row *forged) bool { return !row.isSeen(s.parentIn(g, t.Context(), row)) })
+			return !unseen, nil
+		})
+	}
+}
+
+// isSeen reports whether a pass has seen the last change of the parent.
+func (f *forged) isSeen(parent *unstructured.Unstructured) bool { return observed(parent) >= f.wanted }
