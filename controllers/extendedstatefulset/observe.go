@@ -254,8 +254,9 @@ func (w *world) addPod(pod *corev1.Pod) {
 	w.own(&w.pods[len(w.pods)-1])
 }
 
-// mayMake reports whether a version's StatefulSet controls a pod with the name of one of its own,
-// or adopts it, or one of that name did that was there before: it is older than this one.
+// mayMake reports whether a pod with the name of a version's pod may belong to that version: its
+// StatefulSet controls or adopts the pod, or the pod is older than the StatefulSet, so that a former
+// StatefulSet of the same name may have created it.
 func (w *world) mayMake(index int32, number int64, stem string, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -268,7 +269,7 @@ func (w *world) mayMake(index int32, number int64, stem string, pod *corev1.Pod)
 	return isStatefulSet(owner, stem) && pod.CreationTimestamp.Before(&c.set.CreationTimestamp)
 }
 
-// own gives a pod to the StatefulSet that controls it.
+// own assigns a pod to the StatefulSet that controls it.
 func (w *world) own(t *podOfOrdinal) {
 	if c := w.children.find(t.zone, t.version); c != nil && owned.By(t.pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
 		t.owned, c.pods[t.ordinal] = true, t.pod

@@ -25,10 +25,11 @@ type foreignPod struct {
 	labels []string
 }
 
-// foreignLabels returns the labels of ours that are removed from a pod. isNamed reports whether its name is that of
-// a pod of a version, and mayBeOurs whether it may be one. A pod without such a name loses all. One with the name
-// and another controller may have the claims of its ordinal, so it keeps the label by which it is found. One
-// without a controller may have been orphaned, and its StatefulSet adopts it.
+// foreignLabels returns the operator's labels to remove from a pod. isNamed reports whether the pod has
+// the name of a version's pod, and mayBeOurs whether it may be one. A pod without such a name loses all
+// labels. A pod with such a name and another controller may use the claims of its ordinal; it keeps
+// LabelSet so that the operator still finds it. A pod without a controller may have been orphaned; its
+// StatefulSet adopts it.
 func foreignLabels(pod *corev1.Pod, isNamed, mayBeOurs bool) []string {
 	if pod.DeletionTimestamp != nil || mayBeOurs {
 		return nil

@@ -127,11 +127,11 @@ func (w *world) shouldExist(name string) bool {
 	return ok && n < int(*w.set.Spec.Replicas)
 }
 
-// outsiders is about pods that have our labels, and are no members.
+// outsiders handles pods that have our labels and are not members.
 type outsiders struct{ *world }
 
-// disown takes those out of the members that have another controller than the StatefulSet, and
-// are not of a former one: they are younger than this one.
+// disown removes pods from the members that have a controller other than the StatefulSet, and are
+// younger than it, so that no former StatefulSet of the same name created them.
 func (o outsiders) disown() {
 	if o.stateful == nil || !o.ours(o.stateful) {
 		return
@@ -146,8 +146,8 @@ func (o outsiders) disown() {
 	})
 }
 
-// isMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor one
-// of its name that was there before.
+// isMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor a former
+// one of the same name.
 func isMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	if metav1.GetControllerOf(pod) == nil || makes(set, pod) {
 		return false
@@ -155,8 +155,8 @@ func isMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Before(&set.CreationTimestamp)
 }
 
-// note notes a pod that has our labels and is no member. One that is being deleted stops being
-// selected by itself. One with our finalizer is no exception, since whoever may create pods can write it.
+// note records a pod that has our labels and is not a member. A terminating pod is soon no longer
+// selected. Our finalizer makes no difference, because a user who can create pods can write it.
 func (o outsiders) note(pod *corev1.Pod) {
 	has := func(label string) bool { return pod.Labels[label] != "" }
 	if podstate.Terminating(pod) || !slices.ContainsFunc(ownPodLabels, has) {

@@ -16,7 +16,7 @@ var ownPodLabels = []string{v1alpha1.LabelManaged, v1alpha1.LabelRole, v1alpha1.
 // rest.
 const maxForeign = 100
 
-// removeLabels removes our labels from pods that are no members.
+// removeLabels removes our labels from pods that are not members.
 func removeLabels(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return

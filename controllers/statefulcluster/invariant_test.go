@@ -114,7 +114,7 @@ func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 	if old := p.Annotations[v1alpha1.AnnotationReplaces]; l.slots[old] != "" {
 		l.slots[p.Name] = l.slots[old]
 	}
-	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.mostExtra(); n > most && act != nil && act.Reason != reasonReturned {
+	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxExtra(); n > most && act != nil && act.Reason != reasonReturned {
 		l.s.Breaks("%d pods exist beside those that go, and %d is the most", n, most)
 	}
 }

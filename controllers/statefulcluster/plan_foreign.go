@@ -7,25 +7,20 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
-// The budget of a set selects pods by a label, and whoever may create pods can write it. A pod that
-// has it and is no member lets one member more be evicted while it is Ready. So the labels are
-// removed from it.
+// The budget of a set selects pods by a label. A pod that has the label and is not a member allows the
+// eviction of one more member while the pod is Ready. So its labels are removed.
 
-// ownPodLabels are those that the operator writes on members alone.
+// ownPodLabels are the labels that only members have.
 var ownPodLabels = []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember}
 
-// maxLabelled is the max number of such pods that a pass changes. The next pass changes others.
+// maxLabelled is the max number of pods whose labels one pass removes. The next pass changes others.
 const maxLabelled = 100
 
-// removeLabels removes our labels from pods that are no members. An orphan that has the claims of a
-// member keeps them: a person decides whose it is.
+// removeLabels removes the labels of members from other pods. An orphan with the claims of a member
+// keeps them, because an administrator decides which set it belongs to.
 func removeLabels(f *facts, p *plan) {
-	if mutant.Is("stc-label-opens-budget") { // Mutant: a label makes a pod part of the budget.
-		return
-	}
 	if f.refusedNow(reasonForeign) {
 		p.tryLater(f, reasonForeign)
 		return
@@ -41,7 +36,7 @@ func removeLabels(f *facts, p *plan) {
 	}
 }
 
-// withoutOwnLabels returns a pod without our labels.
+// withoutOwnLabels returns a copy of a pod without the labels of members.
 func withoutOwnLabels(pod *corev1.Pod) *corev1.Pod {
 	next := pod.DeepCopy()
 	for _, label := range ownPodLabels {

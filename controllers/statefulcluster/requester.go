@@ -25,5 +25,5 @@ func Requester() requester.Kind {
 		"revisionHistoryLimit": "it bounds what the operator keeps for itself",
 		"deletionProtection":   "it keeps from accidents",
 	}, Owned: []admissionv1.Rule{{APIGroups: []string{""}, Resources: []string{"pods"}}, {APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}}},
-		PodLabels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember}}
+		PodLabels: ownPodLabels}
 }

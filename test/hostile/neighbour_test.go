@@ -121,9 +121,14 @@ func (s *site) round(ctx context.Context) (took []time.Duration, err error) {
 // create retries until the object is created. Pods are rejected while the webhook of their kind is
 // unavailable, and real controllers retry too.
 func (n *tenant) create(ctx context.Context, object client.Object) error {
+	return createBy(ctx, n.Client, object)
+}
+
+// createBy is create for another client.
+func createBy(ctx context.Context, c client.Client, object client.Object) error {
 	var last error
 	err := poll(ctx, func() bool {
-		err := client.IgnoreAlreadyExists(n.Create(ctx, object))
+		err := client.IgnoreAlreadyExists(c.Create(ctx, object))
 		if last == nil || ctx.Err() == nil {
 			last = err // not the timeout
 		}
@@ -238,7 +243,7 @@ func (n *tenant) controlStatefulSet(ctx context.Context, name string, look func(
 	if look != nil {
 		look(set)
 	}
-	if err := n.create(ctx, podOf(set, 0, node)); err != nil {
+	if err := createBy(ctx, n.system, podOf(set, 0, node)); err != nil {
 		return err
 	}
 	return n.allRun(ctx, set)
