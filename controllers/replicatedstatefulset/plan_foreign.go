@@ -6,17 +6,16 @@ import (
 )
 
 // Services and PodDisruptionBudgets select pods by labels, and any user who may create pods can set
-// these. A pod that is not a member but has the primary label would receive client writes, and a
-// budget that counts it would allow the eviction of the primary. So the labels are removed from it.
+// these labels. A pod that is not a member but has the primary label would receive client writes, and
+// a budget that counts it would allow the eviction of the primary. So the labels are removed from it.
 
 // ownPodLabels are the labels by which Services and budgets select members.
 var ownPodLabels = []string{v1alpha1.LabelManaged, v1alpha1.LabelRole, v1alpha1.LabelActive}
 
-// maxForeign is the max number of foreign pods that one pass handles. The next pass handles the
-// rest.
+// maxForeign is the max number of foreign pods that one pass handles. Later passes handle the rest.
 const maxForeign = 100
 
-// removeLabels removes our labels from pods that are not members.
+// removeLabels removes the operator's labels from pods that are not members.
 func removeLabels(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return

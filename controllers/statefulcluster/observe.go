@@ -34,14 +34,14 @@ type world struct {
 	// watch is the time in which this process was able to observe the cluster. Only that time
 	// counts towards the deadlines after which a member is lost.
 	watch leadership.Watch
-	live  bool // read from the API server; otherwise only timeless rules may act
+	live  bool // read from the API server; otherwise only the timeless rules may act (see doc.go)
 	// invalid is the reason why the spec cannot be served; "" if it is valid.
 	invalid string
 
-	members []*member // pods owned by the set, sorted by name
-	loose   []*corev1.PersistentVolumeClaim
-	// misnamed are claims with the operator's labels and a name that the set would not give to a
-	// claim.
+	members []*member                       // pods owned by the set, sorted by name
+	loose   []*corev1.PersistentVolumeClaim // claims without a pod, sorted by name
+	// misnamed are claims with the operator's labels whose name is not the name of a claim of the
+	// set.
 	misnamed []*corev1.PersistentVolumeClaim
 	// abandoned are claims of a deleted set of the same name that lack the retained label. They are
 	// searched for in live reads until none is left.
@@ -55,8 +55,7 @@ type world struct {
 	orphanIDs map[string]bool
 	// labelled are pods with the set's labels and another controller, at most maxLabelled.
 	labelled []*corev1.Pod
-	// foreign are pods that carry the selector's labels and are not members.
-	// Known only in a live world.
+	// foreign are pods that the selector matches and that are not members. It is set only if live.
 	foreign []string
 	// offers are claims of earlier sets with this name that the set may adopt. They are searched
 	// for in a live read if members are missing.
@@ -98,7 +97,7 @@ type node struct {
 	goneSince     time.Time
 	outOfService  bool
 	notReadySince time.Time // zero while Ready
-	cordoned      bool      // it is unschedulable for new pods
+	cordoned      bool      // unschedulable for new pods
 }
 
 // indexOwner is the cache index of pods, claims and revisions by the UID of their set, which is in
@@ -207,11 +206,12 @@ func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, f
 	return found, nil
 }
 
-// nameOf returns the name of the member with that id. idOf is its inverse.
+// nameOf returns the name of the member with the given id. idOf is its inverse.
 func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
-// readPods lists the members that have our labels, and notes the others that have them.
+// readPods lists the pods with the operator's labels. It returns the members, and records other pods in
+// w.orphans and w.labelled.
 func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	set := w.set
 	reader := from.Reader
@@ -245,7 +245,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) (
 }
 
 // hasStrangers reports whether the cache has pods with the operator's labels that the set does not
-// control. Their number and size are up to the users who create them.
+// control. Users determine the number and size of these pods, so the live list then uses r.Pods.
 func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster) (bool, error) {
 	var list corev1.PodList
 	if err := r.Cache.List(ctx, &list, r.belonging(set, engine.View{Reader: r.Cache})...); err != nil {
@@ -373,7 +373,7 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// hasClaim reports whether the claim of that template and id exists, without a pod.
+// hasClaim reports whether the claim of the given template and id is in w.loose.
 func (w *world) hasClaim(template, id string) bool {
 	name := claim.Name(w.set.Name, template, id)
 	return slices.ContainsFunc(w.loose, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
@@ -447,8 +447,8 @@ func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.No
 	return &n, nil
 }
 
-// readRevisions reads the revisions and the budget. It reads from the API server only if the cache
-// is known to miss one that lacks the operator's label.
+// readRevisions reads the revisions and the budget. It reads from the API server only if it is known
+// that one lacks the operator's label and so is missing from the cache.
 func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
 	reader, options := r.Cache, r.belonging(w.set, engine.View{})
 	if from.Live && r.of(w.set).hidden {
@@ -476,14 +476,14 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 
 func claimMetadata() *metav1.PartialObjectMetadata { return metadataOf("PersistentVolumeClaim") }
 
-// metadataOf returns the empty metadata of an object of that core kind.
+// metadataOf returns empty metadata of an object of the given core kind.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return m
 }
 
-// metadataList returns an empty metadata list of that core kind.
+// metadataList returns an empty metadata list of the given core kind.
 func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))

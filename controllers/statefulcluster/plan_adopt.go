@@ -14,10 +14,10 @@ import (
 )
 
 // A member whose owner reference was removed stays a member, and the reference is restored, as in
-// StatefulSet. Unlike in StatefulSet, labels are no proof, because anyone who may create pods can
-// copy them. A pod is adopted only if this process saw its UID while the set controlled it. After a
-// restart of the operator that is unknown. Then a user has to decide, and no successor is created
-// while a pod has the claims of a member.
+// StatefulSet. Unlike in StatefulSet, labels do not prove membership, because any user who may create
+// pods can copy them. A pod is adopted only if this process observed its UID while the set controlled
+// it. After a restart of the operator this is unknown. Then a user has to decide, and no successor is
+// created while a pod has the claims of a member.
 
 // adoptOrphans restores the owner reference of members that lost it.
 func adoptOrphans(f *facts, p *plan) {
@@ -30,7 +30,7 @@ func adoptOrphans(f *facts, p *plan) {
 		if adopted.Labels == nil {
 			adopted.Labels = map[string]string{}
 		}
-		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache has no pods without them
+		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache only contains pods with these labels
 		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.world))
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: adopted, From: m.pod, Reason: reasonAdopted,
 			Detail: "a member that lost its owner reference"}})
@@ -44,8 +44,8 @@ func adoptOrphans(f *facts, p *plan) {
 	}
 }
 
-// keepOrphans returns the claims that do not belong to an orphan. A user has to decide about the
-// claims of orphans.
+// keepOrphans returns the claims that do not belong to an orphan, and records the ids of orphans with
+// claims. A user has to decide about the claims of orphans.
 func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*corev1.PersistentVolumeClaim) {
 	names := map[string]bool{}
 	for _, pod := range w.orphans {
@@ -80,8 +80,8 @@ func selects(set *v1alpha1.StatefulCluster, pod metav1.Object) bool {
 	return err == nil && selector.Matches(labels.Set(pod.GetLabels()))
 }
 
-// orphanedPods names the pods that have the claims of members, and may be members or copies of
-// their labels.
+// orphanedPods returns a notice that lists the orphans with the claims of members. Such a pod may be a
+// member, or have only copied labels.
 func orphanedPods(f *facts, _ *plan, _ results) engine.Notice {
 	var names []string
 	for _, pod := range f.orphans {

@@ -9,17 +9,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// The budget of a set selects pods by a label. A pod that has the label and is not a member allows the
-// eviction of one more member while the pod is Ready. So its labels are removed.
+// The budget of a set selects pods by a label. If a pod that is not a member has the label and is Ready,
+// the budget allows the eviction of one more member. So the labels are removed from the pod.
 
 // ownPodLabels are the labels that only members have.
 var ownPodLabels = []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember}
 
-// maxLabelled is the max number of pods whose labels one pass removes. The next pass changes others.
+// maxLabelled is the max number of pods whose labels one pass removes. Later passes handle the rest.
 const maxLabelled = 100
 
 // removeLabels removes the labels of members from other pods. An orphan with the claims of a member
-// keeps them, because an administrator decides which set it belongs to.
+// keeps the labels until a user decides whether it is a member.
 func removeLabels(f *facts, p *plan) {
 	if f.refusedNow(reasonForeign) {
 		p.tryLater(f, reasonForeign)

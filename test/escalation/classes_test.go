@@ -18,8 +18,8 @@ import (
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// fields are those by which an object changes pods or roles: who may only edit the object changes
-// none, adds none and removes none.
+// fields tests the fields of an object that influence pods or roles. A user who may only edit the object
+// cannot change, add or remove such a field.
 func (s site) fields(t *testing.T) {
 	g := NewWithT(t)
 	set := replicated("", "  maintenance: [rss-fields-1]\n  evictionTimeout: 5m\n")
@@ -74,8 +74,8 @@ func (s site) fields(t *testing.T) {
 	}
 }
 
-// bounds are those of labels and annotations. Each label is in the memory of the operator, and with
-// many annotations the API server could not decide on any change of the object.
+// bounds tests the limits on the number and size of labels and annotations. The operator keeps each label
+// in memory. With too many annotations, the API server could not evaluate any change of the object.
 func (s site) bounds(t *testing.T) {
 	g := NewWithT(t)
 	words := func(n int) map[string]string {
@@ -109,7 +109,7 @@ func (s site) bounds(t *testing.T) {
 	}
 }
 
-// quantity tries to have the API server skip a webhook that would refuse the object.
+// quantity tests that no annotation makes the API server skip a webhook that rejects the object.
 func (s site) quantity(t *testing.T) {
 	g := NewWithT(t)
 	refused := cluster("")
@@ -123,8 +123,8 @@ func (s site) quantity(t *testing.T) {
 	}
 }
 
-// undecodable stores an object that the Go type cannot hold, as one may be that is older than a bound
-// of the schema. It costs that object a condition, and nobody else anything.
+// undecodable stores an object that cannot be decoded into its Go type. Such an object may have been
+// created before the schema had a bound. It gets a Degraded condition, and other objects are still served.
 func (s site) undecodable(t *testing.T) {
 	g := NewWithT(t)
 	const far = 99999999999
@@ -166,7 +166,7 @@ func (s site) undecodable(t *testing.T) {
 		g.Expect(broken.Status.Conditions).To(ContainElement(And(HaveField("Type", "Degraded"), HaveField("Status", metav1.ConditionTrue),
 			HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring("cannot unmarshal number 99999999999")))))
 	}, time.Minute).Should(Succeed())
-	// It is mended by a change of the field.
+	// A valid value of the field clears the condition.
 	g.Expect(s.admin.Patch(t.Context(), poison, client.RawPatch(types.JSONPatchType, []byte(
 		`[{"op": "replace", "path": "/spec/template/spec/containers/0/livenessProbe/httpGet/port", "value": 80}]`)))).To(Succeed())
 	g.Eventually(func(g Gomega) {
@@ -179,7 +179,7 @@ func (s site) undecodable(t *testing.T) {
 	}
 }
 
-// object reads an object of the cluster.
+// object reads a cluster-scoped object.
 func (s site) object(t *testing.T, version, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -189,7 +189,7 @@ func (s site) object(t *testing.T, version, kind, name string) *unstructured.Uns
 	return object
 }
 
-// unbound removes the bounds of integers from a schema, as an older one had none.
+// unbound removes the bounds of int-or-string fields from a schema, because older schemas had none.
 func unbound(node any) {
 	switch node := node.(type) {
 	case []any:

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deletionProtection tries to delete an object of each kind whose deletion is refused.
+// deletionProtection tests that an object of each kind with deletionProtection is not deleted.
 func (s site) deletionProtection(t *testing.T) {
 	for _, object := range []client.Object{
 		cluster(""), replicated("", ""), extended("", ""), singleton(),

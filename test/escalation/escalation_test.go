@@ -19,10 +19,10 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// read reads a manifest.
+// read decodes a manifest into object and sets the tenant's namespace.
 func read[T client.Object](object T, text string) T {
 	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		panic(err) // a text of this file
+		panic(err) // the text is a constant of this package
 	}
 	object.SetNamespace(tenant)
 	return object
@@ -67,14 +67,14 @@ const (
 	job            = "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: j, image: j}]}}}}"
 )
 
-// rights are what an actor has in the namespace, beside its kind.
+// rights are the additional rights of an actor in the tenant's namespace.
 type rights map[string][]string // verbs, by resource
 
-// attempt is what an actor tries. It is blocked by text in the answer; without one it is
-// allowed, to show that nothing else blocks it.
+// attempt is an object that an actor tries to create. The API server's error must contain blocked. If
+// blocked is "", the request must succeed, which shows that nothing else blocks it.
 type attempt struct {
 	name    string
-	kind    string // whose editor role the actor has
+	kind    string // the actor has the editor role of this kind
 	rights  rights
 	object  client.Object
 	blocked string
@@ -166,8 +166,8 @@ func TestAPIEscalation(t *testing.T) {
 	s.owners(t)
 }
 
-// actor is a user with the editor role of a kind and further rights in the tenant's
-// namespace.
+// actor returns the client of a user with the editor role of a kind, or with none if kind is "", and
+// further rights in the tenant's namespace.
 func (s site) actor(t *testing.T, name, kind string, more rights) client.Client {
 	t.Helper()
 	if kind != "" {
@@ -182,8 +182,8 @@ func (s site) actor(t *testing.T, name, kind string, more rights) client.Client 
 	return s.as(t, name)
 }
 
-// members are pods with a StatefulCluster as their controller: who may create pods makes
-// none, or the set would retire one of its own for it.
+// members tests that a user who may create pods cannot set a StatefulCluster as the controller of a pod.
+// Otherwise the set would count the pod as a member and delete a genuine member.
 func (s site) members(t *testing.T) {
 	g := NewWithT(t)
 	forged := pod(tenant, "db-forged")
@@ -206,8 +206,8 @@ func (s site) members(t *testing.T) {
 	}
 }
 
-// orders are annotations by which commands run in pods, and labels and annotations of an
-// object that go into its pods: who may edit the object alone gives none.
+// orders tests the annotations and fields that start commands in pods, and the labels and annotations of
+// an object that are copied to its pods. A user who may only edit the object cannot change them.
 func (s site) orders(t *testing.T) {
 	g := NewWithT(t)
 	made := replicated("", "")
@@ -242,8 +242,8 @@ func (s site) orders(t *testing.T) {
 	g.Expect(s.admin.Delete(t.Context(), made)).To(Succeed())
 }
 
-// scales lets who may not create pods change what makes none: the number of replicas,
-// labels. The template they may not.
+// scales tests that a user who may not create pods may change the number of replicas and the labels of a
+// StatefulCluster, but not its template.
 func (s site) scales(t *testing.T) {
 	g := NewWithT(t)
 	actor := s.actor(t, "scaler", "statefulcluster", nil)

@@ -16,8 +16,8 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// labels are those by which Services and budgets select pods. A user who may create and patch pods can
-// write none of them, and a pod keeps those that it has.
+// labels tests the labels that Services and budgets select pods by. A user who may create and patch pods
+// cannot add or change them. Other changes of a pod with such a label are allowed.
 func (s site) labels(t *testing.T) {
 	object := singleton()
 	object.Name, object.Spec.Selector.MatchLabels = "labelled", map[string]string{"app": "labelled"}

@@ -21,12 +21,12 @@ import (
 
 // parent is an object of a kind whose children are forged.
 type parent struct {
-	kind string // as in the names of roles
+	kind string // as in the names of roles, for example statefulcluster
 	name string
 	gvk  schema.GroupVersionKind
-	// change is a patch with a number that changes the spec, and nothing of what runs.
+	// change is the format of a patch with a number. It changes the spec without any effect on pods.
 	change string
-	// objects returns the parent, after what it needs.
+	// objects returns the parent and the objects that it requires.
 	objects func() []client.Object
 }
 
@@ -62,38 +62,42 @@ spec:
 	}},
 }
 
-// child is an object that the operator makes for a parent, or has Kubernetes make.
+// child is an object that the operator, or a controller of Kubernetes, creates for a parent.
 type child struct {
 	kind, resource string
 	gvk            schema.GroupVersionKind
-	// name is that of the genuine child; "" where it has an id that nobody knows before it is made.
+	// name is the name of the genuine child; "" if the name contains a random id.
 	name string
-	// as is the name of the forged one; "" where it takes the name of the genuine one, which was deleted.
+	// as is the name of the forged child. If it is "", the genuine child is deleted and the forged child
+	// takes its name.
 	as string
-	// asked is in the answer to a tenant who writes the parent as its controller; "" where no policy asks.
+	// asked is part of the error for a tenant who sets the parent as the controller; "" if no policy
+	// checks this.
 	asked string
-	// removed are prefixes of the labels that the operator removes from what is not its own.
+	// removed are the prefixes of the labels that the operator removes from a forged child.
 	removed string
-	// marked are prefixes of what the operator may write on one that is not its own.
+	// marked are the prefixes of labels and annotations that the operator may write to a forged child.
 	marked string
-	// released is true if the operator may remove owners that have the UID of the parent.
+	// released is true if the operator may remove owner references with the UID of the parent.
 	released bool
-	// headless is the Service that may send to a pod which has the name of one of ours.
+	// headless is the name of the Service that may select the forged pod, which has the name of a
+	// genuine pod.
 	headless string
-	// own is true of a forged one with a content of its own, and without the labels that make it a child.
+	// own is true if the forged child has the content of plain and lacks the label that the parent
+	// selects by.
 	own bool
-	// said is in the condition that tells that the name is taken.
+	// said is part of the condition that reports a taken name; "" if none is expected.
 	said string
-	// children are the ways in which a forged one is a child by what the documentation says, and why.
+	// children holds, by name of the forgery, why the documentation accepts the forged object as a child.
 	children map[string]string
-	// before brings the parent to where it has the child.
+	// before changes the parent so that the child is created. It returns an error until it is done.
 	before func(ctx context.Context, c client.Client, parent *unstructured.Unstructured) error
 }
 
-// allowed returns why what was forged so is a child; "" if it is none.
+// allowed returns the reason why a forged object is accepted as a child; "" if it is not.
 func (c child) allowed(how string) string { return c.children[how] }
 
-// parentOf returns the object whose child it is.
+// parentOf returns the parent of the child.
 func (c child) parentOf() parent {
 	for _, p := range parents {
 		if p.kind == c.kind {
@@ -114,8 +118,9 @@ var (
 	jobKind         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 )
 
-// Why what was forged is a child. Each is allowed by docs/security.md, Who asks must be allowed: the operator takes
-// for its own what has the whole reference, and of these no policy asks who writes it.
+// The reasons why forged objects are accepted as children. docs/security.md, Who asks must be allowed, permits
+// each. For wholeChild and wholePod, the operator accepts an object with the whole controller reference, and no
+// policy checks who writes the reference.
 const (
 	wholeChild = "who may create it may write the whole reference, and the operator puts its content right (docs/security.md, Who asks must be allowed)"
 	wholePod   = "its StatefulSet is the owner, and who may create pods can make what that makes (docs/security.md, exec-role)"
@@ -124,7 +129,7 @@ const (
 	shared     = "the ConfigMap has an owner for each StatefulSingleton and no controller, so that a label says whose it is; no pod runs what is in it (docs/decisions/0024-the-script-comes-out-of-the-image.md)"
 )
 
-// inEachWay returns that reason for all forgeries but that of a name.
+// inEachWay returns the given reason for each forgery except byName.
 func inEachWay(why string) map[string]string {
 	all := map[string]string{}
 	for _, how := range forgeries {
@@ -135,16 +140,16 @@ func inEachWay(why string) map[string]string {
 	return all
 }
 
-// whole are the forgeries of a child of which no policy asks who writes its owner.
+// whole holds the accepted forgery of a child whose controller reference is not checked by a policy.
 var whole = map[string]string{byAll.name: wholeChild}
 
-// ofStatefulSets are those of a pod that has the name of one of a StatefulSet.
+// ofStatefulSets holds the accepted forgeries of a pod that has the name of a pod of a StatefulSet.
 var ofStatefulSets = map[string]string{byAll.name: wholePod, byLabels.name: adopted, byOwner.name: adopted}
 
 var children = []child{
 	{kind: "statefulcluster", resource: "pods", gvk: podKind, as: "a-aaaaaaaaaa", removed: "enge.me/", asked: "may not update statefulclusters/finalizers"},
-	// A claim without a pod may be one that lost it before it was on record. So it is marked as set aside, and it is released from
-	// the set, but not deleted: docs/kinds/statefulcluster.md, Retained claims.
+	// The pod of a claim may have been lost before it was recorded. So a claim without a pod is marked as set
+	// aside and released from the set, but not deleted: docs/kinds/statefulcluster.md, Retained claims.
 	{kind: "statefulcluster", resource: "persistentvolumeclaims", gvk: claimKind, as: "a-data-aaaaaaaaaa", marked: "enge.me/ret", released: true},
 	{kind: "statefulcluster", resource: "controllerrevisions.apps", gvk: revisionKind, as: "a-aaaaaaaaaa", asked: "may not update statefulclusters/finalizers"},
 	{kind: "statefulcluster", resource: "poddisruptionbudgets.policy", gvk: budgetKind, name: "a", said: "WriteRefused", children: whole},
@@ -155,17 +160,19 @@ var children = []child{
 	{kind: "replicatedstatefulset", resource: "statefulsets.apps", gvk: statefulSetKind, name: "rss-b", asked: "may not update replicatedstatefulsets/finalizers", said: "ForeignObject"},
 	{kind: "replicatedstatefulset", resource: "services", gvk: serviceKind, name: "b-svc", said: "ForeignObject", children: whole},
 	{kind: "replicatedstatefulset", resource: "services", gvk: serviceKind, name: "b-primary", said: "ForeignObject", children: whole},
-	// Nothing is said: it is for clients that only read, and may be anyone's (docs/contract/replicatedstatefulset.md, RS-131).
+	// No condition reports it: the Service is for clients that only read, and may have another owner
+	// (docs/contract/replicatedstatefulset.md, RS-131).
 	{kind: "replicatedstatefulset", resource: "services", gvk: serviceKind, name: "b-secondary", children: whole},
 	{kind: "replicatedstatefulset", resource: "poddisruptionbudgets.policy", gvk: budgetKind, name: "rss-b", said: "ForeignObject", children: whole},
 	{kind: "replicatedstatefulset", resource: "poddisruptionbudgets.policy", gvk: budgetKind, name: "rss-b.primary", said: "ForeignObject", children: whole},
 
 	{kind: "extendedstatefulset", resource: "pods", gvk: podKind, as: "evil", removed: setLabels + " " + setLabel},
-	// It may have the claims of its ordinal, so that the label stays by which it is found. The headless Service selects by it.
+	// The pod may use the claims of its ordinal. So it keeps setLabel, by which the operator finds it. The
+	// headless Service selects by this label.
 	{kind: "extendedstatefulset", resource: "pods", gvk: podKind, name: "c-v1-1", as: "c-v1-2", removed: setLabels, headless: "c", children: ofStatefulSets},
 	{kind: "extendedstatefulset", resource: "persistentvolumeclaims", gvk: claimKind, name: "data-c-1", as: "data-c-2", said: "ClaimTaken"},
 	{kind: "extendedstatefulset", resource: "statefulsets.apps", gvk: statefulSetKind, name: "c-v1", asked: "may not update extendedstatefulsets/finalizers", said: "WriteRefused"},
-	// Nothing is said: the headless one may be anyone's, as that of a StatefulSet.
+	// No condition reports it: the headless Service may have another owner, as with a StatefulSet.
 	{kind: "extendedstatefulset", resource: "services", gvk: serviceKind, name: "c", children: whole},
 	{kind: "extendedstatefulset", resource: "services", gvk: serviceKind, name: "c-active", said: "ServiceTaken", children: whole},
 	{kind: "extendedstatefulset", resource: "poddisruptionbudgets.policy", gvk: budgetKind, name: "c", said: "BudgetTaken", children: whole},
@@ -177,16 +184,16 @@ var children = []child{
 		children: inEachWay(shared)},
 }
 
-// The labels of a ReplicatedStatefulSet that are removed from pods which are no members.
+// memberLabels are the labels that a ReplicatedStatefulSet removes from pods that are not members.
 const memberLabels = clusterlabsv1alpha1.LabelManaged + " " + clusterlabsv1alpha1.LabelRole + " " + clusterlabsv1alpha1.LabelActive
 
-// The labels of an ExtendedStatefulSet on pods that are removed from others: that by which they are found, and the rest.
+// The labels that an ExtendedStatefulSet removes from other pods. The operator finds pods by setLabel.
 const (
 	setLabel  = fissilev1alpha1.LabelSet
 	setLabels = fissilev1alpha1.LabelVersion + " " + fissilev1alpha1.LabelStatefulSet + " " + fissilev1alpha1.LabelPodActive
 )
 
-// plain returns what somebody makes who wants nothing but the name.
+// plain returns a minimal object of the child's kind, for a forgery that only takes the name.
 func (c child) plain() *unstructured.Unstructured {
 	spec := map[schema.GroupVersionKind]string{
 		podKind:         "spec: {containers: [{name: a, image: a}]}",
@@ -199,13 +206,14 @@ func (c child) plain() *unstructured.Unstructured {
 	}[c.gvk]
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(spec), &object.Object); err != nil {
-		panic(err) // a text of this file
+		panic(err) // the text is a constant of this function
 	}
 	object.SetGroupVersionKind(c.gvk)
 	return object
 }
 
-// upgrade changes the template of an ExtendedStatefulSet that is stable, so that its jobs run.
+// upgrade changes the template of a stable ExtendedStatefulSet, so that its Jobs run. It returns nil only
+// after the change, or in phase PreJob.
 func upgrade(ctx context.Context, c client.Client, parent *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(parent.Object, "status", "phase")
 	if phase == "PreJob" {

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long a pass more may take that removes labels, or tells of a name that is taken.
+// patience is the max time until a pass removes labels or reports a taken name.
 const patience = time.Minute
 
-// judge asserts that what was forged is nothing of the operator's.
+// judge asserts that the operator does not treat the forged object as a child, unless this is documented.
 func (s site) judge(t *testing.T, row *forged) {
 	g := NewWithT(t)
 	ctx := t.Context()
@@ -54,12 +54,13 @@ func (s site) judge(t *testing.T, row *forged) {
 	}
 }
 
-// isRefused reports whether a policy asks about the owner that was written.
+// isRefused reports whether a policy, if it exists for the child, rejects the owner of the forgery.
 func (f *forged) isRefused() bool {
 	return f.forgery.name == byAll.name || f.forgery.name == byUID.name
 }
 
-// isLeftAlone asserts that an object is as it was created, apart from labels of ours that are removed.
+// isLeftAlone asserts that the forged object still exists and has not changed since its creation. Only the
+// changes in removed, marked and released are ignored.
 func (s site) isLeftAlone(g Gomega, ctx context.Context, row *forged) {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(row.gvk)
@@ -79,8 +80,8 @@ func (s site) isLeftAlone(g Gomega, ctx context.Context, row *forged) {
 	g.Expect(essence(now)).To(Equal(essence(was)), "it was not changed")
 }
 
-// essence returns what only somebody who means the object changes: not what kubelets, the scheduler and the
-// controllers of Kubernetes write.
+// essence returns the object as JSON, without the fields that kubelets, the scheduler and the controllers of
+// Kubernetes write.
 func essence(object *unstructured.Unstructured) string {
 	kept := object.DeepCopy().Object
 	delete(kept, "status")
@@ -93,11 +94,11 @@ func essence(object *unstructured.Unstructured) string {
 			unstructured.RemoveNestedField(kept, "metadata", field)
 		}
 	}
-	text, _ := json.MarshalIndent(kept, "", " ") // it was read from JSON
+	text, _ := json.MarshalIndent(kept, "", " ") // never fails: the object was decoded from JSON
 	return string(text)
 }
 
-// isNotCounted asserts that the status of the parent does not know the object, but in words for people.
+// isNotCounted asserts that the status of the parent does not contain the object. Conditions may name it.
 func (s site) isNotCounted(g Gomega, ctx context.Context, row *forged) {
 	parent := s.parentIn(g, ctx, row)
 	status, _, _ := unstructured.NestedMap(parent.Object, "status")
@@ -113,7 +114,7 @@ func (s site) isNotCounted(g Gomega, ctx context.Context, row *forged) {
 	}
 }
 
-// othersStay asserts that no pod and no claim went for it.
+// othersStay asserts that no genuine pod or claim was deleted or recreated because of the forged object.
 func (s site) othersStay(g Gomega, ctx context.Context, row *forged) {
 	for uid, name := range row.genuine {
 		kind, name, _ := strings.Cut(name, " ")
@@ -125,7 +126,7 @@ func (s site) othersStay(g Gomega, ctx context.Context, row *forged) {
 	}
 }
 
-// isNotSelected asserts that no budget counts a pod and no Service sends to it, of those that the operator makes.
+// isNotSelected asserts that no budget or Service of the namespace, except headless, selects the forged pod.
 func (s site) isNotSelected(g Gomega, ctx context.Context, row *forged) {
 	var pod corev1.Pod
 	g.Expect(s.admin.Get(ctx, client.ObjectKeyFromObject(row.object), &pod)).To(Succeed())
@@ -148,7 +149,7 @@ func (s site) isNotSelected(g Gomega, ctx context.Context, row *forged) {
 	}
 }
 
-// conditions returns the conditions of an object as texts.
+// conditions returns the conditions of an object as strings.
 func conditions(object *unstructured.Unstructured) (all []string) {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range list {

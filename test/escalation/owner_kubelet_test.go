@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// startKubelets plays the scheduler and kubelets: pods run on a Node and are Ready, and go when they are deleted.
+// startKubelets simulates the scheduler and kubelets: pods are bound to a Node, become Ready, and are removed
+// after their deletion.
 func (s site) startKubelets(t *testing.T) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
@@ -30,7 +31,7 @@ func (s site) startKubelets(t *testing.T) {
 					s.play(ctx, &pods.Items[i], node.Name)
 				}
 			}
-			time.Sleep(50 * time.Millisecond) // a machine's pace, which no assertion waits for
+			time.Sleep(50 * time.Millisecond) // the poll interval; no assertion depends on it
 		}
 	}()
 	t.Cleanup(func() {
@@ -39,7 +40,7 @@ func (s site) startKubelets(t *testing.T) {
 	})
 }
 
-// play does for a pod what is next. What fails is tried again.
+// play does the next step of a pod: removal, binding or start. The next call retries a failed step.
 func (s site) play(ctx context.Context, pod *corev1.Pod, node string) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -58,7 +59,7 @@ func (s site) play(ctx context.Context, pod *corev1.Pod, node string) {
 	}
 }
 
-// statuses returns those of containers that are in that state.
+// statuses returns the statuses of containers in the given state.
 func statuses(of []corev1.Container, state corev1.ContainerState) (all []corev1.ContainerStatus) {
 	for i := range of {
 		all = append(all, corev1.ContainerStatus{Name: of[i].Name, Image: of[i].Image, ImageID: of[i].Image, ContainerID: "played://" + of[i].Name,

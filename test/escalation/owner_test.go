@@ -29,16 +29,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-// Whose an object is, its controller reference says. Each row forges one child of one kind in one way, in a
-// namespace of its own. All are forged while the controllers are stopped: the caches of those that are started
-// then have what was forged, so that each of their passes is later than the forgery.
+// The controller reference of an object specifies its parent. Each row forges one child of one kind in one
+// way, in a separate namespace. All children are forged while the controllers are stopped. So the caches of
+// the restarted controllers contain the forged objects from the first pass.
 
 // forgery is a way in which a tenant forges a child.
 type forgery struct {
 	name string
 	// labelled is true if the object has the labels and annotations of a genuine child.
 	labelled bool
-	// owner changes the controller reference of a genuine child; nil leaves it out.
+	// owner changes the controller reference of a genuine child. If it is nil, the reference is omitted.
 	owner func(*metav1.OwnerReference)
 }
 
@@ -56,21 +56,21 @@ var (
 	forgeries = []forgery{byLabels, byUID, byKind, byGroup, byOwner, byAll, byName}
 )
 
-// forged is a row: a child that is forged in one way, and what was there before the operator saw it.
+// forged is a test row: a child, the way in which it is forged, and the state of the namespace before.
 type forged struct {
 	child
 	forgery
 	namespace string
 	parent    *unstructured.Unstructured
-	// object is as it was created; nil where that was refused, or where the row needs none.
+	// object is the forged object as created; nil if a policy rejected it and the row does not need it.
 	object *unstructured.Unstructured
-	// refusal is the answer of the API server to the tenant.
+	// refusal is the API server's error for the tenant; nil if the object was created.
 	refusal error
-	// wanted is the generation of the parent that a pass later than the forgery has seen.
+	// wanted is the generation of the parent that a pass after the forgery must observe.
 	wanted int64
-	// counts are the numbers in the status of the parent.
+	// counts are the numbers in the status of the parent before the forgery.
 	counts map[string]int64
-	// genuine are pods and claims of the namespace that are not forged, by UID.
+	// genuine holds the kind and name of each pod and claim that existed before the forgery, by UID.
 	genuine map[types.UID]string
 }
 
@@ -79,18 +79,19 @@ func (f *forged) sentence() string {
 	return f.kind + " " + f.resource + " " + cmp.Or(f.child.name, f.as) + ": " + f.forgery.name
 }
 
-// owners forges each child of each kind in each way.
+// owners tests each forgery of each child of each kind.
 func (s site) owners(t *testing.T) {
 	s.complete(t)
 	stopKubernetes := s.startKubernetes(t)
 	s.tenantOfAll(t)
-	// It would refuse an object one of whose names is taken. Who makes one while the operator is down is not told.
+	// The webhook would reject a parent if the name of a child is taken. It is not called while the operator is
+	// down.
 	s.removeWebhooks(t, "validating-webhook-configuration")
 	var rows []*forged
 	for i, c := range children {
 		for j, how := range forgeries {
 			if how.name == byName.name && c.name == "" {
-				continue // nobody knows it before
+				continue // the name is random
 			}
 			rows = append(rows, &forged{child: c, forgery: how, namespace: fmt.Sprintf("forged-%d-%d", i, j)})
 		}
@@ -103,7 +104,9 @@ func (s site) owners(t *testing.T) {
 		s.awaitGenuine(t, row)
 	}
 	s.stops[controllersAccount]()
-	stopKubernetes() // it has a word of its own about what is forged: a StatefulSet adopts by labels, and compares UIDs alone
+	// The controllers of Kubernetes would also act on forged objects: a StatefulSet adopts pods by labels, and
+	// compares only UIDs of owners.
+	stopKubernetes()
 	for _, row := range rows {
 		s.forge(t, row, tenant)
 	}
@@ -113,7 +116,7 @@ func (s site) owners(t *testing.T) {
 	}
 }
 
-// complete fails for a resource that a kind may create or delete, and that no row is about.
+// complete asserts that children has a row for each resource that the role of a kind may create or delete.
 func (s site) complete(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -135,14 +138,15 @@ func (s site) complete(t *testing.T) {
 	}
 }
 
-// removeWebhooks removes a configuration of validating webhooks.
+// removeWebhooks deletes a ValidatingWebhookConfiguration.
 func (s site) removeWebhooks(t *testing.T, name string) {
 	t.Helper()
 	NewWithT(t).Expect(s.admin.Delete(t.Context(), s.object(t, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name))).To(Succeed())
 }
 
-// startKubernetes starts the controllers that make pods of StatefulSets and Deployments, and plays kubelets.
-// The garbage collector is not among them: it would delete what has an owner that does not exist.
+// startKubernetes starts the controllers of StatefulSets, Deployments and ReplicaSets, and simulates kubelets.
+// It does not start the garbage collector, which would delete objects whose owner does not exist. The returned
+// function stops the controllers.
 func (s site) startKubernetes(t *testing.T) (stop func()) {
 	t.Helper()
 	g := NewWithT(t)
@@ -156,7 +160,8 @@ func (s site) startKubernetes(t *testing.T) (stop func()) {
 	return stop
 }
 
-// tenantOfAll gives a user the built-in role edit, ControllerRevisions, and the editor roles of all kinds.
+// tenantOfAll grants user forger the built-in role edit, the right to create ControllerRevisions, and the editor
+// roles of all kinds.
 func (s site) tenantOfAll(t *testing.T) {
 	t.Helper()
 	s.bind(t, "", "ClusterRole", "system:aggregate-to-edit", "forger")
@@ -169,7 +174,7 @@ func (s site) tenantOfAll(t *testing.T) {
 	s.bind(t, "", "ClusterRole", role.Name, "forger")
 }
 
-// prepare creates the namespace of a row, what takes a name before, and the parent.
+// prepare creates the namespace of a row, the object that takes the name (only byName), and the parent.
 func (s site) prepare(t *testing.T, row *forged, tenant client.Client) {
 	t.Helper()
 	g := NewWithT(t)
@@ -186,12 +191,13 @@ func (s site) prepare(t *testing.T, row *forged, tenant client.Client) {
 	}
 	for _, object := range row.parentOf().objects() {
 		object.SetNamespace(row.namespace)
-		// An API server may not have heard yet that the namespace exists.
+		// The API server's cache of namespaces may not contain the new one yet.
 		g.Eventually(func() error { return s.admin.Create(t.Context(), object.DeepCopyObject().(client.Object)) }, time.Minute).Should(Succeed(), row.sentence())
 	}
 }
 
-// awaitGenuine waits until the operator has made all children of the parent, or has seen the name that is taken.
+// awaitGenuine waits until all children of the parent exist. For byName, it only waits until the operator has
+// observed the parent.
 func (s site) awaitGenuine(t *testing.T, row *forged) {
 	t.Helper()
 	NewWithT(t).Eventually(func(g Gomega) {
@@ -219,13 +225,13 @@ func (s site) parentIn(g Gomega, ctx context.Context, row *forged) *unstructured
 	return object
 }
 
-// observed returns the generation that the operator has seen.
+// observed returns the observedGeneration of an object.
 func observed(object *unstructured.Unstructured) int64 {
 	generation, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	return generation
 }
 
-// genuine returns a child in a namespace, as the operator or Kubernetes made it.
+// genuine returns a child that the operator or Kubernetes created in a namespace.
 func (s site) genuine(ctx context.Context, c child, namespace string) (*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(c.gvk)
@@ -240,8 +246,9 @@ func (s site) genuine(ctx context.Context, c child, namespace string) (*unstruct
 	return nil, fmt.Errorf("%s has no %s %s", namespace, c.resource, c.name)
 }
 
-// forge creates the object of a row as the tenant. What a policy refuses to the tenant is created by who may
-// update finalizers, to see that the operator itself looks: where policies are missing, nobody is asked.
+// forge creates the object of a row as the tenant. If a policy rejects it, forge creates it as the administrator,
+// to test that the operator itself checks the owner: if policies are missing, requesters are not checked. For
+// byAll, it does not, because the object would be a child.
 func (s site) forge(t *testing.T, row *forged, tenant client.Client) {
 	t.Helper()
 	g := NewWithT(t)
@@ -257,7 +264,7 @@ func (s site) forge(t *testing.T, row *forged, tenant client.Client) {
 		object = row.plain()
 		object.SetNamespace(row.namespace)
 		copied := genuine.GetLabels()
-		delete(copied, "app") // by which a StatefulSingleton selects
+		delete(copied, "app") // the StatefulSingleton selects by this label
 		object.SetLabels(copied)
 		object.SetAnnotations(genuine.GetAnnotations())
 	}
@@ -280,13 +287,13 @@ func (s site) forge(t *testing.T, row *forged, tenant client.Client) {
 	}
 	g.Expect(row.asked).NotTo(BeEmpty(), "%s: %v", row.sentence(), row.refusal)
 	if row.forgery.name == byAll.name {
-		row.object = nil // who may write it makes a child
+		row.object = nil // a user who may write the reference creates a child
 		return
 	}
 	g.Expect(s.admin.Create(ctx, object)).To(Succeed(), row.sentence())
 }
 
-// note remembers what the operator says of the parent, and what else is in the namespace.
+// note records the parent, the counts in its status, and the pods and claims of the namespace.
 func (f *forged) note(g Gomega, ctx context.Context, s site) {
 	f.parent = s.parentIn(g, ctx, f)
 	f.counts, f.genuine = numbers(f.parent), map[types.UID]string{}
@@ -312,17 +319,21 @@ func numbers(object *unstructured.Unstructured) map[string]int64 {
 	return all
 }
 
-// controllerOf returns the controller of a genuine child. One without is the parent's.
+// controllerOf returns the controller reference of a genuine child, or a reference to the parent if the child
+// has none.
 func controllerOf(genuine, parent *unstructured.Unstructured) metav1.OwnerReference {
 	owner := metav1.GetControllerOf(genuine)
 	if owner == nil {
 		owner = metav1.NewControllerRef(parent, parent.GroupVersionKind())
 	}
-	owner.BlockOwnerDeletion = nil // who may not update finalizers may not set it where a plugin asks
+	// With the plugin OwnerReferencesPermissionEnforcement, a user must have the right to update finalizers to
+	// set this field.
+	owner.BlockOwnerDeletion = nil
 	return *owner
 }
 
-// stripped returns an object with the content, labels and annotations of another, as a tenant would send it.
+// stripped returns a copy of an object without the fields that the API server or controllers set, as a tenant
+// would create it.
 func stripped(genuine *unstructured.Unstructured) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: genuine.DeepCopy().Object}
 	delete(object.Object, "status")
@@ -345,7 +356,7 @@ func stripped(genuine *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// without returns labels but those that begin so.
+// without returns the labels that do not begin with any of the prefixes.
 func without(labels map[string]string, prefixes ...string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range labels {
@@ -356,8 +367,9 @@ func without(labels map[string]string, prefixes ...string) map[string]string {
 	return kept
 }
 
-// startControllersAndPass starts the controllers, and waits until each parent was looked at three times since: each
-// change of the spec needs a pass that says that it saw it. A row whose parent is not looked at fails by itself.
+// startControllersAndPass starts the controllers and waits until they have reconciled each parent three times.
+// It changes the spec three times, and a pass reports each change in observedGeneration. A timeout is ignored
+// here: judge fails the rows of parents that were not reconciled.
 func (s site) startControllersAndPass(t *testing.T, rows []*forged) {
 	t.Helper()
 	g := NewWithT(t)
@@ -377,5 +389,5 @@ func (s site) startControllersAndPass(t *testing.T, rows []*forged) {
 	}
 }
 
-// isSeen reports whether a pass has seen the last change of the parent.
+// isSeen reports whether a pass has observed the last change of the parent.
 func (f *forged) isSeen(parent *unstructured.Unstructured) bool { return observed(parent) >= f.wanted }

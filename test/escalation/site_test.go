@@ -1,5 +1,5 @@
-// Package escalation tries to do through the operator what one may not do oneself. Each
-// attempt says who makes it, and by what it is blocked.
+// Package escalation tests that users cannot do through the operator what their own rights do not allow.
+// Each attempt specifies the user and the error that blocks it.
 package escalation
 
 import (
@@ -32,12 +32,12 @@ const (
 	tenant            = "tenant"
 )
 
-// site is an API server with the parts of the operator in this process, under their own
-// accounts.
+// site is an API server, and the components of the operator in this process. Each component has its own
+// account.
 type site struct {
 	server *envtest.Environment
 	admin  client.Client
-	// stops has what ends each part of the operator, by account.
+	// stops holds the functions that stop the components of the operator, by account.
 	stops map[string]func()
 }
 
@@ -68,7 +68,7 @@ func newSite(t *testing.T) site {
 	return s
 }
 
-// giveRoles gives the operator's accounts their roles, and makes those for users.
+// giveRoles creates the roles of the operator and the editor roles, and binds the operator's accounts.
 func (s site) giveRoles(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -98,18 +98,18 @@ func (s site) giveRoles(t *testing.T) {
 	}
 }
 
-// accountOf is the user that a service account of config/rbac is to the API server.
+// accountOf returns the user name of a service account of config/rbac.
 func accountOf(name string) string {
 	return "system:serviceaccount:" + operatorNamespace + ":stateful-operator-" + name
 }
 
-// bind gives a user what a role allows in a namespace, in all of them if it is "".
+// bind binds a role to a user in a namespace, or in all namespaces if namespace is "".
 func (s site) bind(t *testing.T, namespace, kind, role, user string) {
 	t.Helper()
 	NewWithT(t).Expect(rbac.Bind(t.Context(), s.admin, namespace, kind, role, user)).To(Succeed())
 }
 
-// startOperator starts each part of the operator under its own account.
+// startOperator starts each component of the operator under its own account, and waits for the webhooks.
 func (s site) startOperator(t *testing.T) {
 	t.Helper()
 	at := s.server.WebhookInstallOptions
@@ -119,7 +119,7 @@ func (s site) startOperator(t *testing.T) {
 	s.startControllers(t)
 }
 
-// startControllers starts the part that acts on objects. It may be called again when that was stopped.
+// startControllers starts the controllers. It may be called again after they were stopped.
 func (s site) startControllers(t *testing.T) {
 	t.Helper()
 	s.start(t, controllersAccount, "--components=controllers")
@@ -127,7 +127,8 @@ func (s site) startControllers(t *testing.T) {
 
 const controllersAccount = "controller-manager"
 
-// start starts a part of the operator under its own account, until the test or its stop ends it.
+// start starts a component of the operator under its own account. It runs until stops[account] is called or
+// the test ends.
 func (s site) start(t *testing.T, account string, args ...string) ctrl.Manager {
 	t.Helper()
 	g := NewWithT(t)
@@ -138,7 +139,7 @@ func (s site) start(t *testing.T, account string, args ...string) ctrl.Manager {
 	own.Impersonate = rest.ImpersonationConfig{UserName: accountOf(account), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	managerOptions, err := options.Manager(own)
 	g.Expect(err).NotTo(HaveOccurred())
-	managerOptions.Controller.SkipNameValidation = new(true) // it is started again in this process
+	managerOptions.Controller.SkipNameValidation = new(true) // the controllers are restarted in this process
 	mgr, err := ctrl.NewManager(own, managerOptions)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(controllers.Setup(mgr, options)).To(Succeed())
@@ -153,7 +154,7 @@ func (s site) start(t *testing.T, account string, args ...string) ctrl.Manager {
 	return mgr
 }
 
-// as is the client of a user.
+// as returns a client that impersonates a user.
 func (s site) as(t *testing.T, user string) client.Client {
 	t.Helper()
 	g := NewWithT(t)
@@ -164,7 +165,7 @@ func (s site) as(t *testing.T, user string) client.Client {
 	return c
 }
 
-// awaitPolicies waits until the API server asks whoever wants a kind.
+// awaitPolicies waits until the API server rejects the creation of each object by the actor.
 func (s site) awaitPolicies(t *testing.T, actor client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {

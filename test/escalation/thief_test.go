@@ -24,8 +24,8 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// theft is what somebody does with a token, or without one. It is blocked by text in the
-// answer; without one it is allowed, to show that nothing else blocks it.
+// theft is a request with the token of an account or user, or without credentials. The API server's error must
+// contain blocked. If blocked is "", the request must succeed, which shows that nothing else blocks it.
 type theft struct {
 	name    string
 	who     []string // users
@@ -33,7 +33,7 @@ type theft struct {
 	blocked string
 }
 
-// loot is what an actor can use.
+// loot holds the clients of an actor.
 type loot struct {
 	client.Client
 	core kubernetes.Interface
@@ -44,10 +44,10 @@ func pod(namespace, name string) *corev1.Pod {
 		Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 }
 
-// foreign is the name of a finalizer and an annotation of others.
+// foreign is the name of a finalizer and of an annotation that the operator does not own.
 const foreign = "example.com/foreign"
 
-// held is a pod with finalizers of the operator and of others.
+// held returns a pod with the given finalizers, and with the finalizer and annotation foreign.
 func held(namespace, name string, finalizers ...string) *corev1.Pod {
 	p := pod(namespace, name)
 	p.Finalizers = append(p.Finalizers, append(finalizers, foreign)...)
@@ -88,7 +88,7 @@ func patches(make func() client.Object, text string) func(context.Context, loot)
 	}
 }
 
-// applies makes a ConfigMap of the operator's namespace, or changes it.
+// applies returns a request that creates or changes a ConfigMap of the operator's namespace.
 func applies(name string) func(context.Context, loot) error {
 	return func(ctx context.Context, l loot) error {
 		return l.Apply(ctx, corev1apply.ConfigMap(name, operatorNamespace).WithData(map[string]string{"a": "b"}), client.FieldOwner("thief"), client.ForceOwnership)
@@ -116,7 +116,7 @@ var (
 	workers          = []string{controllersToken, webhooksToken}
 )
 
-// Users that have rights in the tenant's namespace alone.
+// Users that only have rights in the tenant's namespace.
 const (
 	namespaceEditor = "namespace-editor"
 	podCreator      = "pod-creator"
@@ -210,8 +210,8 @@ var thefts = []theft{
 	{"a pod by who installs", []string{installerToken}, creates(func() client.Object { return pod(tenant, "new") }), forbidden},
 	{"what is in a Secret of a tenant", []string{webhooksToken, installerToken}, readsSecret(tenant), forbidden},
 	{"the key of the authority", []string{webhooksToken}, readsSecret(operatorNamespace), forbidden},
-	// Admission is not asked about reads, and roles cannot leave a namespace out. Whoever acts
-	// in all namespaces for updateOnEnvChange reads the Secrets of all: docs/security.md.
+	// Admission does not check reads, and roles cannot exclude a namespace. The controllers require read
+	// access to the Secrets of all namespaces for updateOnEnvChange: docs/security.md.
 	{"what is in a Secret of the operator's namespace", []string{controllersToken}, readsSecret(operatorNamespace), ""},
 
 	{"the end of a policy", workers, func(ctx context.Context, l loot) error {
@@ -273,12 +273,12 @@ var thefts = []theft{
 	{"a look without any credentials", []string{"system:anonymous"}, func(ctx context.Context, l loot) error { return l.List(ctx, &corev1.PodList{}) }, forbidden},
 }
 
-// thieves tries what somebody can do with a stolen token of each account, without any, and
-// with the built-in role edit or the right to create pods in the tenant's namespace.
+// thieves tests the requests of users with a stolen token of an account of the operator, users without
+// credentials, and users with the built-in role edit or the right to create pods in the tenant's namespace.
 func (s site) thieves(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(s.admin.Create(t.Context(), singleton())).To(Succeed())
-	s.bind(t, tenant, "ClusterRole", "system:aggregate-to-edit", namespaceEditor) // what edit is made of
+	s.bind(t, tenant, "ClusterRole", "system:aggregate-to-edit", namespaceEditor) // the rules of edit
 	s.actor(t, podCreator, "", rights{"pods": {"create"}})
 	for _, namespace := range []string{tenant, operatorNamespace, metav1.NamespaceSystem} {
 		there := pod(namespace, "there")
@@ -297,7 +297,7 @@ func (s site) thieves(t *testing.T) {
 	} {
 		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
 	}
-	// The API server takes a while to heed a new policy.
+	// The API server enforces a new policy only after a delay.
 	controllers, webhooks := s.loot(t, controllersToken), s.loot(t, webhooksToken)
 	g.Eventually(func() error {
 		return controllers.Create(t.Context(), pod(metav1.NamespaceSystem, "probe"), client.DryRunAll)

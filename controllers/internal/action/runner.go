@@ -27,7 +27,7 @@ import (
 // Parallel is the max number of concurrent chains of a step.
 const Parallel = 32
 
-// Recorder is notified of every successful write, for example the consistency tracker.
+// Recorder is notified of every successful write. An example is the consistency tracker.
 type Recorder interface {
 	// Wrote is called with the object that the API server returned.
 	Wrote(key types.NamespacedName, obj client.Object)
@@ -35,7 +35,7 @@ type Recorder interface {
 	Deleted(key types.NamespacedName, obj client.Object)
 }
 
-// Runner carries out actions.
+// Runner executes actions.
 type Runner struct {
 	Client client.Client
 	// Live reads from the API server.
@@ -56,10 +56,10 @@ type Commands interface {
 	Send(owner types.NamespacedName, c podexec.Command) bool
 }
 
-// ErrNotBegun is the error of a command that was not sent.
+// ErrNotBegun is the error for a command that was not started.
 var ErrNotBegun = errors.New("another command runs in the pod, or this process ends")
 
-// Run carries out the steps for the object with the given key. It returns an outcome for each attempted
+// Run executes the steps for the object with the given key. It returns an outcome for each attempted
 // action. If a chain fails, the other chains of the step still run. After a failed Create, no further
 // chain with a Create is started, because a quota or webhook would probably reject all of them.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, steps Steps) []Outcome {
@@ -126,7 +126,7 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 		}
 		level := 0
 		if a.Verb == Exec {
-			level = 1 // frequent, and those with effects are recorded in the status
+			level = 1 // commands are frequent, and the status records those with effects
 		}
 		log.FromContext(ctx).V(level).Info("acted", "action", a.String())
 	}
@@ -134,7 +134,7 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 }
 
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
-	// Without it a leader writes whenever it renewed its lease last.
+	// Without this check, a leader would write even after its lease has expired.
 	if err := r.Lease.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", a.what(), err)
 	}
@@ -165,7 +165,7 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 }
 
 // write sends an action to the API server and returns the object in its response. unwritten is true for
-// a create that found its object, and for a dry run.
+// a create whose object already exists, and for a dry run.
 func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwritten bool, err error) {
 	// The response is decoded into obj, so use a copy: the plan keeps the original.
 	obj = a.Object.DeepCopyObject().(client.Object)
@@ -221,8 +221,8 @@ func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopt
 // last admission check, and the name is checked after it. So the object has passed all other checks.
 var passed = []func(error) bool{apierrors.IsAlreadyExists, rejection.IsFullQuota, rejection.IsUntried}
 
-// try checks whether an object would be created if no other object had its name, and after the given
-// pod is deleted.
+// try returns an error if the API server would reject the creation of the object. The errors in passed are
+// ignored, except an exceeded quota that would still reject the object after the deletion of pod goes.
 func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 	err := r.Client.Create(ctx, obj, client.DryRunAll)
 	if pod, isPod := goes.(*corev1.Pod); isPod && rejection.IsFullWithout(err, pod) {
@@ -235,7 +235,7 @@ func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 }
 
 // maxRebases is the max number of retries of a status patch on newer versions of the object. It is
-// sufficient even if the object is edited all the time.
+// sufficient even if the object is edited continuously.
 const maxRebases = 10
 
 // patchStatus patches the status and returns the object in the response of the API server.
@@ -261,8 +261,7 @@ func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, erro
 }
 
 // rebase reads the current object of a PatchStatus. It returns that object, and a copy of it with the
-// status that the action wants. Both are nil if its status has changed, or if another object has the
-// name.
+// wanted status. Both are nil if its status has changed, or if another object has the name.
 func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, err error) {
 	from = reflect.New(reflect.TypeOf(a.From).Elem()).Interface().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(a.From), from); err != nil {
@@ -279,7 +278,7 @@ func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, 
 	if from.GetUID() != a.From.GetUID() {
 		return nil, nil, nil
 	}
-	// Without it a status is written over the one that another process wrote.
+	// Without this check, the patch would overwrite the status of another process.
 	if !reflect.DeepEqual(was["status"], is["status"]) {
 		return nil, nil, nil
 	}
@@ -328,8 +327,8 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 	return nil
 }
 
-// boundPatch adds the UID to a patch. The API server answers a conflict when
-// the object of that name has another.
+// boundPatch adds the UID of the object to a patch. The API server returns a conflict if the object with
+// the name has another UID.
 type boundPatch struct {
 	client.Patch
 	uid types.UID

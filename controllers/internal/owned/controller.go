@@ -7,15 +7,15 @@ import (
 
 // By reports whether owner, an object of the given kind, controls child. The controller reference must
 // have the group, kind, name and UID of the owner; the version of the group is ignored. The UID alone
-// is not sufficient: a user who can create pods can write it into a reference to a group that does not
-// exist. Policies about owners of our kinds do not apply to such a reference, and the garbage collector
-// keeps the pod.
+// is not sufficient: a user who may create pods can write it into a reference to a group that does not
+// exist. The policies for owners of the operator's kinds do not apply to such a reference, and the garbage
+// collector does not delete the pod.
 func By(child, owner metav1.Object, kind schema.GroupVersionKind) bool {
 	return same(metav1.GetControllerOfNoCopy(child), &metav1.OwnerReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID()})
 }
 
-// Alike reports whether two objects have the same controller, or none.
+// Alike reports whether two objects have the same controller, or both have none.
 func Alike(a, b metav1.Object) bool {
 	of, and := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
 	if of == nil || and == nil {
@@ -24,7 +24,7 @@ func Alike(a, b metav1.Object) bool {
 	return same(of, and)
 }
 
-// same reports whether two references are to the same object, in whatever version of its group.
+// same reports whether two references refer to the same object. It ignores the version of the group.
 func same(a, b *metav1.OwnerReference) bool {
 	if a == nil || a.UID != b.UID || a.Name != b.Name || a.Kind != b.Kind {
 		return false
