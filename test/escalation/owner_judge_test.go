@@ -74,7 +74,7 @@ func (s site) isLeftAlone(g Gomega, ctx context.Context, row *forged) {
 		now.SetOwnerReferences(nil)
 		was.SetOwnerReferences(nil)
 	}
-	if row.forgery.labelled && row.removed != "" {
+	if row.labelled && row.removed != "" {
 		was.SetLabels(without(was.GetLabels(), strings.Fields(row.removed)...))
 	}
 	g.Expect(essence(now)).To(Equal(essence(was)), "it was not changed")
@@ -109,7 +109,7 @@ func (s site) isNotCounted(g Gomega, ctx context.Context, row *forged) {
 	if row.object.GetName() == row.as {
 		g.Expect(string(text)).NotTo(ContainSubstring(`"`+row.as+`"`), "the status knows it")
 	}
-	if row.gvk.Kind == "Pod" && row.forgery.labelled {
+	if row.gvk.Kind == "Pod" && row.labelled {
 		g.Expect(numbers(parent)).To(Equal(row.counts), "it is counted")
 	}
 }
