@@ -121,6 +121,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 		return nil, err
 	}
 	claims = keepOrphans(w, claims)
+	if from.Live {
+		noteOutsiders(w)
+	}
 	if err := checkDeletion(ctx, w, pods, from); err != nil {
 		return nil, err
 	}

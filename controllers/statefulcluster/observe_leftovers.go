@@ -44,6 +44,16 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.V
 	return r.readByName(ctx, w, names, from)
 }
 
+// noteOutsiders adds the outsiders that the selector of the set matches to the foreign pods. Their
+// labels of members are removed, and the next read by the selector finds them.
+func noteOutsiders(w *world) {
+	for _, pod := range outsiders(w) {
+		if len(w.foreign) < foreignKept && selects(w.set, pod) {
+			w.foreign = append(w.foreign, pod.Name)
+		}
+	}
+}
+
 // foreignKept bounds the number of remembered foreign pods; a condition names 10.
 const foreignKept = 50
 

@@ -25,15 +25,21 @@ func removeLabels(f *facts, p *plan) {
 		p.tryLater(f, reasonForeign)
 		return
 	}
-	pods := slices.Clone(f.labelled)
-	for _, pod := range f.orphans {
-		if !f.orphanIDs[f.idOf(pod.Name)] {
-			pods = append(pods, pod)
-		}
-	}
+	pods := outsiders(f.world)
 	for _, pod := range pods[:min(len(pods), maxLabelled)] {
 		p.Do(action.Chain{{Verb: action.Patch, Object: withoutOwnLabels(pod), From: pod, Reason: reasonForeign, Detail: "it is no member"}})
 	}
+}
+
+// outsiders returns the pods that have the labels of members and are not members.
+func outsiders(w *world) []*corev1.Pod {
+	pods := slices.Clone(w.labelled)
+	for _, pod := range w.orphans {
+		if !w.orphanIDs[w.idOf(pod.Name)] {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // withoutOwnLabels returns a copy of a pod without the labels of members.

@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,9 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 				if value, has := pod.Labels[label]; has {
 					t.Errorf("it has label %s=%s", label, value)
 				}
+			}
+			if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True ForeignPods: ") || !strings.Contains(got, "db-evil") {
+				t.Errorf("condition Degraded is %s", got)
 			}
 			if pod.Labels["mine"] != "stays" {
 				t.Errorf("it lost labels that are not ours: %v", pod.Labels)
