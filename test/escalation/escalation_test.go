@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"context"
+	"flag"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -126,6 +127,17 @@ var attempts = []attempt{
 		extended("", "  updateOnEnvChange: true\n  configTracking: OwnerReference\n"), "may not patch secrets"},
 }
 
+// long also runs the tests that take minutes.
+var long = flag.Bool("long", false, "also forge each child of each kind")
+
+// TestAPIOwners forges each child of each kind.
+func TestAPIOwners(t *testing.T) {
+	if !*long {
+		t.Skip("it takes minutes: run it with -long, as make test-hostile does")
+	}
+	newSite(t).owners(t)
+}
+
 func TestAPIEscalation(t *testing.T) {
 	s := newSite(t)
 	nobody := s.actor(t, "nobody", "", nil)
@@ -163,7 +175,6 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	t.Run("labels that only members have", func(t *testing.T) { s.labels(t) })
 	s.thieves(t)
-	s.owners(t)
 }
 
 // actor returns the client of a user with the editor role of a kind, or with none if kind is "", and
