@@ -409,20 +409,19 @@ func guardValidations(namespace string) []admissionv1.Validation {
 		"so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from"
 	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
 	remade := "selects this pod, and annotation " + v1.AnnotationSingletonUID + ", which says under which one it was created, stays as it is"
+	isOperator := `authorizer.group(` + quoted(v1.GroupVersion.Group) + `).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`
 	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its budget selects them; only pods that it selects and that have the gate may have that label. Remove it"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || variables.matches == variables.matched || variables.ended`,
 			Message: "a StatefulSingleton " + relabelled, MessageExpression: says(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},
-		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || authorizer.group(` + quoted(v1.GroupVersion.Group) +
-			`).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`,
+		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || ` + isOperator,
 			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || !variables.matches || variables.maker == variables.oldMaker`,
 			Message: "a StatefulSingleton " + remade, MessageExpression: says(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `variables.named != params.metadata.name || request.operation == "UPDATE" && variables.named == variables.wasNamed || ` +
-			`variables.matches && variables.hasGate || authorizer.group(` + quoted(v1.GroupVersion.Group) +
-			`).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`,
+			`variables.matches && variables.hasGate || ` + isOperator,
 			Message: "a StatefulSingleton " + named, MessageExpression: says(named), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }

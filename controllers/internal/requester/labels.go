@@ -23,20 +23,17 @@ func PodLabels(kind Kind, namespace string, watched []string) (*admissionv1.Vali
 		names = append(names, fmt.Sprintf("%q", label))
 	}
 	listed := "[" + strings.Join(names, ", ") + "]"
-	const (
-		has   = `%s.exists(l, l in object.metadata.?labels.orValue({}))`
-		same  = `%s.all(l, object.metadata.?labels[?l] == oldObject.metadata.?labels[?l])`
-		right = `authorizer.group(%q).resource(%q).subresource("finalizers").namespace(request.namespace).check("update").allowed()`
-	)
+	has := "l in " + wordsOf("object", "labels")
+	same := listed + ".all(l, object.metadata.?labels[?l] == oldObject.metadata.?labels[?l])"
 	made := kind.policy("labels", namespace, watched, admissionv1.Create, admissionv1.Update)
 	rule := &made.Spec.MatchConstraints.ResourceRules[0].Rule
 	rule.APIGroups, rule.APIVersions, rule.Resources = []string{""}, []string{"v1"}, []string{"pods"}
-	made.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "labelled", Expression: fmt.Sprintf(has, listed)}}
+	made.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "labelled", Expression: listed + ".exists(l, " + has + ")"}}
 	made.Spec.Validations = []admissionv1.Validation{{
-		Expression: fmt.Sprintf(`request.operation == "UPDATE" && `+same+" || "+right+" || "+right, listed, kind.Group, kind.Plural, "apps", "statefulsets"),
+		Expression: fmt.Sprintf(`request.operation == "UPDATE" && %s || %s || %s`, same, finalizes(kind.Group, kind.Plural), finalizes("apps", "statefulsets")),
 		Message:    fmt.Sprintf("only the pods of a %s may have these labels: %s; remove them", kind.Name, strings.Join(kind.PodLabels, ", ")),
-		MessageExpression: fmt.Sprintf(`"only the pods of a %s may have the labels " + %s.filter(l, l in object.metadata.?labels.orValue({})).join(", ") + ", and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Remove them"`,
-			kind.Name, listed, kind.Plural),
+		MessageExpression: fmt.Sprintf(`"only the pods of a %s may have the labels " + %s.filter(l, %s).join(", ") + ", and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Remove them"`,
+			kind.Name, listed, has, kind.Plural),
 		Reason: ptr.To(metav1.StatusReasonForbidden),
 	}}
 	return made, policy.Deny(made)

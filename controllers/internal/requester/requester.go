@@ -170,6 +170,12 @@ func (r Right) check() string {
 	return fmt.Sprintf("authorizer.group(%q).resource(%q)%s.namespace(request.namespace).check(%q).allowed()", r.Group, r.Resource, subresource, r.Verb)
 }
 
+// finalizes returns the CEL expression that is true if the requester may update the finalizers of a
+// resource.
+func finalizes(group, resource string) string {
+	return Right{Verb: "update", Group: group, Resource: resource, Subresource: "finalizers"}.check()
+}
+
 // Policy returns the policy and binding with which the API server checks requesters of a kind.
 // namespace is that of the operator. watched are the namespaces in which it acts; empty means all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
@@ -256,8 +262,7 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 		MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent)},
 		MatchConditions:  []admissionv1.MatchCondition{{Name: "owned", Expression: "size(" + of("object") + ") > 0"}},
 		Validations: []admissionv1.Validation{{
-			Expression: fmt.Sprintf(`(request.operation == "UPDATE" && %s) || authorizer.group(%q).resource(%q).subresource("finalizers").namespace(request.namespace).check("update").allowed()`,
-				same, kind.Group, kind.Plural),
+			Expression: fmt.Sprintf(`(request.operation == "UPDATE" && %s) || %s`, same, finalizes(kind.Group, kind.Plural)),
 			MessageExpression: fmt.Sprintf(`"the operator takes what has a %s as its controller for its own, and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Leave that owner out"`,
 				kind.Name, kind.Plural),
 			Message: fmt.Sprintf("you may not update %s/finalizers in this namespace, so you cannot make what has a %s as its controller; leave that owner out", kind.Plural, kind.Name),
