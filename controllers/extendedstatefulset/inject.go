@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // change is an operation of a JSON patch.
@@ -78,7 +79,7 @@ func memberOf(pod metav1.Object) (podMember, string) {
 		return m, fmt.Sprintf("label %s does not fit label %s", v1alpha1.LabelStatefulSet, v1alpha1.LabelSet)
 	}
 	child := fmt.Sprintf("%s-v%s", m.stem, labels[v1alpha1.LabelVersion])
-	if !isStatefulSet(metav1.GetControllerOf(pod), child) {
+	if !owned.IsStatefulSet(metav1.GetControllerOf(pod), child) {
 		return m, "its controller is not StatefulSet " + child
 	}
 	index, ok := labels[appsv1.PodIndexLabel]
@@ -100,9 +101,4 @@ func (m podMember) isStem() bool {
 		return false
 	}
 	return zone == "" || zonePart.MatchString(zone)
-}
-
-// isStatefulSet reports whether an owner is the StatefulSet with the given name.
-func isStatefulSet(owner *metav1.OwnerReference, name string) bool {
-	return owner != nil && owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == name
 }

@@ -262,11 +262,14 @@ func (w *world) mayMake(index int32, number int64, stem string, pod *corev1.Pod)
 	if owner == nil {
 		return true
 	}
+	if !owned.IsStatefulSet(owner, stem) {
+		return false
+	}
 	c := w.children.find(index, number)
 	if c == nil || owned.By(pod, c.set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
-		return isStatefulSet(owner, stem)
+		return true
 	}
-	return isStatefulSet(owner, stem) && pod.CreationTimestamp.Before(&c.set.CreationTimestamp)
+	return pod.CreationTimestamp.Before(&c.set.CreationTimestamp)
 }
 
 // own assigns a pod to the StatefulSet that controls it.

@@ -46,10 +46,6 @@ func foreignLabels(pod *corev1.Pod, isNamed, mayBeOurs bool) []string {
 // removeLabels removes the operator's labels from pods that belong to no version.
 func removeLabels(w *world, p *plan) {
 	for _, f := range w.foreignPods {
-		next := f.pod.DeepCopy()
-		for _, label := range f.labels {
-			delete(next.Labels, label)
-		}
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: f.pod, Reason: v1alpha1.EventForeignPod, Detail: "it belongs to no version"}})
+		p.Do(action.RemoveLabels(f.pod, f.labels, v1alpha1.EventForeignPod, "it belongs to no version"))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
@@ -285,7 +286,7 @@ func (w *world) counts(m *member) bool {
 		return false
 	}
 	if owner := metav1.GetControllerOf(m.pod); owner != nil {
-		return owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == statefulSetName(w.set)
+		return owned.IsStatefulSet(owner, statefulSetName(w.set))
 	}
 	return true
 }

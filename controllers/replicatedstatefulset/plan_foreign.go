@@ -21,10 +21,6 @@ func removeLabels(f *facts, p *plan) {
 		return
 	}
 	for _, pod := range f.foreignPods {
-		next := pod.DeepCopy()
-		for _, label := range ownPodLabels {
-			delete(next.Labels, label)
-		}
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: pod, Reason: reasonForeign, Detail: "it is no member"}})
+		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is no member"))
 	}
 }

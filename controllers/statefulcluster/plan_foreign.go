@@ -27,7 +27,7 @@ func removeLabels(f *facts, p *plan) {
 	}
 	pods := outsiders(f.world)
 	for _, pod := range pods[:min(len(pods), maxLabelled)] {
-		p.Do(action.Chain{{Verb: action.Patch, Object: withoutOwnLabels(pod), From: pod, Reason: reasonForeign, Detail: "it is no member"}})
+		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is no member"))
 	}
 }
 
@@ -40,13 +40,4 @@ func outsiders(w *world) []*corev1.Pod {
 		}
 	}
 	return pods
-}
-
-// withoutOwnLabels returns a copy of a pod without the labels of members.
-func withoutOwnLabels(pod *corev1.Pod) *corev1.Pod {
-	next := pod.DeepCopy()
-	for _, label := range ownPodLabels {
-		delete(next.Labels, label)
-	}
-	return next
 }

@@ -1,6 +1,7 @@
 package owned
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -13,6 +14,11 @@ import (
 func By(child, owner metav1.Object, kind schema.GroupVersionKind) bool {
 	return same(metav1.GetControllerOfNoCopy(child), &metav1.OwnerReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID()})
+}
+
+// IsStatefulSet reports whether a reference, which may be nil, is to the StatefulSet with the given name.
+func IsStatefulSet(owner *metav1.OwnerReference, name string) bool {
+	return owner != nil && owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == name
 }
 
 // Alike reports whether two objects have the same controller, or both have none.
