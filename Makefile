@@ -177,7 +177,7 @@ test-first-contact: ## Run the commands of the documentation
 
 test-hostile: ## Run all attacks of a hostile tenant
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -vet=off -count=1 -timeout 1h -v -run '^TestAPI(Hostile|Owners)' ./test/hostile ./test/escalation -long
+		go test -vet=off -count=1 -timeout 1h -v -run '^TestAPIHostile' ./test/hostile -long
 
 test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## Run all of these (some hours)
 	$(as_root)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -73,9 +74,17 @@ type goFile struct {
 	parsed *ast.File
 }
 
-// goFiles parses the Go files of the tree, generated ones excepted.
+// goFiles returns the Go files of the tree, generated ones excepted. They are parsed once.
 func goFiles(t *testing.T) map[string]goFile {
 	t.Helper()
+	all, err := parsedTree()
+	if err != nil || len(all) < 100 {
+		t.Fatalf("%d files, %v", len(all), err)
+	}
+	return all
+}
+
+var parsedTree = sync.OnceValues(func() (map[string]goFile, error) {
 	all := map[string]goFile{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -93,8 +102,5 @@ func goFiles(t *testing.T) map[string]goFile {
 		}
 		return err
 	})
-	if err != nil || len(all) < 100 {
-		t.Fatalf("%d files, %v", len(all), err)
-	}
-	return all
-}
+	return all, err
+})

@@ -2,7 +2,6 @@ package escalation
 
 import (
 	"context"
-	"flag"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -127,16 +126,8 @@ var attempts = []attempt{
 		extended("", "  updateOnEnvChange: true\n  configTracking: OwnerReference\n"), "may not patch secrets"},
 }
 
-// long also runs the tests that take minutes.
-var long = flag.Bool("long", false, "also forge each child of each kind")
-
 // TestAPIOwners forges each child of each kind.
-func TestAPIOwners(t *testing.T) {
-	if !*long {
-		t.Skip("it takes minutes: run it with -long, as make test-hostile does")
-	}
-	newSite(t).owners(t)
-}
+func TestAPIOwners(t *testing.T) { newSite(t).owners(t) }
 
 func TestAPIEscalation(t *testing.T) {
 	s := newSite(t)
