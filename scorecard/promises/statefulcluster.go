@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
@@ -183,11 +182,7 @@ func pendingIsReplaced(ctx context.Context, c *Cluster) {
 
 func (c *Cluster) cordon(ctx context.Context, nodes []corev1.Node, on bool) {
 	for _, n := range nodes {
-		cordoned := n.DeepCopy()
-		cordoned.Spec.Unschedulable = on
-		from := n.DeepCopy()
-		from.Spec.Unschedulable = !on
-		c.check(c.Client.Patch(ctx, cordoned, client.MergeFrom(from)))
+		c.closed(ctx, n.Name, on)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
@@ -155,7 +156,35 @@ func (a *application) evict(ctx context.Context, run testimony.Run) {
 	a.check(client.IgnoreNotFound(a.set().Evict(ctx, a.Client, run)))
 }
 
-// closed cordons or uncordons a node.
+// annotationCordoned on a node is the namespace of the promise that has cordoned it. Promises run
+// at the same time, and one must not uncordon the node of another.
+const annotationCordoned = "promises.stateful-operator/cordoned-by"
+
+// closed cordons or uncordons a node. It waits to cordon a node until no other promise has cordoned
+// it, and does not uncordon a node that another promise has cordoned.
 func (c *Cluster) closed(ctx context.Context, name string, on bool) {
-	change(ctx, c, node(name), func(n *corev1.Node) { n.Spec.Unschedulable = on })
+	change(ctx, c, node(name), func(n *corev1.Node) {
+		owner := n.Annotations[annotationCordoned]
+		ours := owner == "" || owner == c.Namespace || c.isDeleted(ctx, owner)
+		switch {
+		case !ours && on:
+			c.fail("node %s is cordoned by the promise in namespace %s", name, owner)
+		case !ours:
+			return
+		case on:
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationCordoned, c.Namespace)
+		default:
+			delete(n.Annotations, annotationCordoned)
+		}
+		n.Spec.Unschedulable = on
+	})
+}
+
+// isDeleted reports whether a namespace does not exist. A promise that was killed leaves its nodes
+// cordoned.
+func (c *Cluster) isDeleted(ctx context.Context, namespace string) bool {
+	var found corev1.Namespace
+	err := c.Client.Get(ctx, client.ObjectKey{Name: namespace}, &found)
+	c.check(client.IgnoreNotFound(err))
+	return apierrors.IsNotFound(err)
 }
