@@ -42,7 +42,7 @@ var _ = Describe("Approval", func() {
 		By("taking no word for another revision")
 		Expect(change(ctx, object(namespace), `{"spec": {"approvedRevision": "`+first+`"}}`)).To(Succeed())
 		Expect(change(ctx, object(namespace), `{"spec": {"approvedRevision": "v2-0000000000000000"}}`)).To(Succeed())
-		Eventually(said).Should(And(HavePrefix("True WaitingForApproval"), ContainSubstring(`; spec.approvedRevision is "v2-0000000000000000", which is the revision of neither`)))
+		Eventually(said).Should(And(HavePrefix("True WaitingForApproval"), ContainSubstring(`; spec.approvedRevision "v2-0000000000000000" is ignored: it is the revision of neither`)))
 		Expect(web(ctx, namespace).Status.CurrentVersion).To(Equal(int64(1)))
 		Expect(statefulSets(ctx, namespace)["web-v2"].Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		By("going back, which needs none")
@@ -93,7 +93,7 @@ var _ = Describe("Approval", func() {
 		Expect(user.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "web-v2-0"}, &pod)).To(Succeed())
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}}
 		Expect(user.Status().Update(ctx, &pod)).To(Succeed())
-		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).Should(HavePrefix("True CanaryFailed: version 2 was given up"))
+		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).Should(HavePrefix("True CanaryFailed: version 2 was marked stale"))
 	})
 
 	It("E39 asks a job about the canaries, and takes back what it refuses", func(ctx SpecContext) {
@@ -108,7 +108,7 @@ var _ = Describe("Approval", func() {
 		Expect(change(ctx, object(namespace), asks(badImage))).To(Succeed())
 		Expect(change(ctx, object(namespace), image("three"))).To(Succeed())
 		set := web(ctx, namespace)
-		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).Should(HavePrefix("True PostUpdateJobFailed: version 3 was given up (attempts: 1): Job web-canary-v3-1 failed"))
+		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).Should(HavePrefix("True PostUpdateJobFailed: version 3 was marked stale (attempts: 1): Job web-canary-v3-1 failed"))
 		Expect(set.Status.CurrentVersion).To(Equal(int64(2)))
 	})
 

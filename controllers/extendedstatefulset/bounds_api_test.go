@@ -139,7 +139,7 @@ var _ = Describe("What is inside an object", func() {
 		with := func(n int) string {
 			return "spec: {template: {spec: {template: {metadata: {annotations: {a: " + strings.Repeat("x", n) + "}}}}}}"
 		}
-		Expect(said(user.Create(ctx, object(ns, with(262144))))).To(ContainSubstring("may have at most 262144 bytes; put what is long into ConfigMaps"))
+		Expect(said(user.Create(ctx, object(ns, with(262144))))).To(ContainSubstring("may have at most 262144 bytes; move long values into ConfigMaps"))
 		Expect(user.Create(ctx, object(ns, with(250000)))).To(Succeed())
 	})
 

@@ -69,14 +69,14 @@ var insideBounds = []struct {
 	}, "spec.template.spec.template.spec.imagePullSecrets: Invalid value: 65: may be at most 64"},
 	{"ports", 256, func(s *spec, n int) {
 		s.Template.Spec.Template.Spec.Containers[0].Ports = make([]corev1.ContainerPort, n)
-	}, "spec.template.spec.template.spec.containers: Invalid value: 257: may be at most 256; take fewer ports, of all containers"},
+	}, "spec.template.spec.template.spec.containers: Invalid value: 257: may be at most 256; take fewer ports in all containers"},
 	{"what is followed", 256, func(s *spec, n int) {
 		s.UpdateOnEnvChange = true
 		for i := range n {
 			s.Template.Spec.Template.Spec.Containers[0].EnvFrom = append(s.Template.Spec.Template.Spec.Containers[0].EnvFrom,
 				corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(i)}}})
 		}
-	}, "spec.updateOnEnvChange: Invalid value: true: follows at most 256 ConfigMaps and Secrets, and template names more; name fewer, or set this to false"},
+	}, "spec.updateOnEnvChange: Invalid value: true: at most 256 ConfigMaps and Secrets can be tracked, and template references more; reference fewer, or set this to false"},
 	{"pods of a job", 100, func(s *spec, n int) {
 		s.UpdateStrategy.PreUpdateJob = job("x")
 		s.UpdateStrategy.PreUpdateJob.Spec.Parallelism = ptr.To(int32(n))
@@ -102,19 +102,19 @@ var insideBounds = []struct {
 		p := asking("x")
 		p.PeriodSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
-	}, "spec.activePassiveProbes[main].periodSeconds: Invalid value: 3601: may be at most 3600; ask more often"},
+	}, "spec.activePassiveProbes[main].periodSeconds: Invalid value: 3601: may be at most 3600; use a shorter period"},
 	{"the time of a probe", 3600, func(s *spec, n int) {
 		p := asking("x")
 		p.TimeoutSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
-	}, "spec.activePassiveProbes[main].timeoutSeconds: Invalid value: 3601: may be at most 3600; wait for less"},
-	{"all in all", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; put what is long into ConfigMaps`},
+	}, "spec.activePassiveProbes[main].timeoutSeconds: Invalid value: 3601: may be at most 3600; use a shorter timeout"},
+	{"all in all", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; move long values into ConfigMaps`},
 	{"all in all, in all zones", 64 << 10, func(s *spec, n int) {
 		for i := range 64 {
 			s.Zones = append(s.Zones, fmt.Sprint("z", i))
 		}
 		swell(s, n)
-	}, `spec: Invalid value: "65537 bytes": times the number of zones may be at most 4194304 bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps`},
+	}, `spec: Invalid value: "65537 bytes": times the number of zones may be at most 4194304 bytes, since each zone has a copy; take fewer zones, or move long values into ConfigMaps`},
 }
 
 // TestBoundsOfWhatIsInside verifies the limits of lists, maps and strings, which are iterated over in

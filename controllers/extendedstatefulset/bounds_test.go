@@ -181,7 +181,7 @@ func TestBounds(t *testing.T) {
 			"spec.template.spec.replicas: Invalid value: 251: times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"},
 		{"claim templates", templates(16), templates(17), "spec.template.spec.volumeClaimTemplates: Invalid value: 17: may be at most 16; take fewer claim templates"},
 		{"zones", zones(64), zones(65), "spec.zones: Invalid value: 65: may be at most 64; take fewer zones"},
-		{"scaling.max", scaling(0, 1000), scaling(0, 1001), "spec.scaling.max: Invalid value: 1001: may be at most 1000, as many replicas as there may be; lower it"},
+		{"scaling.max", scaling(0, 1000), scaling(0, 1001), "spec.scaling.max: Invalid value: 1001: may be at most 1000, the max number of replicas; lower it"},
 		{"scaling.min", both(replicas(1000), scaling(1000, 1000)), both(replicas(1000), scaling(1001, 1000)), "spec.scaling.min: Invalid value: 1001: may"},
 		{"canaries", canaries(1000), canaries(1001), "spec.updateStrategy.canaries: Invalid value: 1001: may be at most 1000; take fewer canaries"},
 	} {
@@ -228,7 +228,7 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	s.zones("a", "another")
 	s.steps(3)
 	c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionAvailable)
-	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones that were ever named, and there may be at most 256; take zones of before") {
+	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones would have been used over time, and at most 256 are allowed; reuse earlier zones") {
 		s.Fatal(t, "it says "+c.Message)
 	}
 	if n := len(s.set().Status.Zones); n != maxZonesEver {

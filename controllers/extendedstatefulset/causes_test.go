@@ -81,7 +81,7 @@ var _ = Describe("What went wrong", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).
 			Should(And(ContainSubstring("not Ready: web-v2-0 (it cannot be created: "), ContainSubstring(want)))
 		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).
-			Should(And(HavePrefix("True CanaryFailed: version 2 was given up"), ContainSubstring(want)))
+			Should(And(HavePrefix("True CanaryFailed: version 2 was marked stale"), ContainSubstring(want)))
 		Expect(condition(ctx, set, v1alpha1.ConditionAvailable)()).To(HavePrefix("True "))
 		Eventually(func() string {
 			return statefulSets(ctx, namespace)["web-v2"].Annotations[v1alpha1.AnnotationStaleReason]

@@ -75,13 +75,13 @@ var _ = Describe("E26 a new pod", func() {
 	It("without an index stays on a claim that never exists, and its author hears why", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { delete(pod.Labels, appsv1.PodIndexLabel) }))
 		Expect(name).To(Equal("web-unassigned"))
-		Expect(heard).To(ConsistOf("ExtendedStatefulSet gives this pod no claims: it has no label apps.kubernetes.io/pod-index, which StatefulSets set from Kubernetes 1.28 on"))
+		Expect(heard).To(ConsistOf("ExtendedStatefulSet assigns no claims to this pod: label apps.kubernetes.io/pod-index is missing; StatefulSets set it since Kubernetes 1.28"))
 	})
 
 	It("that another client dressed up gets no claim", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { pod.OwnerReferences, pod.Name = nil, "mine" }))
 		Expect(name).To(Equal("web-unassigned"))
-		Expect(heard).To(ConsistOf("ExtendedStatefulSet gives this pod no claims: its controller is not StatefulSet web-v12"))
+		Expect(heard).To(ConsistOf("ExtendedStatefulSet assigns no claims to this pod: its controller is not StatefulSet web-v12"))
 	})
 
 	It("of strangers is not looked at", func(ctx SpecContext) {

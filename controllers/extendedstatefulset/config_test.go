@@ -248,7 +248,7 @@ var _ = Describe("configuration", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Expect(user.Create(ctx, unlike)).To(Succeed())
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("True ConfigUnreadable: Secret creds cannot be read: "))
-		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: owner references cannot be kept or removed, since Secrets cannot be read: "))
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: cannot add or remove owner references because Secrets cannot be read: "))
 		Eventually(hashOf(ctx, ns, "plain-v1")).ShouldNot(BeEmpty(), "who uses no Secret is served")
 
 		By("being given the right, with no restart")
@@ -266,7 +266,7 @@ var _ = Describe("configuration", func() {
 			return review.Status.Allowed
 		}).Should(BeFalse())
 		Expect(user.Delete(ctx, set)).To(Succeed())
-		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: owner references cannot be kept or removed, since Secrets cannot be read: "))
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: cannot add or remove owner references because Secrets cannot be read: "))
 		Expect(ownersOf(ctx, s)()).To(ContainElement("ExtendedStatefulSet"))
 		server.GiveRightsIn(ctx, ns, "secrets-role")
 		mayDelete := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "puts-owner-references", Namespace: ns},

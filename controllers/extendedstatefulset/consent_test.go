@@ -150,7 +150,7 @@ func TestAClaimOfAnotherSet(t *testing.T) {
 	s.Put(c)
 	s.give(c.Name, "db")
 	s.steps(5)
-	if got := s.progress(); len(s.children()) > 0 || len(s.claims) != 1 || !strings.HasPrefix(got, "InvalidSpec: claim data-db-1 is that of ExtendedStatefulSet data-db, and two pods would have it") {
+	if got := s.progress(); len(s.children()) > 0 || len(s.claims) != 1 || !strings.HasPrefix(got, "InvalidSpec: claim data-db-1 belongs to ExtendedStatefulSet data-db, and two pods would share it") {
 		s.Fatal(t, "it says "+got)
 	}
 	s.strip(c.Name)
@@ -168,7 +168,7 @@ func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
 	s.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "my-db"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0),
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*theirs("data")}}})
 	s.steps(5)
-	if len(s.claims) > 0 || !strings.HasPrefix(s.progress(), "ClaimTaken: the claims data-my-db-<ordinal> are those of StatefulSet my-db too") {
+	if len(s.claims) > 0 || !strings.HasPrefix(s.progress(), "ClaimTaken: the claims data-my-db-<ordinal> also belong to StatefulSet my-db") {
 		s.Fatal(t, "it says "+s.progress())
 	}
 	s.Remove(s.object("StatefulSet", "my-db"))
@@ -202,7 +202,7 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 		}), refused},
 		{"one of another set, whatever is said beside", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Labels[v1alpha1.LabelSet], c.Annotations = "other", map[string]string{v1alpha1.AnnotationAdopt: "db"}
-		}), "claim data-db-2 is that of ExtendedStatefulSet other"},
+		}), "claim data-db-2 belongs to ExtendedStatefulSet other"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newStage(t, volumes())

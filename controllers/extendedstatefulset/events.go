@@ -110,21 +110,21 @@ var tellings = map[string]telling{
 	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
 		"StatefulSet %s was edited by another client; the edit was undone"},
 	v1alpha1.EventEditKept: {corev1.EventTypeWarning, "Patch",
-		"StatefulSet %s was edited by another client; its replicas were restored, and the rest of the edit stays until spec.template is that of its version again"},
+		"StatefulSet %s was edited by another client; its replicas were restored, and other changes are kept until spec.template has the content of its version again"},
 	v1alpha1.EventConfigRestart: {corev1.EventTypeNormal, "Patch",
-		"the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed"},
+		"the pods of StatefulSet %s are restarted because a referenced ConfigMap or Secret changed"},
 	v1alpha1.EventConfigKeyLost: {corev1.EventTypeWarning, "Patch",
-		"the pods of StatefulSet %s are restarted to be safe: the operator has another key for its hashes, and something that they reference was edited"},
+		"the pods of StatefulSet %s are restarted as a precaution: the operator's hash key changed, and a referenced ConfigMap or Secret was edited"},
 	v1alpha1.EventConfigKeyChanged: {corev1.EventTypeNormal, "Patch",
-		"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on"},
-	v1alpha1.EventTracked:   {corev1.EventTypeNormal, "Patch", "%s has an owner reference to this object"},
-	v1alpha1.EventUntracked: {corev1.EventTypeNormal, "Patch", "%s has no owner reference to this object any more"},
+		"the operator's hash key changed; the pods of StatefulSet %s are not restarted because no referenced ConfigMap or Secret was edited"},
+	v1alpha1.EventTracked:   {corev1.EventTypeNormal, "Patch", "added the owner reference of %s to this object"},
+	v1alpha1.EventUntracked: {corev1.EventTypeNormal, "Patch", "removed the owner reference of %s to this object"},
 	v1alpha1.EventStrayReplaced: {corev1.EventTypeWarning, "Delete",
-		"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced"},
+		"pod %s was created while the webhook was unavailable, so it had no claim and could not start; it is replaced"},
 	v1alpha1.EventSurplusDeleted: {corev1.EventTypeNormal, "Delete",
-		"pod %s is no longer wanted, and its StatefulSet controller cannot delete it before it has created the pods that the API server refuses"},
+		"deleted surplus pod %s: its StatefulSet controller cannot delete it while the API server refuses a missing pod"},
 	v1alpha1.EventForeignPod: {corev1.EventTypeWarning, "Patch",
-		"removed the labels of this object from pod %s, which belongs to none of its versions: clients would have been sent to it"},
+		"removed the labels of this object from pod %s: it belongs to no version, but would have received client traffic"},
 	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 }
@@ -174,7 +174,7 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 			"held",
 			corev1.EventTypeNormal,
 			v1alpha1.EventWaitingForApproval,
-			fmt.Sprintf("the canaries of version %d are good, and wait for the approval of revision %s", now.UpdateVersion, updateRevision(now)),
+			fmt.Sprintf("the canaries of version %d are good; waiting for approval of revision %s", now.UpdateVersion, updateRevision(now)),
 		}}
 	case approvedNow(was, now):
 		return []step{{
@@ -187,10 +187,10 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 		return begun(was, now)
 	case now.Phase == v1alpha1.PhaseStale:
 		return []step{{"stale", corev1.EventTypeWarning, v1alpha1.EventStale,
-			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
+			fmt.Sprintf("version %d was marked stale: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	case now.Phase == v1alpha1.PhaseAborted:
 		return []step{{"aborted", corev1.EventTypeWarning, v1alpha1.EventAborted,
-			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
+			fmt.Sprintf("the upgrade to version %d was aborted: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	}
 	return begun(was, now)
 }

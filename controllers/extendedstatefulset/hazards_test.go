@@ -311,7 +311,7 @@ var serviceHazards = []hazard{
 		s.until("db-v2-2 is Ready")
 		kubelet.Turn(s.Cluster, "n3", false)
 		s.floor = 2
-		if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStale || !strings.Contains(meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing).Message, "waiting until pod db-v2-2 ends") {
+		if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStale || !strings.Contains(meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing).Message, "waiting until pod db-v2-2 is deleted") {
 			s.Fatal(s.t, "it does not say what it waits for")
 		}
 		s.image("three")

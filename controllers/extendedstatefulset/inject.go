@@ -34,7 +34,7 @@ func inject(pod *incomingPod) (changes []change, why string) {
 		return nil, why
 	}
 	if mounts := pod.mounts(m); pod.more || len(mounts) > maxClaimsOf {
-		return nil, fmt.Sprintf("more than %d of its volumes are on claim %s", maxClaimsOf, m.set+v1alpha1.UnassignedClaim)
+		return nil, fmt.Sprintf("more than %d volumes use claim %s", maxClaimsOf, m.set+v1alpha1.UnassignedClaim)
 	}
 	for _, v := range pod.mounts(m) {
 		changes = append(changes, change{"replace", fmt.Sprintf("/spec/volumes/%d/persistentVolumeClaim/claimName", v.at), m.claim(v.name)})
@@ -76,7 +76,7 @@ func memberOf(pod metav1.Object) (podMember, string) {
 	labels := pod.GetLabels()
 	m := podMember{set: labels[v1alpha1.LabelSet], stem: labels[v1alpha1.LabelStatefulSet]}
 	if !m.isStem() {
-		return m, fmt.Sprintf("label %s does not fit label %s", v1alpha1.LabelStatefulSet, v1alpha1.LabelSet)
+		return m, fmt.Sprintf("label %s does not match label %s", v1alpha1.LabelStatefulSet, v1alpha1.LabelSet)
 	}
 	child := fmt.Sprintf("%s-v%s", m.stem, labels[v1alpha1.LabelVersion])
 	if !owned.IsStatefulSet(metav1.GetControllerOf(pod), child) {
@@ -84,11 +84,11 @@ func memberOf(pod metav1.Object) (podMember, string) {
 	}
 	index, ok := labels[appsv1.PodIndexLabel]
 	if !ok {
-		return m, fmt.Sprintf("it has no label %s, which StatefulSets set from Kubernetes 1.28 on", appsv1.PodIndexLabel)
+		return m, fmt.Sprintf("label %s is missing; StatefulSets set it since Kubernetes 1.28", appsv1.PodIndexLabel)
 	}
 	n, err := strconv.Atoi(index)
 	if err != nil || n < 0 || pod.GetName() != child+"-"+strconv.Itoa(n) || strconv.Itoa(n) != index {
-		return m, fmt.Sprintf("label %s does not fit its name", appsv1.PodIndexLabel)
+		return m, fmt.Sprintf("label %s does not match the pod name", appsv1.PodIndexLabel)
 	}
 	m.ordinal = n
 	return m, ""

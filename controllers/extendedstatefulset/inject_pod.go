@@ -154,7 +154,7 @@ func within(d *json.Decoder, opens json.Delim, read func(at int) error) error {
 	case err != nil || t == nil:
 		return err
 	case t != opens:
-		return fmt.Errorf("%v is where a %v should be", t, opens)
+		return fmt.Errorf("got %v, want %v", t, opens)
 	}
 	for at := 0; d.More(); at++ {
 		if err := read(at); err != nil {
@@ -183,7 +183,7 @@ func text(d *json.Decoder) (string, error) {
 	if s, ok := t.(string); ok || t == nil {
 		return s, err
 	}
-	return "", fmt.Errorf("%v is where a text should be", t)
+	return "", fmt.Errorf("got %v, want a string", t)
 }
 
 // yes reads a bool; false for null.
@@ -192,7 +192,7 @@ func yes(d *json.Decoder) (bool, error) {
 	if b, ok := t.(bool); ok || t == nil {
 		return b, err
 	}
-	return false, fmt.Errorf("%v is where true or false should be", t)
+	return false, fmt.Errorf("got %v, want a boolean", t)
 }
 
 // skip skips one value.

@@ -103,7 +103,7 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 		pod := newPod(volumes(), zone{index: noZone}, 1)
 		pod.Spec.Volumes = slices.Repeat(pod.Spec.Volumes[:1], row.volumes)
 		changes, why := inject(readBorn(t, pod))
-		if len(changes) > 0 != row.patched || !row.patched && why != "more than 16 of its volumes are on claim db-unassigned" {
+		if len(changes) > 0 != row.patched || !row.patched && why != "more than 16 volumes use claim db-unassigned" {
 			t.Errorf("%d volumes: %d changes, %s", row.volumes, len(changes), why)
 		}
 	}

@@ -130,9 +130,9 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 // not changed, and so stays on a claim that never exists.
 func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 	const (
-		label = "label fissile.cloudfoundry.org/statefulset-name does not fit label fissile.cloudfoundry.org/extendedstatefulset"
+		label = "label fissile.cloudfoundry.org/statefulset-name does not match label fissile.cloudfoundry.org/extendedstatefulset"
 		owner = "its controller is not StatefulSet db-v1"
-		index = "label apps.kubernetes.io/pod-index does not fit its name"
+		index = "label apps.kubernetes.io/pod-index does not match the pod name"
 	)
 	labelled := func(key, value string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Labels[key] = value }
@@ -143,7 +143,7 @@ func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 		want   string
 	}{
 		{"a pod without an index", func(pod *corev1.Pod) { delete(pod.Labels, appsv1.PodIndexLabel) },
-			"it has no label apps.kubernetes.io/pod-index, which StatefulSets set from Kubernetes 1.28 on"},
+			"label apps.kubernetes.io/pod-index is missing; StatefulSets set it since Kubernetes 1.28"},
 		{"an index that is not that of the name", labelled(appsv1.PodIndexLabel, "1"), index},
 		{"an index that is no number", labelled(appsv1.PodIndexLabel, "two"), index},
 		{"a negative index", labelled(appsv1.PodIndexLabel, "-2"), index},

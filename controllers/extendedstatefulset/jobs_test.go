@@ -96,7 +96,7 @@ var _ = Describe("The jobs of an upgrade", func() {
 		Expect(complete(ctx, job)).To(Succeed())
 		Expect(user.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed())
 		begin()
-		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("True JobResultUnknown: Job web-pre-v2-1 was deleted before the operator saw its result"))
+		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("True JobResultUnknown: Job web-pre-v2-1 was deleted before the operator observed its result"))
 		Expect(change(ctx, object(namespace), `{"spec": {"updateStrategy": {"preUpdateJob": {"onFailure": "Continue"}}}}`)).To(Succeed())
 		stable(ctx, namespace, 2, 3)
 	})

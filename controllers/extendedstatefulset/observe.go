@@ -113,7 +113,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		return nil, fmt.Errorf("list claims: %w", err)
 	}
 	if err := readChildren(ctx, w, from); err != nil {
-		return nil, fmt.Errorf("read the StatefulSets: %w", err)
+		return nil, fmt.Errorf("read StatefulSets: %w", err)
 	}
 	if err := readPods(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)

@@ -96,7 +96,7 @@ func (r *configReader) users(ctx context.Context, o client.Object) (requests []r
 	var sets v1alpha1.ExtendedStatefulSetList
 	var children appsv1.StatefulSetList
 	if err := errors.Join(r.Cache.List(ctx, &sets, options...), r.Cache.List(ctx, &children, options...)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", m.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "list objects that reference configuration", "object", m.Name)
 	}
 	for i := range sets.Items {
 		add(sets.Items[i].Name)

@@ -35,7 +35,7 @@ func (r *Reconciler) askRefusals(ctx context.Context, w *world) map[string]strin
 		}
 		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "StatefulSet", c.set.UID)
 		if err != nil {
-			said[c.set.Name] = "it is not there, and the events that say why cannot be read: " + err.Error()
+			said[c.set.Name] = "it is missing, and the events with the reason cannot be read: " + err.Error()
 		}
 		for pod, why := range causes.RefusalsIn(events, c.lacks) {
 			said[pod] = "it cannot be created: " + why

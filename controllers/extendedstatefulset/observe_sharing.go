@@ -58,7 +58,7 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 	others.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := live.List(ctx, others, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelSet: m.set,
 		v1alpha1.LabelStatefulSet: m.stem, appsv1.PodIndexLabel: strconv.Itoa(m.ordinal)}); err != nil {
-		return "", fmt.Errorf("list the pods of ordinal %d: %w", m.ordinal, err)
+		return "", fmt.Errorf("list pods of ordinal %d: %w", m.ordinal, err)
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
@@ -69,7 +69,7 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 			return "", err
 		}
 		return fmt.Sprintf(
-			"pod %s has the claims of ordinal %d, and two pods never share them; this one is created when that is gone",
+			"pod %s has the claims of ordinal %d, and two pods must not share them; this pod is created after the other one is deleted",
 			other.Name, m.ordinal,
 		), nil
 	}
@@ -131,7 +131,7 @@ func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedState
 		other, err := claimantOf(ctx, v.live, set.Namespace, t.Name, w.zones[0].stem(set.Name))
 		if err == nil && other != "" {
 			return field.ErrorList{field.Invalid(at, set.Name, fmt.Sprintf(
-				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and each can be given: %s",
+				"the claims of template %q have the same names as those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims are kept, and you can assign each of them: %s",
 				t.Name, other, consent(set.Namespace, set.Name, "<claim>")))}
 		}
 	}

@@ -56,7 +56,7 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 	dressed.OwnerReferences = nil
 	elsewhere := newPod(volumes(), only, 1)
 	elsewhere.Namespace = "other"
-	const refused = "pod db-v1-2 has the claims of ordinal 2, and two pods never share them; this one is created when that is gone"
+	const refused = "pod db-v1-2 has the claims of ordinal 2, and two pods must not share them; this pod is created after the other one is deleted"
 	for _, row := range []struct {
 		name, set string
 		there     *corev1.Pod

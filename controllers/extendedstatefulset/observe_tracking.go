@@ -45,7 +45,7 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 	}
 	var namespace corev1.Namespace
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
-		return nil, fmt.Errorf("get the namespace: %w", err)
+		return nil, fmt.Errorf("get namespace: %w", err)
 	}
 	t.namespace = namespace.UID
 	return t, nil

@@ -27,7 +27,7 @@ func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedState
 	look func() (admission.Warnings, field.ErrorList)) (admission.Warnings, field.ErrorList) {
 	end, why := v.court.Open(ctx, set.Namespace)
 	if why != "" {
-		return admission.Warnings{"spec.template was not tried out: " + why}, nil
+		return admission.Warnings{"dry run of spec.template skipped: " + why}, nil
 	}
 	defer end()
 	return look()
@@ -81,7 +81,7 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSe
 	case apierrors.IsInvalid(err):
 		return nil, rejection.Explain(err, func(path string) string { return child.at(strings.TrimSuffix("spec.template."+path, ".")) })
 	}
-	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}, nil
+	return admission.Warnings{fmt.Sprintf("pods such as %s cannot be created at present: %s", pod.Name, trial.WhyNot(err))}, nil
 }
 
 func asked(trials []tried) []client.Object {
@@ -151,7 +151,7 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 			return warned, rejection.Explain(err, t.at)
 		default:
 			warned = append(warned, fmt.Sprintf(
-				"%s %s could not be tried out; it cannot be created while this lasts: %s",
+				"dry run of %s %s failed, so it cannot be created at present: %s",
 				kindOf(t.object), t.object.GetName(), trial.WhyNot(err),
 			))
 		}

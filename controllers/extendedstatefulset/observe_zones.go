@@ -72,12 +72,12 @@ func (w *world) zonesUsedUp() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object",
+		"spec.zones: %d zones would have been used over time, and at most %d are allowed; reuse earlier zones, or create another object",
 		ever, maxZonesEver,
 	)
 }
 
-const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"
+const zonesFixed = "claim names contain the zone, so pods would start with new claims; with volumeClaimTemplates, zones can only be set when the object is created"
 
 // turnsZones reports whether a set switches between zones and no zones, compared with status was.
 func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {

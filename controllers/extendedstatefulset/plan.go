@@ -27,7 +27,7 @@ var rules = []engine.Rule[*world, plan]{
 	{Name: "keep the record", Act: keepRecord, Mode: engine.Leading},
 	{Name: "keep the claims", Act: keepClaims, Mode: engine.Leading},
 	{Name: "keep the Services", Act: keepServices, Mode: engine.Leading},
-	{Name: "remove the labels of pods from those that belong to no version", Act: removeLabels, Mode: engine.Leading},
+	{Name: "remove labels from pods that belong to no version", Act: removeLabels, Mode: engine.Leading},
 	{Name: "keep the disruption budgets", Act: keepBudgets, Mode: engine.Leading},
 	{Name: "run the jobs", Act: runJobs, Mode: engine.Leading},
 	{Name: "keep the versions", Act: keepChildren, Mode: engine.Leading},

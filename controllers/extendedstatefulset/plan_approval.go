@@ -138,7 +138,7 @@ func waitingForApproval(w *world, _ *plan) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonWaitingForApproval, Message: fmt.Sprintf(
-		"the canaries of version %d are good, and it takes over when its revision is approved: %s. To go back, apply the template of version %d, which needs no approval",
+		"the canaries of version %d are good; waiting for approval of its revision: %s. To roll back, apply the template of version %d, which needs no approval",
 		w.record.UpdateVersion,
 		approve(w.set, updateRevision(w.record)),
 		w.record.CurrentVersion,
@@ -167,7 +167,7 @@ func strayApproval(w *world) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"; spec.approvedRevision is %q, which is the revision of neither the version that serves nor the upgrade (%s), and has no effect",
+		"; spec.approvedRevision %q is ignored: it is the revision of neither the current version nor the upgrade (%s)",
 		excerpt.Of(word, maxRevision),
 		next,
 	)

@@ -44,7 +44,7 @@ func triedInPlace(unready ...int32) *scene {
 }
 
 const (
-	waits     = "record: Canary, version 1 to 2, attempt 1, waits for approval"
+	waits     = "record: Canary, version 1 to 2, attempt 1, waiting for approval"
 	goesOn    = "record: Promoting, version 1 to 2, attempt 1"
 	mended    = "record: Canary, version 1 to 2, attempt 1"
 	givesUp   = "record: Stale, version 1 to 2, attempt 1, CanaryFailed"
@@ -251,9 +251,9 @@ func TestWarnOfApproval(t *testing.T) {
 	}{
 		{"none", "", "", v1alpha1.ApprovalManual, ""},
 		{"that of the upgrade", "", "v2-a", v1alpha1.ApprovalManual, ""},
-		{"another", "", "v3-a", v1alpha1.ApprovalManual, `spec.approvedRevision: "v3-a" is not the revision of an upgrade under way, and has no effect; status.updateRevision is "v2-a"`},
+		{"another", "", "v3-a", v1alpha1.ApprovalManual, `spec.approvedRevision: "v3-a" is ignored because it is not the revision of an upgrade in progress; status.updateRevision is "v2-a"`},
 		{"another that was there before", "v3-a", "v3-a", v1alpha1.ApprovalManual, ""},
-		{"one that is not asked for", "", "v2-a", v1alpha1.ApprovalAutomatic, "spec.approvedRevision has no effect as long as spec.approval is Automatic"},
+		{"one that is not asked for", "", "v2-a", v1alpha1.ApprovalAutomatic, "spec.approvedRevision is ignored while spec.approval is Automatic"},
 	} {
 		old, set := plain(), plain()
 		old.Status.UpdateRevision = "v2-a"
@@ -279,7 +279,7 @@ func TestApprovalIsTold(t *testing.T) {
 		was, now *v1alpha1.ExtendedStatefulSetStatus
 		want     string
 	}{
-		{canary, waiting, "WaitingForApproval: the canaries of version 2 are good, and wait for the approval of revision v2-0123456789abcdef"},
+		{canary, waiting, "WaitingForApproval: the canaries of version 2 are good; waiting for approval of revision v2-0123456789abcdef"},
 		{waiting, waiting, ""},
 		{waiting, canary, ""},
 		{waiting, on, "Approved: revision v2-0123456789abcdef was approved"},

@@ -92,7 +92,7 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 	)...)
 	if n := len(configuration.Origins(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > configuration.MaxSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
-			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", configuration.MaxSources)))
+			"at most %d ConfigMaps and Secrets can be tracked, and template references more; reference fewer, or set this to false", configuration.MaxSources)))
 	}
 	return errs
 }
@@ -119,10 +119,10 @@ func tooLarge(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.Erro
 		return field.ErrorList{field.Invalid(at, nil, err.Error())}
 	case size > largestSpec:
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", size), fmt.Sprintf(
-			"may have at most %d bytes; put what is long into ConfigMaps", largestSpec))}
+			"may have at most %d bytes; move long values into ConfigMaps", largestSpec))}
 	case size*len(spec.Zones) > largestOfZones:
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", size), fmt.Sprintf(
-			"times the number of zones may be at most %d bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps", largestOfZones))}
+			"times the number of zones may be at most %d bytes, since each zone has a copy; take fewer zones, or move long values into ConfigMaps", largestOfZones))}
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func tooManyInPod(pod *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
 		{len(pod.Spec.InitContainers), maxContainers, spec.Child("initContainers"), "take fewer init containers"},
 		{len(pod.Spec.Volumes), maxVolumes, spec.Child("volumes"), "take fewer volumes"},
 		{len(pod.Spec.ImagePullSecrets), maxContainers, spec.Child("imagePullSecrets"), "take fewer Secrets"},
-		{ports, maxPorts, spec.Child("containers"), "take fewer ports, of all containers"},
+		{ports, maxPorts, spec.Child("containers"), "take fewer ports in all containers"},
 	} {
 		errs = append(errs, b.check()...)
 	}
@@ -189,8 +189,8 @@ func tooMuchOfProbe(probe *v1alpha1.ActivePassiveProbe, at *field.Path) (errs fi
 	for _, b := range []bound{
 		{len(argv), maxArguments, at.Child("exec", "command"), "take fewer arguments, or write a script"},
 		{size, maxCommand, at.Child("exec", "command"), "take fewer bytes, or write a script"},
-		{int(probe.PeriodSeconds), maxProbe, at.Child("periodSeconds"), "ask more often"},
-		{int(probe.TimeoutSeconds), maxProbe, at.Child("timeoutSeconds"), "wait for less"},
+		{int(probe.PeriodSeconds), maxProbe, at.Child("periodSeconds"), "use a shorter period"},
+		{int(probe.TimeoutSeconds), maxProbe, at.Child("timeoutSeconds"), "use a shorter timeout"},
 	} {
 		errs = append(errs, b.check()...)
 	}
@@ -212,7 +212,7 @@ func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(
 				at.Child(b.name),
 				*b.have,
-				fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", maxReplicas),
+				fmt.Sprintf("may be at most %d, the max number of replicas; lower it", maxReplicas),
 			))
 		}
 	}

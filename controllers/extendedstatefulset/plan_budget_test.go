@@ -87,8 +87,8 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	w := of(budgeted(plain, intstr.FromInt32(1))()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.OwnerReferences = nil })).w
 	p := decide(w)
 	c := progressing(w, &p)
-	want := "PodDisruptionBudget db does not belong to this object and is left alone, so a drain may take more pods than spec.podDisruptionBudget allows: " +
-		"delete it, and the operator creates its own: kubectl -n ns delete pdb db"
+	want := "PodDisruptionBudget db does not belong to this object and is ignored, so a drain may evict more pods than spec.podDisruptionBudget allows: " +
+		"delete it so that the operator creates its own: kubectl -n ns delete pdb db"
 	if c.Reason != v1alpha1.ReasonBudgetTaken || c.Message != want {
 		t.Errorf("E40 it says %s: %s\nwant %s", c.Reason, c.Message, want)
 	}

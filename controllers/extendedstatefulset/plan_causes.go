@@ -98,7 +98,7 @@ func hindered(w *world, number int64) string {
 	text := unready(w, number) + refusedUs(w)
 	for _, t := range w.pods {
 		if t.version != number && podstate.Terminating(t.pod) {
-			return text + fmt.Sprintf("; pod %s is being deleted and has not ended", t.pod.Name)
+			return text + fmt.Sprintf("; pod %s is still terminating", t.pod.Name)
 		}
 	}
 	return text
@@ -110,7 +110,7 @@ func refusedUs(w *world) string {
 	if w.refused == "" {
 		return ""
 	}
-	return "; the API server refuses what has to be written: " + excerpt.Of(w.refused, causeLength)
+	return "; the API server refuses a write: " + excerpt.Of(w.refused, causeLength)
 }
 
 // causeOf returns why a pod is not Ready; "" if the cause is unknown.

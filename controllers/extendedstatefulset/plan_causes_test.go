@@ -21,12 +21,12 @@ func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
 		want  string
 	}{
 		{"a StatefulSet that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, coexist).but(refused),
-			"the upgrade was not complete within 10m0s (updateWatchTime), in phase Canary; the API server refuses what has to be written: " + why},
+			"the upgrade did not complete within 10m0s (updateWatchTime), in phase Canary; the API server refuses a write: " + why},
 		{"one that cannot be scaled, beside a canary that is good", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 1}).but(refused),
-			"in phase Promoting; the API server refuses what has to be written: " + why},
+			"in phase Promoting; the API server refuses a write: " + why},
 		{"a job that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, coexist).but(refused).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("fine") }),
-			"the job before the update was not complete within 10m0s (updateWatchTime); the API server refuses what has to be written: " + why},
+			"the Job before the update did not complete within 10m0s (updateWatchTime); the API server refuses a write: " + why},
 		{"a job that does not end", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).but(postJobRuns),
 			"in phase PostJob; Job db-post-v2-1 has not ended"},
 	} {

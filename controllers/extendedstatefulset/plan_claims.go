@@ -77,7 +77,7 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 			Object: next,
 			From:   have,
 			Reason: reasonClaim,
-			Detail: "taken over with its owner's consent",
+			Detail: "adopted with the owner's consent",
 		}}}
 	case changes != "":
 		return []action.Chain{{{

@@ -40,7 +40,7 @@ func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
 	if s.Update == nil || givenUp(s) || number != s.CurrentVersion {
 		return ""
 	}
-	return "an upgrade is under way"
+	return "an upgrade is in progress"
 }
 
 // look is the state of the configuration of an object's StatefulSets.

@@ -76,7 +76,7 @@ func TestReasonsAreThoseOfTheAPI(t *testing.T) {
 // TestHoldsRestart verifies E14: the current version is not restarted during an upgrade, which also
 // takes pods from it.
 func TestHoldsRestart(t *testing.T) {
-	const held = "an upgrade is under way"
+	const held = "an upgrade is in progress"
 	under := func(phase v1alpha1.Phase) *v1alpha1.ExtendedStatefulSetStatus {
 		return &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, UpdateVersion: 2, Phase: phase, Update: &v1alpha1.UpdateStatus{}}
 	}

@@ -35,7 +35,7 @@ func askOwner(namespace, set string, claims ...metav1.Object) string {
 	told := some{}
 	for _, c := range claims {
 		if other := c.GetLabels()[v1alpha1.LabelSet]; other != "" {
-			return fmt.Sprintf("claim %s is that of ExtendedStatefulSet %s, and two pods would have it: choose another name, or, if that one is gone, take label %s off the claim, and give it: %s",
+			return fmt.Sprintf("claim %s belongs to ExtendedStatefulSet %s, and two pods would share it: choose another name, or, if that object is deleted, remove label %s from the claim, and assign it: %s",
 				c.GetName(), other, v1alpha1.LabelSet, consent(namespace, set, c.GetName()))
 		}
 		told.add(c.GetName())
@@ -78,10 +78,10 @@ func (v storage) withheld(z zone, ordinal int32) string {
 	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
 		name := claimName(v.set.Name, t.Name, z, ordinal)
 		if v.foreign[name] != nil {
-			return "the owner of claim " + name + " gives it"
+			return "the owner of claim " + name + " consents"
 		}
 		if other := v.claimants[claimStem(t.Name, z.stem(v.set.Name))]; other != "" && v.claims[name] == nil {
-			return "StatefulSet " + other + " is gone, whose claims would be called as those of " + z.stem(v.set.Name)
+			return "StatefulSet " + other + " is deleted, because its claims have the same names as those of " + z.stem(v.set.Name)
 		}
 	}
 	return ""
@@ -97,7 +97,7 @@ func (v storage) disputed() string {
 		return askOwner(v.set.Namespace, v.set.Name, all...)
 	}
 	for _, stem := range slices.Sorted(maps.Keys(v.claimants)) {
-		return fmt.Sprintf("the claims %s-<ordinal> are those of StatefulSet %s too, so none are made: choose another name, here or for the claim template, or delete that StatefulSet",
+		return fmt.Sprintf("the claims %s-<ordinal> also belong to StatefulSet %s, so none are created: rename this object or the claim template, or delete that StatefulSet",
 			stem, v.claimants[stem])
 	}
 	return ""

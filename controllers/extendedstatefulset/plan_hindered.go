@@ -44,9 +44,9 @@ func podsHindered(w *world, _ *plan) notice {
 	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. ",
 		number, strings.TrimPrefix(unready(w, number), "; not Ready: "))
 	if w.record.Phase == v1alpha1.PhaseWaiting {
-		message += "The present template waits for them. " + upgradeAnyway(w) + ". "
+		message += "The upgrade to the present template waits for them. " + upgradeAnyway(w) + ". "
 	}
-	message += "To see more: " + first.command
+	message += "For details: " + first.command
 	if kept != "" {
 		message += "; " + kept
 	}
@@ -86,7 +86,7 @@ func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 	pod := c.pods[ordinal]
 	switch {
 	case pod == nil && w.refusals[name] != "":
-		return hindrance{name, fmt.Sprintf("kubectl -n %s describe statefulset %s; once it is mended, to have the pods created at once: kubectl -n %s annotate statefulset %s again=1 --overwrite",
+		return hindrance{name, fmt.Sprintf("kubectl -n %s describe statefulset %s; after the cause is fixed, to create the pods immediately: kubectl -n %s annotate statefulset %s again=1 --overwrite",
 			namespace, c.set.Name, namespace, c.set.Name)}
 	case pod == nil || podstate.Terminating(pod):
 		return hindrance{}

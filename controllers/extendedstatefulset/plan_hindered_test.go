@@ -48,7 +48,7 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 		scene *scene
 		want  []string
 	}{
-		{"W17 an image that cannot be pulled", ill(pulling), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-0, db-v1-1, db-v1-2 (", "ImagePullBackOff", "To see more: kubectl -n ns describe pod db-v1-0"}},
+		{"W17 an image that cannot be pulled", ill(pulling), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-0, db-v1-1, db-v1-2 (", "ImagePullBackOff", "For details: kubectl -n ns describe pod db-v1-0"}},
 		{"W17 a crash loop", ill(crashing(2)), []string{"PodsHindered: ", "ended with code 2", "kubectl -n ns logs db-v1-0 --all-containers --previous"}},
 		{"W17 no node", ill(homeless), []string{"PodsHindered: ", "Unschedulable", "describe pod db-v1-0"}},
 		{"W17 a quota", ill().but(absent(1, "it cannot be created: exceeded quota: small")), []string{"PodsHindered: ", "exceeded quota: small", "kubectl -n ns describe statefulset db-v1", "annotate statefulset db-v1 again=1"}},
@@ -63,7 +63,7 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 		{"W17 no more when the pods are there", of(plain()).has(1, span{0, 3}).but(said), []string{healthy}},
 		{"W17 not while an upgrade may cure it", ill(pulling).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }).
 			upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0), []string{healthy}},
-		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: ", `. The present template waits for them. To upgrade all the same: kubectl -n ns patch ests db --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'. To see more: kubectl`}},
+		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: ", `. The upgrade to the present template waits for them. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'. For details: kubectl`}},
 		{"W17 a canary has its own time", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

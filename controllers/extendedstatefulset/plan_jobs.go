@@ -288,6 +288,6 @@ func jobUnknown(w *world, _ *plan) notice {
 		return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{%s}}}'`, w.set.Namespace, w.set.Name, strategy)
 	}
 	return notice{Reason: v1alpha1.ReasonJobResultUnknown, Message: fmt.Sprintf(
-		"Job %s was deleted before the operator saw its result, so it may have succeeded or failed. To go on as if it had succeeded: %s. To run it once more: %s",
+		"Job %s was deleted before the operator observed its result, so it may have succeeded or failed. To continue as if it had succeeded: %s. To run it again: %s",
 		a.record.Name, patch(fmt.Sprintf(`"%s":{"onFailure":"Continue"}`, field)), patch(fmt.Sprintf(`"retryCount":%d`, w.record.Attempts)))}
 }

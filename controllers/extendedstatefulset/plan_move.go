@@ -45,12 +45,12 @@ func arrange(w *world, z zone, taken bool) *handover {
 	h := &handover{w: w, zone: z, have: w.spansOf(z), goal: w.record.CurrentVersion, taken: taken}
 	h.want = h.have
 	if w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
-		h.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
+		h.waitFor(fmt.Sprintf("Service %s selects the current version", activeService(w.set)))
 		return h // switch clients first
 	}
 	if w.forward(z) {
 		if w.record.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
-			h.waitFor("there are replicas to try it with")
+			h.waitFor("template.spec.replicas is more than 0")
 		}
 		h.goal = w.record.UpdateVersion
 		if w.record.Update.Handover == v1alpha1.HandoverCoexist {
@@ -303,7 +303,7 @@ func (h *handover) held(to int64, ordinal int32) string {
 func (h *handover) heldByPod(to int64, ordinal int32) string {
 	others := func(p podOfOrdinal) bool { return p.isOn(h.zone, ordinal) && p.version != to }
 	if p, some := first(h.w.pods, others); some {
-		return fmt.Sprintf("pod %s ends", p.pod.Name)
+		return fmt.Sprintf("pod %s is deleted", p.pod.Name)
 	}
 	return ""
 }
@@ -326,7 +326,7 @@ func (h *handover) heldByRival(ordinal int32) string {
 	}
 	has := func(c *child) bool { return c.zone == h.zone.index && c.span().has(ordinal) }
 	if c, some := first(h.w.rivals, has); some {
-		return fmt.Sprintf("StatefulSet %s is gone, which is not this object's and whose pods have its claims", c.set.Name)
+		return fmt.Sprintf("StatefulSet %s is deleted, because it does not belong to this object but its pods use the same claims", c.set.Name)
 	}
 	return ""
 }
@@ -388,7 +388,7 @@ func (h *handover) take(from int64, ordinal int32) {
 // unsafe returns the reason why the pod of an ordinal must keep its claims; "" if there is none.
 func (h *handover) unsafe(ordinal int32) string {
 	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
-		return fmt.Sprintf("claim %s is safe: it was deleted, and its data is lost when its pod ends", name)
+		return fmt.Sprintf("claim %s is safe: it is terminating, and its data is lost when its pod is deleted", name)
 	}
 	return h.w.storage().withheld(h.zone, ordinal)
 }
@@ -399,7 +399,7 @@ func (h *handover) unproven() string {
 		return ""
 	}
 	if h.enough() {
-		return "the canaries have proven themselves"
+		return "the canaries are good"
 	}
 	c, want := h.w.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
 	good := h.w.serving(c)
@@ -431,7 +431,7 @@ func (h *handover) othersDown(ordinal int32) string {
 		}
 	}
 	if why == "" && h.taken {
-		why = "another zone has its pod back"
+		why = "another zone has all its pods again"
 	}
 	return why
 }

@@ -69,7 +69,7 @@ func (s standing) unsettled() string {
 	}
 	for _, c := range s.children() {
 		if rolls(c.set) && !holdsBack(&c.set.Spec.UpdateStrategy) {
-			return fmt.Sprintf("%s restarts its pods", c.set.Name)
+			return fmt.Sprintf("%s is restarting its pods", c.set.Name)
 		}
 	}
 	return ""
@@ -88,13 +88,13 @@ func (s standing) split() bool {
 // pod ends, so its pod must not be restarted either.
 func (w *world) holdsPods(number int64) string {
 	if w.standing(w.set.Status.CurrentVersion).split() && !w.standing(number).onTrial() {
-		return "ordinals change hands"
+		return "ordinals are moving between versions"
 	}
 	if why := w.storage().unconsented(); why != "" {
 		return "they wait until " + why
 	}
 	if name := w.storage().anyDeletedClaim(); name != "" {
-		return fmt.Sprintf("claim %s was deleted, and its data is lost when its pod ends", name)
+		return fmt.Sprintf("claim %s is terminating, and its data is lost when its pod is deleted", name)
 	}
 	return ""
 }
@@ -133,7 +133,7 @@ func (w *world) absentOn(z zone, ordinal int32, owner int64, back bool) string {
 	c := w.children.find(z.index, owner)
 	switch {
 	case c == nil && w.inTransit(z, ordinal):
-		return fmt.Sprintf("ordinal %d%s has changed hands", ordinal, z.in())
+		return fmt.Sprintf("ordinal %d%s has moved to another version", ordinal, z.in())
 	case c == nil, w.clock().available(c.pods[ordinal]):
 		return ""
 	case back && w.clock().hadItsTime(c.pods[ordinal]):

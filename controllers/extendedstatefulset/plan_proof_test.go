@@ -64,7 +64,7 @@ func TestProof(t *testing.T) {
 		{"on the way back a pod that is not Ready for a moment is waited for", back(0).turned(0, 0, 5*time.Minute-1), ""},
 		{"but not for ever", back(0).turned(0, 0, 5*time.Minute), "patch statefulset db-v2: Scale, no pods\n"},
 		{"also where upgrades do not wait", back(0).turned(0, 0, time.Second).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }), ""},
-		{"a version that was given up is not the better one", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
+		{"a version that was marked stale is not the better one", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
 			but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
 		{"nor one between two attempts", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 3}).
 			but(func(w *world) { w.digest, w.set.Status.Update.Returning = "another", true }), "record: Waiting, version 1"},
@@ -92,7 +92,7 @@ func TestProof(t *testing.T) {
 // down.
 func TestHoldsPods(t *testing.T) {
 	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
-	const split = "ordinals change hands"
+	const split = "ordinals are moving between versions"
 	for _, row := range []struct {
 		name   string
 		scene  *scene
@@ -111,9 +111,9 @@ func TestHoldsPods(t *testing.T) {
 		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
 		{"nor those of a stale one on a way back", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
 		{"nor those of one whose job failed", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
-		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 was deleted, and its data is lost when its pod ends"},
+		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 is terminating, and its data is lost when its pod is deleted"},
 		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)), 2,
-			"claim data-db-2 was deleted, and its data is lost when its pod ends"},
+			"claim data-db-2 is terminating, and its data is lost when its pod is deleted"},
 	} {
 		if got := row.scene.w.holdsPods(row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)

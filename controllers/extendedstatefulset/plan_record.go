@@ -290,7 +290,7 @@ func (b *recorder) proceed() {
 	was := b.Phase
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
-		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
+		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade did not complete within %s (updateWatchTime), in phase %s%s%s",
 			b.w.clock().updateTime(), was, cmp.Or(unfinished(b.w, b.Update.CanaryJob), unfinished(b.w, b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
 	}
 }
@@ -364,7 +364,7 @@ func (b *recorder) afterPreJob() {
 	case result == v1alpha1.JobFailed:
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
 	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
-		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)%s%s",
+		b.abort(fmt.Sprintf("the Job before the update did not complete within %s (updateWatchTime)%s%s",
 			b.w.clock().updateTime(), unfinished(b.w, u.PreJob), refusedUs(b.w)))
 	}
 }
@@ -460,7 +460,7 @@ func unfinished(w *world, record *v1alpha1.JobStatus) string {
 		return ""
 	}
 	if record.Result == v1alpha1.JobUnknown {
-		return fmt.Sprintf("; Job %s was deleted before the operator saw its result", record.Name)
+		return fmt.Sprintf("; Job %s was deleted before the operator observed its result", record.Name)
 	}
 	if record.Result != "" {
 		return ""

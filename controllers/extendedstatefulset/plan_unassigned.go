@@ -23,7 +23,7 @@ func replaceUnassigned(w *world, p *plan) {
 			}
 			if wait := pod.CreationTimestamp.Add(unassignedAge).Sub(w.now); wait > 0 {
 				p.LookAgain(wait)
-				p.waitFor("pod " + pod.Name + " is replaced, which has no claim because no webhook saw it")
+				p.waitFor("pod " + pod.Name + " is replaced: it has no claim because the webhook was unavailable when it was created")
 				continue
 			}
 			p.Do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventStrayReplaced}})

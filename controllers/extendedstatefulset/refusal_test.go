@@ -21,7 +21,7 @@ type refusal struct{ patch, want string }
 
 func badCreates() []TableEntry {
 	const (
-		own    = "what begins with fissile.cloudfoundry.org/ is the operator's; remove it"
+		own    = "keys with prefix fissile.cloudfoundry.org/ are reserved for the operator; remove it"
 		job    = "{spec: {template: {spec: {restartPolicy: %s, containers: [{name: a, image: a}]}}}}"
 		pod    = "spec.template.spec.template."
 		update = "spec.updateStrategy."
@@ -38,9 +38,9 @@ func badCreates() []TableEntry {
 		Entry("no containers", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, $patch: delete}]}}}}}", pod + `spec.containers: Required value`}),
 		Entry("no selector", refusal{"spec: {template: {spec: {selector: null}}}", `spec.template.spec.selector: Required value`}),
 		Entry("an empty selector", refusal{"spec: {template: {spec: {selector: {matchLabels: null}}}}",
-			`spec.template.spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+			`spec.template.spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
 		Entry("a selector that the pods do not match", refusal{"spec: {template: {spec: {selector: {matchLabels: {app: other}}}}}",
-			pod + `metadata.labels: Invalid value: "app=web": does not match template.spec.selector, which is app=other; give the pods its labels`}),
+			pod + `metadata.labels: Invalid value: "app=web": does not match template.spec.selector, which is app=other; add its labels to the pods`}),
 		Entry("a selector by a label of ours", refusal{"spec: {template: {spec: {selector: {matchLabels: {fissile.cloudfoundry.org/version: '1'}}}}}",
 			`spec.template.spec.selector.matchLabels[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
 		Entry("a label of ours on the pods", refusal{"spec: {template: {spec: {template: {metadata: {labels: {fissile.cloudfoundry.org/pod-active: active}}}}}}",
@@ -48,9 +48,9 @@ func badCreates() []TableEntry {
 		Entry("an annotation of ours on the StatefulSets", refusal{"spec: {template: {metadata: {annotations: {fissile.cloudfoundry.org/version: '7'}}}}",
 			`spec.template.metadata.annotations[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
 		Entry("no Service's name", refusal{"spec: {template: {spec: {serviceName: My_App}}}",
-			`spec.template.spec.serviceName: Invalid value: "My_App": cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens`}),
+			`spec.template.spec.serviceName: Invalid value: "My_App": is not a valid Service name; use a letter, followed by at most 62 lower-case letters, digits and hyphens`}),
 		Entry("ordinals of one's own", refusal{"spec: {template: {spec: {ordinals: {start: 5}}}}",
-			`spec.template.spec.ordinals.start: Forbidden: the operator hands ordinals from version to version with it; remove it`}),
+			`spec.template.spec.ordinals.start: Forbidden: the operator uses it to move ordinals between versions; remove it`}),
 		Entry("canaries of 0", refusal{"spec: {updateStrategy: {canaries: 0}}", update + `canaries: Invalid value: 0: spec.updateStrategy.canaries in body should be greater than or equal to 1`}),
 		Entry("a canaryWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s}}", update + `canaryWatchTime: Invalid value: "0s": ` + notPos}),
 		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", update + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
@@ -59,31 +59,31 @@ func badCreates() []TableEntry {
 		Entry("canaries that may take longer than the upgrade", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
 			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
 		Entry("side by side on claims for one", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
-			update + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data`}),
+			update + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; use PerOrdinal, or make it ReadWriteMany if the application allows two pods to share its data`}),
 		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", update + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),
 		Entry("a job that is always restarted", refusal{"spec: {updateStrategy: {preUpdateJob: " + jobOf("Always") + "}}",
 			update + `preUpdateJob.spec.template.spec.restartPolicy: Invalid value: "Always": must be Never or OnFailure: a Job whose pods are always restarted never ends`}),
 		Entry("a job that does not say", refusal{"spec: {updateStrategy: {postUpdateJob: " + jobOf("null") + "}}",
-			update + `postUpdateJob.spec.template.spec.restartPolicy: Required value: say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends`}),
+			update + `postUpdateJob.spec.template.spec.restartPolicy: Required value: set Never or OnFailure: by default pods are always restarted, so the Job would never end`}),
 		Entry("a job of no pods", refusal{"spec: {updateStrategy: {preUpdateJob: {spec: {parallelism: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
-			update + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job of no pods never ends`}),
+			update + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job without pods never ends`}),
 		Entry("a job that the API server refuses", refusal{"spec: {updateStrategy: {postUpdateJob: {spec: {backoffLimit: -1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			update + `postUpdateJob.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0`}),
 		Entry("a zone twice", refusal{"spec: {zones: [a, b, a]}", `spec.zones[2]: Duplicate value: "a"`}),
 		Entry("a zone without a name", refusal{"spec: {zones: [a, '']}", `spec.zones[1]: Invalid value: "": spec.zones[1] in body should be at least 1 chars long`}),
-		Entry("a zone that fits no label", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": cannot be the value of a label: `}),
-		Entry("a zone label that is none", refusal{"spec: {zoneNodeLabel: a b}", `spec.zoneNodeLabel: Invalid value: "a b": cannot be the key of a label: `}),
+		Entry("a zone that fits no label", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": is not a valid label value: `}),
+		Entry("a zone label that is none", refusal{"spec: {zoneNodeLabel: a b}", `spec.zoneNodeLabel: Invalid value: "a b": is not a valid label key: `}),
 		Entry("a probe of a container that is not there", refusal{"spec: {activePassiveProbes: {db: {exec: {command: [/x]}}}}",
-			`spec.activePassiveProbes[db]: Invalid value: "db": is the name of none of template.spec.template.spec.containers; name one of them`}),
+			`spec.activePassiveProbes[db]: Invalid value: "db": is not the name of a container in template.spec.template.spec.containers; use the name of one of them`}),
 		Entry("a probe without exec", refusal{"spec: {activePassiveProbes: {web: {}}}", `spec.activePassiveProbes.web.exec: Required value`}),
 		Entry("a probe without a command", refusal{"spec: {activePassiveProbes: {web: {exec: {}}}}",
-			`spec.activePassiveProbes[web].exec.command: Required value: write the program and its arguments, for example ["/active.sh"]`}),
+			`spec.activePassiveProbes[web].exec.command: Required value: set the program and its arguments, for example ["/active.sh"]`}),
 		Entry("claims without a size", refusal{strings.Replace(stored, "resources: {requests: {storage: 1Gi}}", "", 1),
 			`spec.template.spec.volumeClaimTemplates[0].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}),
 		Entry("claims that the API server refuses", refusal{strings.Replace(stored, "accessModes: [ReadWriteOnce], ", "", 1),
 			`spec.template.spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required`}),
 		Entry("a volume of a claim's name", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: data, emptyDir: {}}]}}, ", 1),
-			pod + `spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`}),
+			pod + `spec.volumes[0].name: Invalid value: "data": a volume claim template has the same name; rename one of them`}),
 		Entry("a volume that the API server refuses, behind a claim", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: B_C, emptyDir: {}}]}}, ", 1),
 			pod + `spec.volumes[0].name: Invalid value`}),
 	}
@@ -148,17 +148,17 @@ var _ = Describe("admission", func() {
 		Entry("a name in the template", "spec: {template: {metadata: {name: db}}}",
 			"spec.template.metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"),
 		Entry("a namespace in the template", "spec: {template: {metadata: {namespace: other}}}",
-			"spec.template.metadata.namespace is ignored: the StatefulSets are where the ExtendedStatefulSet is"),
+			"spec.template.metadata.namespace is ignored: the StatefulSets are in the namespace of the ExtendedStatefulSet"),
 		Entry("what only the StatefulSet controller would follow", "spec: {template: {spec: {podManagementPolicy: OrderedReady, updateStrategy: {type: OnDelete}, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}}",
 			"spec.template.spec.podManagementPolicy is ignored: pods are started and stopped in parallel",
-			"spec.template.spec.updateStrategy holds back pods when configuration changes, and not when the template does: that makes a new version, for which there is spec.updateStrategy",
+			"spec.template.spec.updateStrategy applies only to restarts after configuration changes; a template change creates a new version, which follows spec.updateStrategy",
 			"spec.template.spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"),
 		Entry("V11 names of pods, which have their own", "spec: {template: {spec: {template: {spec: {hostname: a, subdomain: b}}}}}",
-			"spec.template.spec.template.spec: hostname and subdomain are ignored: pods have their own name or that of their ordinal, and serviceName"),
+			"spec.template.spec.template.spec: hostname and subdomain are ignored: the host name is the pod name or the name of the ordinal, and the subdomain is serviceName"),
 		Entry("V11 a Node for all pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
-			"spec.template.spec.template.spec.nodeName puts all pods on Node node-1 past the scheduler, which then looks at no taints, room or zone; use nodeSelector, which it follows"),
+			"spec.template.spec.template.spec.nodeName assigns all pods to Node node-1 without the scheduler, so taints, resources and zones are not checked; use nodeSelector instead"),
 		Entry("V6 pods that a policy refuses", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
-			"pods like web-v1-0 cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, "+
+			"pods such as web-v1-0 cannot be created at present: a policy forbids it, or something that it names is missing, such as a service account, "+
 				"a priority class or a runtime class; once the object is there, its conditions say which"),
 		// A feature gate that is off in all tested Kubernetes versions simulates a field that is newer
 		// than the API server. The API server drops the field in both cases.
@@ -175,7 +175,7 @@ var _ = Describe("admission", func() {
 		Expect(user.Create(ctx, quota)).To(Succeed())
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
-		Expect(create(ctx, object(ns))).To(ConsistOf("StatefulSet web-v1 could not be tried out; it cannot be created while this lasts: a quota of the namespace has no room; make room"))
+		Expect(create(ctx, object(ns))).To(ConsistOf("dry run of StatefulSet web-v1 failed, so it cannot be created at present: a quota of the namespace has no room; make room"))
 	})
 
 	It("leaves nothing behind", func(ctx SpecContext) {
@@ -200,8 +200,8 @@ var _ = Describe("a name", func() {
 	},
 		Entry("that is too long", long(46), "{}", "may have at most 45 characters: its StatefulSets are named <name>"+digits+" and may have 52; choose a shorter name"),
 		Entry("that is too long with zones", long(42), "spec: {zones: [a]}", "may have at most 41 characters: its StatefulSets are named <name>-z<index>"+digits+" and may have 52; choose a shorter name"),
-		Entry("that no Service can have", "a.b", "{}", "must begin with a letter and go on with lower-case letters, digits and hyphens, and not end with a hyphen: a Service is named after it"),
-		Entry("of a zone", "web-z0", "{}", "may not end with -z and a number, as the names of zones do, whose claims it would share; choose another end"),
+		Entry("that no Service can have", "a.b", "{}", "must start with a letter, contain only lower-case letters, digits and hyphens, and not end with a hyphen, because a Service has this name"),
+		Entry("of a zone", "web-z0", "{}", "may not end with -z and a number, because it would share claims with a zone of another object; choose another name"),
 	)
 
 	It("of the longest kind is taken", func(ctx SpecContext) {
@@ -232,18 +232,18 @@ var _ = Describe("a name", func() {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
 		const said1, said2 = invalid + `metadata.name: Invalid value: "web": the claims of template `,
-			`; choose another name, or delete the StatefulSet first: its claims stay, and each can be given: kubectl -n `
+			`; choose another name, or delete the StatefulSet first: its claims are kept, and you can assign each of them: kubectl -n `
 		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		Expect(user.Create(ctx, other)).To(Succeed())
-		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(said1 + `"data" would be those of StatefulSet web` + said2 + ns + ` annotate pvc <claim> fissile.cloudfoundry.org/adopt=web`))
+		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(said1 + `"data" have the same names as those of StatefulSet web` + said2 + ns + ` annotate pvc <claim> fissile.cloudfoundry.org/adopt=web`))
 		By("also of a StatefulSet of another name, whose template makes up for it")
 		longer := other.DeepCopy()
 		longer.ObjectMeta = metav1.ObjectMeta{Name: "my-web", Namespace: ns}
 		Expect(user.Delete(ctx, other)).To(Succeed())
 		Expect(user.Create(ctx, longer)).To(Succeed())
-		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "name: data", "name: data-my", 1))))).To(HavePrefix(said1 + `"data-my" would be those of StatefulSet my-web` + said2))
+		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "name: data", "name: data-my", 1))))).To(HavePrefix(said1 + `"data-my" have the same names as those of StatefulSet my-web` + said2))
 		Expect(user.Create(ctx, object(ns))).To(Succeed(), "no claims, nothing to share")
 	})
 })
@@ -270,7 +270,7 @@ var _ = Describe("a claim of another owner", func() {
 
 	It("cannot be given by the template of another set", func(ctx SpecContext) {
 		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "{name: data}", "{name: data, annotations: {fissile.cloudfoundry.org/adopt: x}}", 1))))).
-			To(Equal(invalid + `spec.template.spec.volumeClaimTemplates[0].metadata.annotations[fissile.cloudfoundry.org/adopt]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`))
+			To(Equal(invalid + `spec.template.spec.volumeClaimTemplates[0].metadata.annotations[fissile.cloudfoundry.org/adopt]: Forbidden: keys with prefix fissile.cloudfoundry.org/ are reserved for the operator; remove it`))
 	})
 
 	It("is neither written on nor mounted before its owner gives it, and grows then", func(ctx SpecContext) {
@@ -342,7 +342,7 @@ var _ = Describe("a change", func() {
 		Entry("is taken at rest", v1alpha1.PhaseStable, ""),
 		Entry("is taken when the upgrade was given up", v1alpha1.PhaseStale, ""),
 		Entry("is refused in the middle of an upgrade", v1alpha1.PhaseCanary,
-			invalid+`spec.updateStrategy.handover: Forbidden: the upgrade under way (phase Canary) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted`),
+			invalid+`spec.updateStrategy.handover: Forbidden: handover cannot be changed during an upgrade (phase Canary); wait until status.phase is Stable, Stale or Aborted`),
 	)
 
 	It("of other things passes, whatever slipped past before", func(ctx SpecContext) {

@@ -9,12 +9,12 @@ import (
 
 // freeFields maps the fields of spec that require no permission of the requester to the reason.
 var freeFields = map[string]string{
-	"template.spec.replicas": "who may scale need not be allowed to make pods; a quota bounds them",
-	"scaling":                "it bounds what who scales may ask for",
-	"updateStrategy":         "it says when and in which order pods are made that were asked for, but for its Jobs, and for handover, which lets two share a claim",
-	"approval":               "it holds up pods that were asked for",
-	"approvedRevision":       "the pods of the revision were asked for by who changed the template",
-	"deletionProtection":     "it keeps from accidents",
+	"template.spec.replicas": "a user who may scale needs no permission to create pods; a quota limits them",
+	"scaling":                "it limits the replicas that a user may request through /scale",
+	"updateStrategy":         "it sets when and in which order requested pods are created; exceptions are its Jobs, and handover, which lets two pods share a claim",
+	"approval":               "it delays requested pods",
+	"approvedRevision":       "the pods of the revision were requested by the user who changed the template",
+	"deletionProtection":     "it prevents accidental deletion",
 }
 
 // Requester returns the permissions that the requester of an ExtendedStatefulSet must have.
@@ -25,10 +25,10 @@ func Requester() requester.Kind {
 		owns     = `has(spec.configTracking) && spec.configTracking == "` + string(v1alpha1.TrackByOwnerReference) + `"`
 	)
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ExtendedStatefulSet", Plural: "extendedstatefulsets", Rights: []requester.Right{
-		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel", "az", "injectReplicasEnv", "updateStrategy.handover",
+		{Verb: "create", Resource: "pods", Does: "creates pods", Fields: []string{template, "zones", "zoneNodeLabel", "az", "injectReplicasEnv", "updateStrategy.handover",
 			"template.metadata", "template.spec.minReadySeconds", "template.spec.updateStrategy", "template.spec.podManagementPolicy",
 			"template.spec.ordinals", "template.spec.selector", "template.spec.persistentVolumeClaimRetentionPolicy", "template.spec.revisionHistoryLimit"}},
-		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"template.spec.volumeClaimTemplates"}},
+		{Verb: "create", Resource: "persistentvolumeclaims", Does: "creates claims", Fields: []string{"template.spec.volumeClaimTemplates"}},
 		{
 			Verb:        "create",
 			Resource:    "pods",
@@ -39,7 +39,7 @@ func Requester() requester.Kind {
 		{
 			Verb:     "create",
 			Resource: "services",
-			Does:     "makes Services",
+			Does:     "creates Services",
 			Fields:   []string{"template.spec.serviceName"},
 			If:       `has(spec.template.spec.serviceName) && spec.template.spec.serviceName != ""`,
 		},
@@ -47,7 +47,7 @@ func Requester() requester.Kind {
 			Verb:     "create",
 			Group:    "policy",
 			Resource: "poddisruptionbudgets",
-			Does:     "makes PodDisruptionBudgets",
+			Does:     "creates PodDisruptionBudgets",
 			Fields:   []string{"podDisruptionBudget"},
 		},
 		{

@@ -99,10 +99,10 @@ func situations() []situation {
 			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-1 (it is being deleted)", nil},
 		{"the API server refuses what the operator has to write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
-			"True WriteRefused: the API server refuses what has to be written, and it is tried again: patch statefulset db-v1: denied", nil},
+			"True WriteRefused: the API server refuses a write, which will be retried: patch statefulset db-v1: denied", nil},
 		{"it was scaled to nothing on purpose", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
 		{"the spec cannot be served, and what was made of the last one runs on", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
-			"3 3 1 Stable False", "False InvalidSpec: the spec cannot be served, and nothing is done: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
+			"3 3 1 Stable False", "False InvalidSpec: the spec is invalid, and the operator makes no changes: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
 	}
 }
 
@@ -126,41 +126,41 @@ func inUpgrades() []situation {
 		{"the old version serves with two, since ordinal 2 is tried with a new version that crashes",
 			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
 			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
-			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries have proven themselves; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries are good; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
 		{"the canary is good, and a user is asked", upgrade().but(manual).but(held(0)), "3 3 1 Canary False", allAvailable,
-			"True WaitingForApproval: the canaries of version 2 are good, and it takes over when its revision is approved: " +
-				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To go back, apply the template of version 1, which needs no approval`, nil},
+			"True WaitingForApproval: the canaries of version 2 are good; waiting for approval of its revision: " +
+				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To roll back, apply the template of version 1, which needs no approval`, nil},
 		{"the user approved another version", upgrade().but(manual).but(held(0)).but(word("v1-0")), "3 3 1 Canary False", allAvailable,
-			"True WaitingForApproval: the canaries of version 2 are good, and it takes over when its revision is approved: " +
-				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To go back, apply the template of version 1, which needs no approval; ` +
-				`spec.approvedRevision is "v1-0", which is the revision of neither the version that serves nor the upgrade (v2-b883872df0ff2555), and has no effect`, nil},
+			"True WaitingForApproval: the canaries of version 2 are good; waiting for approval of its revision: " +
+				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To roll back, apply the template of version 1, which needs no approval; ` +
+				`spec.approvedRevision "v1-0" is ignored: it is the revision of neither the current version nor the upgrade (v2-b883872df0ff2555)`, nil},
 		{"the canary was good, and crashes while a user is asked", upgrade(0).but(manual).but(states(2, crashing(1))), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (CrashLoopBackOff: container main ended with code 1)", nil},
 		{"a version was approved that is not there any more", of(plain()).has(1, span{0, 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
-			`False Complete: no operation in progress; spec.approvedRevision is "v7-0", which is the revision of neither the version that serves nor the upgrade (v1-`, nil},
+			`False Complete: no operation in progress; spec.approvedRevision "v7-0" is ignored: it is the revision of neither the current version nor the upgrade (v1-`, nil},
 		{"a job is asked about the canary", upgrade().but(askedAt(v1alpha1.WhenCanary, "")), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until Job db-canary-v2-1 ends", nil},
 		{"the job about the canary refused it", upgrade().but(askedAt(v1alpha1.WhenCanary, v1alpha1.JobFailed)), "3 3 1 Stale True", allAvailable,
 			"True Returning: attempt 1 with version 2 failed: Job db-canary-v2-1 failed",
-			[]string{"Stale=True PostUpdateJobFailed: version 2 was given up (attempts: 1): Job db-canary-v2-1 failed. Version 1 serves",
-				"Aborted=True PostUpdateJobFailed: the upgrade to version 2 was stopped: Job db-canary-v2-1 failed"}},
-		{"the old version serves, the new one was given up for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
+			[]string{"Stale=True PostUpdateJobFailed: version 2 was marked stale (attempts: 1): Job db-canary-v2-1 failed. Version 1 serves",
+				"Aborted=True PostUpdateJobFailed: the upgrade to version 2 was aborted: Job db-canary-v2-1 failed"}},
+		{"the old version serves, the new one was marked stale for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
 			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
 			"3 3 1 Stale True", allAvailable, "False Complete: no operation in progress", []string{
-				"Stale=True CanaryFailed: version 2 was given up (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
-					"). Version 1 serves. Edit spec.template to try another version, or if the cause was elsewhere, fix it and try the same template again: " +
+				"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
+					"). Version 1 serves. To try another version, edit spec.template. To retry the same template after the cause is fixed: " +
 					`kubectl -n ns patch ests db --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"2"}}}}}'`}},
 		{"nothing serves: the new one was given up, and now the old one crashes too", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
 			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, ", "True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, ",
-			[]string{"Stale=True CanaryFailed: version 2 was given up (attempts: 1): why. Version 1 serves"}},
+			[]string{"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): why. Version 1 serves"}},
 		{"an upgrade waits for the version that serves, which is ill", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
 			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
-			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade all the same: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
+			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
 		{"the job before the upgrade failed, and all serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
 			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
 		}), "3 3 1 Aborted False", allAvailable, "False Complete: no operation in progress",
-			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was stopped: Job db-pre-v2-1 failed. Version 1 serves"}},
+			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was aborted: Job db-pre-v2-1 failed. Version 1 serves"}},
 	}
 }
 

@@ -111,7 +111,7 @@ func availableIn(w *world, z zone) (n int32) {
 func available(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
 	if w.invalid != "" {
-		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid, and the operator makes no changes: "+w.invalid
 		return c
 	}
 	n, wanted := int32(0), w.replicas*int32(len(w.zones))
@@ -169,7 +169,7 @@ func (p *plan) waitingToo(text string) string {
 func undoneWrite(w *world, _ *plan) notice {
 	message := w.undone.Message()
 	if message == "" {
-		message = undone.Explain(w.unlike(), "it is not written again before the next version, since that could restart pods")
+		message = undone.Explain(w.unlike(), "the write is not retried before the next version because it could restart pods")
 	}
 	if message == "" {
 		return notice{}
@@ -181,14 +181,14 @@ func refusedWrite(w *world, _ *plan) notice {
 	if w.refused == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses what has to be written, and it is tried again: " + w.refused}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses a write, which will be retried: " + w.refused}
 }
 
 func untracked(w *world, _ *plan) notice {
 	if w.untracked == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "owner references cannot be kept or removed, since Secrets cannot be read: " + w.untracked +
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "cannot add or remove owner references because Secrets cannot be read: " + w.untracked +
 		"; bind ClusterRole secrets-role of the operator to its account in this namespace (docs/security.md)"}
 }
 
@@ -206,7 +206,7 @@ func waitingToUpgrade(w *world, p *plan) notice {
 		return notice{}
 	}
 	if still := w.standing(current).unreturned(); still != "" {
-		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("what an earlier template took is given back: " + still)}
+		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("returning the ordinals of an earlier upgrade: " + still)}
 	}
 	return notice{Reason: v1alpha1.ReasonCurrentNotReady, Message: fmt.Sprintf(
 		"the upgrade waits until version %d is Ready: %s. %s", current, w.standing(current).unsettled(), upgradeAnyway(w))}
@@ -215,7 +215,7 @@ func waitingToUpgrade(w *world, p *plan) notice {
 // upgradeAnyway returns the command that starts an upgrade although pods of the current version are not
 // Ready.
 func upgradeAnyway(w *world) string {
-	return fmt.Sprintf(`To upgrade all the same: kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'`,
+	return fmt.Sprintf(`To upgrade anyway: kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'`,
 		w.set.Namespace, w.set.Name)
 }
 
@@ -266,7 +266,7 @@ func takenService(w *world, _ *plan) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonServiceTaken, Message: fmt.Sprintf(
-		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
+		"Service %s does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n %s delete service %s",
 		taken, w.set.Namespace, taken)}
 }
 
@@ -276,7 +276,7 @@ func withoutBudget(w *world, p *plan) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonBudgetTaken, Message: fmt.Sprintf(
-		"PodDisruptionBudget %s does not belong to this object and is left alone, so a drain may take more pods than spec.podDisruptionBudget allows: delete it, and the operator creates its own: kubectl -n %s delete pdb %s",
+		"PodDisruptionBudget %s does not belong to this object and is ignored, so a drain may evict more pods than spec.podDisruptionBudget allows: delete it so that the operator creates its own: kubectl -n %s delete pdb %s",
 		taken, w.set.Namespace, taken)}
 }
 
@@ -284,7 +284,7 @@ func scaling(_ *world, p *plan) notice {
 	if !p.changes() {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonScaling, Message: p.waitingToo("StatefulSets are brought to what the spec says")}
+	return notice{Reason: v1alpha1.ReasonScaling, Message: p.waitingToo("updating StatefulSets to match the spec")}
 }
 
 func waiting(_ *world, p *plan) notice {
@@ -307,7 +307,7 @@ func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
 		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
 			return notice{Reason: v1alpha1.ReasonWaiting, Message: fmt.Sprintf(
-				"StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))}
+				"StatefulSet %s is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods", childName(w.set.Name, z, n))}
 		}
 	}
 	return notice{}
@@ -333,7 +333,7 @@ func invalidSpec(w *world, _ *plan) notice {
 	if w.invalid == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served, and nothing is done: " + w.invalid}
+	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid, and the operator makes no changes: " + w.invalid}
 }
 
 // saysTrue returns a function that returns the reason and the message of a condition while it is True.
@@ -359,11 +359,11 @@ func stale(w *world) metav1.Condition {
 		Type:    v1alpha1.ConditionStale,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonHealthy,
-		Message: "no version of the template was given up",
+		Message: "no version is stale",
 	}
 	if w.record.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.record.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or if the cause was elsewhere, fix it and try the same template again: %s",
+		c.Message = fmt.Sprintf("version %d was marked stale (attempts: %d): %s. Version %d serves. To try another version, edit spec.template. To retry the same template after the cause is fixed: %s",
 			w.record.UpdateVersion, w.record.Attempts, w.record.Update.Message, w.record.CurrentVersion, again(w.set, w.record.VersionHighWater))
 	}
 	return c
@@ -381,12 +381,12 @@ func aborted(w *world) metav1.Condition {
 		Type:    v1alpha1.ConditionAborted,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonHealthy,
-		Message: "no job stopped an upgrade",
+		Message: "no Job aborted an upgrade",
 	}
 	u := w.record.Update
 	if givenUp(w.record) && (w.record.Phase == v1alpha1.PhaseAborted || u.Reason == v1alpha1.ReasonPostJobFailed) {
 		c.Status, c.Reason = metav1.ConditionTrue, u.Reason
-		c.Message = fmt.Sprintf("the upgrade to version %d was stopped: %s. Version %d serves. Edit spec.template to try another version",
+		c.Message = fmt.Sprintf("the upgrade to version %d was aborted: %s. Version %d serves. To try another version, edit spec.template",
 			w.record.UpdateVersion, u.Message, w.record.CurrentVersion)
 	}
 	return c
@@ -400,7 +400,7 @@ func configMissing(w *world) metav1.Condition {
 		Message: "all required ConfigMaps and Secrets exist",
 	}
 	if !w.set.Spec.UpdateOnEnvChange {
-		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "configuration is not followed, since spec.updateOnEnvChange is false"
+		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "configuration is not tracked because spec.updateOnEnvChange is false"
 		return c
 	}
 	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {
@@ -423,7 +423,7 @@ func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 		}
 		switch {
 		case u.HeldAt != nil:
-			line += ", waits for approval"
+			line += ", waiting for approval"
 		case u.GoodAt != nil:
 			line += ", canaries are good"
 		}

@@ -24,14 +24,14 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"all is done", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
 		{"a template was given up, and the version that serves is there",
 			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: no operation in progress"},
-		{"or was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back"},
+		{"or was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods"},
 		{"a Service of another application has the name", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			w.set.Spec.Template.Spec.ServiceName = "db"
 			for _, s := range buildServices(w.set, nil) {
 				s.OwnerReferences = nil
 				w.services[s.Name] = s
 			}
-		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n ns delete service db-active"},
+		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n ns delete service db-active"},
 		{"a StatefulSet that was orphaned has the claims", of(volumes()).has(1, span{}).but(func(w *world) {
 			for o := range int32(3) {
 				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
@@ -40,13 +40,13 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
-		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
+		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
 		{"and its Services have no owner: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
 			deletedClaim(-1)(w)
 			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
-		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
+		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
 		{"another attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
 			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available; not Ready: db-v1-2"},
 		{"or for a pod of the new one on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
@@ -55,8 +55,8 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"an upgrade that is over waits for a Service that is deleted", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
 			st := &w.set.Status
 			st.CurrentVersion, st.UpdateVersion, st.VersionHighWater, st.Phase = 2, 2, 2, v1alpha1.PhaseCleaningUp
-		}), progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects what serves"},
-		{"configuration that is not followed", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not followed, since spec.updateOnEnvChange is false"},
+		}), progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects the current version"},
+		{"configuration that is not followed", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not tracked because spec.updateOnEnvChange is false"},
 		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
 			w.config.missing = map[string]notice{"db-v1": {Reason: v1alpha1.ReasonConfigMissing, Message: "Secret key"}}
@@ -119,7 +119,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		{"one begins", stable, at(v1alpha1.PhaseCanary, 1, 2, under), "Normal UpgradeBegun upgrade from version 1 to 2"},
 		{"an attempt fails", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
 		{"an attempt that failed is found after a status was lost", stable, at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
-		{"it is given up", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was given up: why"},
+		{"it is given up", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was marked stale: why"},
 		{"a corrected template follows", failed, at(v1alpha1.PhaseCanary, 1, 3, under), "Normal UpgradeBegun upgrade from version 1 to 3"},
 		{"another template follows in the middle", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 3, under),
 			"Normal Superseded version 2 was superseded by another template, Normal UpgradeBegun upgrade from version 1 to 3"},

@@ -125,10 +125,10 @@ func validateName(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.Error
 			"may have at most %d characters: its StatefulSets are named %s and may have %d; choose a shorter name", most, made, maxStatefulSetName))}
 	case len(validation.IsDNS1035Label(name)) > 0:
 		return field.ErrorList{field.Invalid(at, name,
-			"must begin with a letter and go on with lower-case letters, digits and hyphens, and not end with a hyphen: a Service is named after it")}
+			"must start with a letter, contain only lower-case letters, digits and hyphens, and not end with a hyphen, because a Service has this name")}
 	case zoneEnd.MatchString(name):
 		return field.ErrorList{field.Invalid(at, name,
-			"may not end with -z and a number, as the names of zones do, whose claims it would share; choose another end")}
+			"may not end with -z and a number, because it would share claims with a zone of another object; choose another name")}
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func validateHandover(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	for _, t := range spec.Template.Spec.VolumeClaimTemplates {
 		if !slices.Contains(t.Spec.AccessModes, corev1.ReadWriteMany) {
 			return field.ErrorList{field.Invalid(at, v1alpha1.HandoverCoexist, fmt.Sprintf(
-				"two pods would share each claim of template %q, which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data", t.Name))}
+				"two pods would share each claim of template %q, which is not ReadWriteMany; use PerOrdinal, or make it ReadWriteMany if the application allows two pods to share its data", t.Name))}
 		}
 	}
 	return nil
@@ -238,13 +238,13 @@ func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	spec := at.Child("spec")
 	if job.Problem != "" {
 		return field.ErrorList{field.Invalid(spec.Child("template"), field.OmitValueType{},
-			"is no template of a pod: "+job.Problem+"; correct the field that it names, or remove it")}
+			"is not a valid pod template: "+job.Problem+"; correct or remove the named field")}
 	}
 	var errs field.ErrorList
 	allowed := []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}
 	switch policy := job.Spec.Template.Spec.RestartPolicy; {
 	case policy == "":
-		errs = append(errs, field.Required(spec.Child("template", "spec", "restartPolicy"), "say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends"))
+		errs = append(errs, field.Required(spec.Child("template", "spec", "restartPolicy"), "set Never or OnFailure: by default pods are always restarted, so the Job would never end"))
 	case !slices.Contains(allowed, policy):
 		errs = append(errs, field.Invalid(
 			spec.Child("template", "spec", "restartPolicy"),
@@ -253,10 +253,10 @@ func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 		))
 	}
 	if n := job.Spec.Parallelism; n != nil && *n == 0 {
-		errs = append(errs, field.Invalid(spec.Child("parallelism"), *n, "must be 1 or more: a Job of no pods never ends"))
+		errs = append(errs, field.Invalid(spec.Child("parallelism"), *n, "must be 1 or more: a Job without pods never ends"))
 	}
 	if job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName {
-		errs = append(errs, field.Forbidden(spec.Child("managedBy"), "the Job controller of Kubernetes runs these Jobs; remove it"))
+		errs = append(errs, field.Forbidden(spec.Child("managedBy"), "only the Job controller of Kubernetes may run these Jobs; remove it"))
 	}
 	errs = append(errs, validateOwnKeys(job.Labels, at.Child("metadata", "labels"))...)
 	return append(errs, validateOwnKeys(job.Spec.Template.Labels, spec.Child("template", "metadata", "labels"))...)
@@ -268,18 +268,18 @@ func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field
 		p := at.Child("zones").Index(i)
 		switch faults := validation.IsValidLabelValue(zone); {
 		case zone == "":
-			errs = append(errs, field.Required(p, "say the name of the zone, or remove the entry"))
+			errs = append(errs, field.Required(p, "set the name of the zone, or remove the entry"))
 		case slices.Contains(spec.Zones[:i], zone):
 			errs = append(errs, field.Duplicate(p, zone))
 		case len(faults) > 0:
-			errs = append(errs, field.Invalid(p, zone, "cannot be the value of a label: "+strings.Join(faults, "; ")))
+			errs = append(errs, field.Invalid(p, zone, "is not a valid label value: "+strings.Join(faults, "; ")))
 		}
 	}
 	if faults := validation.IsQualifiedName(spec.ZoneNodeLabel); len(faults) > 0 {
 		errs = append(errs, field.Invalid(
 			at.Child("zoneNodeLabel"),
 			spec.ZoneNodeLabel,
-			"cannot be the key of a label: "+strings.Join(faults, "; "),
+			"is not a valid label key: "+strings.Join(faults, "; "),
 		))
 	}
 	return errs
@@ -312,11 +312,11 @@ func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fiel
 			errs = append(errs, field.Invalid(
 				p,
 				name,
-				"is the name of none of template.spec.template.spec.containers; name one of them",
+				"is not the name of a container in template.spec.template.spec.containers; use the name of one of them",
 			))
 		}
 		if probe.Exec == nil || len(probe.Exec.Command) == 0 || probe.Exec.Command[0] == "" {
-			errs = append(errs, field.Required(p.Child("exec", "command"), `write the program and its arguments, for example ["/active.sh"]`))
+			errs = append(errs, field.Required(p.Child("exec", "command"), `set the program and its arguments, for example ["/active.sh"]`))
 		}
 		errs = append(errs, tooMuchOfProbe(&probe, p)...)
 		if probe.PeriodSeconds < 0 {
@@ -339,21 +339,21 @@ func validateTemplate(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.E
 	errs = append(errs, validateOwnKeys(template.Spec.Template.Annotations, pod.Child("metadata", "annotations"))...)
 	errs = append(errs, validateSelector(&template.Spec.Template, template.Spec.Selector, at)...)
 	if len(template.Spec.Template.Spec.Containers) == 0 {
-		errs = append(errs, field.Required(pod.Child("spec", "containers"), "a pod has at least one container"))
+		errs = append(errs, field.Required(pod.Child("spec", "containers"), "a pod must have at least one container"))
 	}
 	if name := template.Spec.ServiceName; name != "" && len(validation.IsDNS1035Label(name)) > 0 {
 		errs = append(errs, field.Invalid(at.Child("serviceName"), name,
-			"cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens"))
+			"is not a valid Service name; use a letter, followed by at most 62 lower-case letters, digits and hyphens"))
 	}
 	if name := template.Spec.ServiceName; name != "" && name == activeService(set) {
 		errs = append(errs, field.Invalid(
 			at.Child("serviceName"),
 			name,
-			"is the name of the Service that selects what serves; choose another",
+			"is reserved for the Service that selects the current version; choose another name",
 		))
 	}
 	if o := template.Spec.Ordinals; o != nil && o.Start != 0 {
-		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "the operator hands ordinals from version to version with it; remove it"))
+		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "the operator uses it to move ordinals between versions; remove it"))
 	}
 	return append(errs, validateClaims(template.Spec.VolumeClaimTemplates, &template.Spec.Template.Spec, at)...)
 }
@@ -363,7 +363,7 @@ func validateOwnKeys(have map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range sets.List(sets.KeySet(have)) {
 		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
-			errs = append(errs, field.Forbidden(at.Key(key), "what begins with "+v1alpha1.GroupVersion.Group+"/ is the operator's; remove it"))
+			errs = append(errs, field.Forbidden(at.Key(key), "keys with prefix "+v1alpha1.GroupVersion.Group+"/ are reserved for the operator; remove it"))
 		}
 	}
 	return errs
@@ -372,7 +372,7 @@ func validateOwnKeys(have map[string]string, at *field.Path) field.ErrorList {
 func validateSelector(template *corev1.PodTemplateSpec, wanted *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	p := at.Child("selector")
 	if wanted == nil || len(wanted.MatchLabels)+len(wanted.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(p, "say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+		return field.ErrorList{field.Required(p, "set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
 	if errs := metavalidation.ValidateLabelSelector(wanted, metavalidation.LabelSelectorValidationOptions{}, p); len(errs) > 0 {
 		return errs
@@ -391,7 +391,7 @@ func validateSelector(template *corev1.PodTemplateSpec, wanted *metav1.LabelSele
 	}
 	if !selector.Matches(labels.Set(template.Labels)) {
 		return field.ErrorList{field.Invalid(at.Child("template", "metadata", "labels"), labels.Set(template.Labels).String(),
-			"does not match template.spec.selector, which is "+selector.String()+"; give the pods its labels")}
+			"does not match template.spec.selector, which is "+selector.String()+"; add its labels to the pods")}
 	}
 	return nil
 }
@@ -406,7 +406,7 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 		name, size := p.Child("metadata", "name"), claim.Storage(t)
 		switch faults := validation.IsDNS1123Label(t.Name); {
 		case t.Name == "":
-			errs = append(errs, field.Required(name, "the claim is mounted under this name"))
+			errs = append(errs, field.Required(name, "volume mounts refer to the claim by this name"))
 		case seen.Has(t.Name):
 			errs = append(errs, field.Duplicate(name, t.Name))
 		case len(faults) > 0:
@@ -426,7 +426,7 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 	for i, v := range pod.Volumes {
 		if seen.Has(v.Name) {
 			errs = append(errs, field.Invalid(at.Child("template", "spec", "volumes").Index(i).Child("name"), v.Name,
-				"a volume claim template has this name too; rename one of them"))
+				"a volume claim template has the same name; rename one of them"))
 		}
 	}
 	return errs
@@ -442,7 +442,7 @@ func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	asked := old.Spec.UpdateStrategy.Handover != set.Spec.UpdateStrategy.Handover
 	if asked && handoverOf(old) != handoverOf(set) && underWay(&old.Status) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
-			"the upgrade under way (phase %s) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
+			"handover cannot be changed during an upgrade (phase %s); wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
 	}
 	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 && turnsZones(set, &old.Status) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "zones"), zonesFixed))

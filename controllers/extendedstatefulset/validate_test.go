@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 	for _, r := range []invalid{
 		{"an ordinary set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
 		{"a Service with the name of ours", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.ServiceName = "db-active" },
-			[]string{`spec.template.spec.serviceName: Invalid value: "db-active": is the name of the Service that selects what serves; choose another`}},
+			[]string{`spec.template.spec.serviceName: Invalid value: "db-active": is reserved for the Service that selects the current version; choose another name`}},
 		{"no replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
 		{"a negative number", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
 			[]string{`spec.template.spec.replicas: Invalid value: -1: must be 0 or more`}},
@@ -134,34 +134,34 @@ func TestValidate(t *testing.T) {
 			many(set)
 		}, nil},
 		{"zones", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"a", "", "a", "b/c"} }, []string{
-			`spec.zones[1]: Required value: say the name of the zone, or remove the entry`, `spec.zones[2]: Duplicate value: "a"`,
-			`spec.zones[3]: Invalid value: "b/c": cannot be the value of a label: `}},
+			`spec.zones[1]: Required value: set the name of the zone, or remove the entry`, `spec.zones[2]: Duplicate value: "a"`,
+			`spec.zones[3]: Invalid value: "b/c": is not a valid label value: `}},
 		{"claims without names, of one name and without size", func(set *v1alpha1.ExtendedStatefulSet) {
 			one := set.Spec.Template.Spec.VolumeClaimTemplates[0]
 			nameless, sizeless := *one.DeepCopy(), *one.DeepCopy()
 			nameless.Name, sizeless.Spec.Resources = "", corev1.VolumeResourceRequirements{}
 			set.Spec.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{one, nameless, sizeless}
-		}, []string{`spec.template.spec.volumeClaimTemplates[1].metadata.name: Required value: the claim is mounted under this name`,
+		}, []string{`spec.template.spec.volumeClaimTemplates[1].metadata.name: Required value: volume mounts refer to the claim by this name`,
 			`spec.template.spec.volumeClaimTemplates[2].metadata.name: Duplicate value: "data"`,
 			`spec.template.spec.volumeClaimTemplates[2].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}},
 		{"a selector that cannot be read", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}
 		}, []string{`spec.template.spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`}},
 		{"no selector at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Selector = nil },
-			[]string{`spec.template.spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}},
+			[]string{`spec.template.spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}},
 		{"a job of another controller", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PostUpdateJob = job("x")
 			set.Spec.UpdateStrategy.PostUpdateJob.Spec.ManagedBy = ptr.To("example.com/x")
-		}, []string{`spec.updateStrategy.postUpdateJob.spec.managedBy: Forbidden: the Job controller of Kubernetes runs these Jobs; remove it`}},
+		}, []string{`spec.updateStrategy.postUpdateJob.spec.managedBy: Forbidden: only the Job controller of Kubernetes may run these Jobs; remove it`}},
 		{"a job whose pods would ask for claims", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PreUpdateJob = job("x")
 			set.Spec.UpdateStrategy.PreUpdateJob.Spec.Template.Labels = map[string]string{v1alpha1.LabelSet: "db"}
-		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`}},
+		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: keys with prefix fissile.cloudfoundry.org/ are reserved for the operator; remove it`}},
 		{"E44 a job with a template that is none", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PreUpdateJob = &v1alpha1.UpdateJob{Problem: `unknown field "spec.template.spec.container"`}
-		}, []string{`spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is no template of a pod: unknown field "spec.template.spec.container"; correct the field that it names, or remove it`}},
+		}, []string{`spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is not a valid pod template: unknown field "spec.template.spec.container"; correct or remove the named field`}},
 		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
-			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod has at least one container`}},
+			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod must have at least one container`}},
 	} {
 		r.check(t)
 	}

@@ -58,12 +58,12 @@ type podHandler struct{ live client.Reader }
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	pod, err := readIncomingPod(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the pod: %w", err))
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read pod: %w", err))
 	}
 	changes, why := inject(pod)
 	if why != "" {
 		ctrl.LoggerFrom(ctx).Info(
-			"A pod with our label is none of ours",
+			"Pod has the label of the operator but belongs to no ExtendedStatefulSet",
 			"namespace",
 			req.Namespace,
 			"pod",
@@ -71,7 +71,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 			"why",
 			why,
 		)
-		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
+		return admission.Allowed("").WithWarnings("ExtendedStatefulSet assigns no claims to this pod: " + why)
 	}
 	if why, err := denial(ctx, h.live, req.Namespace, pod); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -200,13 +200,13 @@ func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 		text string
 	}{
 		{template.Name != "" || template.GenerateName != "", at + "metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"},
-		{template.Namespace != "" && template.Namespace != set.Namespace, at + "metadata.namespace is ignored: the StatefulSets are where the ExtendedStatefulSet is"},
+		{template.Namespace != "" && template.Namespace != set.Namespace, at + "metadata.namespace is ignored: the StatefulSets are in the namespace of the ExtendedStatefulSet"},
 		{len(template.OwnerReferences)+len(template.Finalizers) > 0, at + "metadata: ownerReferences and finalizers are ignored"},
 		{template.Spec.PodManagementPolicy == appsv1.OrderedReadyPodManagement, at + "spec.podManagementPolicy is ignored: pods are started and stopped in parallel"},
-		{holdsBack(&template.Spec.UpdateStrategy), at + "spec.updateStrategy holds back pods when configuration changes, and not when the template does: that makes a new version, for which there is spec.updateStrategy"},
+		{holdsBack(&template.Spec.UpdateStrategy), at + "spec.updateStrategy applies only to restarts after configuration changes; a template change creates a new version, which follows spec.updateStrategy"},
 		{deletesClaims(template.Spec.PersistentVolumeClaimRetentionPolicy), at + "spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"},
-		{pod.Hostname != "" || pod.Subdomain != "", at + "spec.template.spec: hostname and subdomain are ignored: pods have their own name or that of their ordinal, and serviceName"},
-		{pod.NodeName != "", at + "spec.template.spec.nodeName puts all pods on Node " + pod.NodeName + " past the scheduler, which then looks at no taints, room or zone; use nodeSelector, which it follows"},
+		{pod.Hostname != "" || pod.Subdomain != "", at + "spec.template.spec: hostname and subdomain are ignored: the host name is the pod name or the name of the ordinal, and the subdomain is serviceName"},
+		{pod.NodeName != "", at + "spec.template.spec.nodeName assigns all pods to Node " + pod.NodeName + " without the scheduler, so taints, resources and zones are not checked; use nodeSelector instead"},
 	} {
 		if w.said {
 			texts = append(texts, w.text)
@@ -226,10 +226,10 @@ func warnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	switch {
 	case word == "" || word == old.Spec.ApprovedRevision:
 	case !asksForApproval(&set.Spec):
-		return admission.Warnings{"spec.approvedRevision has no effect as long as spec.approval is Automatic"}
+		return admission.Warnings{"spec.approvedRevision is ignored while spec.approval is Automatic"}
 	case word != old.Status.UpdateRevision:
 		return admission.Warnings{fmt.Sprintf(
-			"spec.approvedRevision: %q is not the revision of an upgrade under way, and has no effect; status.updateRevision is %q",
+			"spec.approvedRevision: %q is ignored because it is not the revision of an upgrade in progress; status.updateRevision is %q",
 			word,
 			old.Status.UpdateRevision,
 		)}

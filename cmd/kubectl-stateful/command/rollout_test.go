@@ -135,7 +135,7 @@ func TestRolloutStatusOfExtendedStatefulSets(t *testing.T) {
 	}
 	tryRollouts(t, []rolloutRow{
 		{"stale, but of an earlier spec", "ests/shop", nil, 0, "Waiting for the operator to look at the present spec..."},
-		{"stale", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) { o.Status.ObservedGeneration = 6 }), 1, "error: CanaryFailed: version 3 was given up"},
+		{"stale", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) { o.Status.ObservedGeneration = 6 }), 1, "error: CanaryFailed: version 3 was marked stale"},
 		{"a canary", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
 			rest(o.Status.Conditions)
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
