@@ -97,7 +97,7 @@ var _ = Describe("E34 active and passive pods", func() {
 		startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.SetupWith(mgr, settings(ns), app.run) })
 	})
 
-	It("the label follows what the pods say, and goes with the probes", func(ctx SpecContext) {
+	It("sets the label by the probe results, and removes it with the probes", func(ctx SpecContext) {
 		o := object(ns, strings.Replace(probes, "%", "false", 1))
 		Expect(user.Create(ctx, o)).To(Succeed())
 		app.says("web-v1-0", "web-v1-2")
@@ -109,7 +109,7 @@ var _ = Describe("E34 active and passive pods", func() {
 		Eventually(activePods(ctx, ns)).Should(BeEmpty())
 	})
 
-	It("with singleActive it is never on two", func(ctx SpecContext) {
+	It("sets the label on at most one pod with singleActive", func(ctx SpecContext) {
 		most := maxActive(ctx, ns)
 		Expect(user.Create(ctx, object(ns, strings.Replace(probes, "%", "true", 1)))).To(Succeed())
 		app.says("web-v1-1", "web-v1-2")

@@ -108,7 +108,7 @@ func create(ctx context.Context, o client.Object) []string {
 	return l.Texts
 }
 
-var _ = Describe("E11 the rules on replicas", func() {
+var _ = Describe("E11 the scaling rules", func() {
 	const (
 		odd     = "spec: {scaling: {min: 3, max: 7, oddOnly: true}}"
 		tooFew  = `may not be less than scaling.min; take more replicas, or lower min first`
@@ -119,7 +119,7 @@ var _ = Describe("E11 the rules on replicas", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	DescribeTable("hold on every path", func(ctx SpecContext, n int, want string) {
+	DescribeTable("are enforced on create, update and /scale", func(ctx SpecContext, n int, want string) {
 		patch := "spec: {template: {spec: {replicas: " + yamlOf(n) + "}}}"
 		Expect(said(user.Create(ctx, object(ns, odd, patch)))).To(Equal(count + want))
 		o := object(ns, odd)
@@ -131,7 +131,7 @@ var _ = Describe("E11 the rules on replicas", func() {
 	},
 		Entry("too few", 1, tooFew), Entry("too many", 9, tooMany), Entry("an even number", 4, even))
 
-	It("let pass what is right, on every path", func(ctx SpecContext) {
+	It("allow a legal number on create, update and /scale", func(ctx SpecContext) {
 		o := object(ns, odd)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(change(ctx, o.DeepCopy(), "spec: {template: {spec: {replicas: 5}}}")).To(Succeed())
@@ -141,7 +141,7 @@ var _ = Describe("E11 the rules on replicas", func() {
 		Expect(replicas(ctx, o)).To(HaveValue(BeEquivalentTo(3)))
 	})
 
-	It("are those of the moment: one that was changed holds for /scale", func(ctx SpecContext) {
+	It("apply to /scale after a change", func(ctx SpecContext) {
 		o := object(ns)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(scale(ctx, o.DeepCopy(), 9)).To(Succeed())
@@ -150,30 +150,30 @@ var _ = Describe("E11 the rules on replicas", func() {
 		Expect(said(scale(ctx, o.DeepCopy(), 9))).To(Equal(count + tooMany))
 	})
 
-	It("a negative number is refused too", func(ctx SpecContext) {
+	It("reject a negative number of replicas", func(ctx SpecContext) {
 		const want = invalid + `.spec.template.spec.replicas: Invalid value: -1: should be a non-negative integer`
 		Expect(said(user.Create(ctx, object(ns, "spec: {template: {spec: {replicas: -1}}}")))).To(Equal(want))
 	})
 
-	DescribeTable("that exclude each other are refused", func(ctx SpecContext, rules, want string) {
+	DescribeTable("are rejected if they allow no number", func(ctx SpecContext, rules, want string) {
 		Expect(said(user.Create(ctx, object(ns, "spec: {template: {spec: {replicas: null}}, scaling: "+rules+"}")))).To(Equal(invalid + want))
 	},
 		Entry("min above max", "{min: 5, max: 3}", `spec.scaling.min: Invalid value: may not be more than scaling.max; lower it, or raise max`),
 		Entry("no odd number", "{min: 4, max: 4, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly`),
-		Entry("nothing but 0", "{max: 0, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly`),
+		Entry("only 0 is allowed", "{max: 0, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly`),
 		Entry("a negative min", "{min: -1}", `spec.scaling.min: Invalid value: -1: spec.scaling.min in body should be greater than or equal to 0`),
 	)
 
-	DescribeTable("replicas that are not said become the smallest legal number", func(ctx SpecContext, rules string, want int) {
+	DescribeTable("set the default of missing replicas to the smallest legal number", func(ctx SpecContext, rules string, want int) {
 		o := object(ns, "spec: {template: {spec: {replicas: null}}, scaling: "+rules+"}")
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(replicas(ctx, o)).To(HaveValue(BeEquivalentTo(want)))
-		Expect(scaleAfterReading(ctx, o.DeepCopy(), want)).To(Succeed(), "an autoscaler can read them")
+		Expect(scaleAfterReading(ctx, o.DeepCopy(), want)).To(Succeed(), "/scale returns the default replicas")
 	},
-		Entry("no rules", "null", 1), Entry("none that speaks", "{}", 1), Entry("a min", "{min: 4}", 4), Entry("a min of 0", "{min: 0}", 1),
-		Entry("odd ones", "{min: 4, max: 7, oddOnly: true}", 5), Entry("none at all", "{max: 0}", 0))
+		Entry("no rules", "null", 1), Entry("empty rules", "{}", 1), Entry("a min", "{min: 4}", 4), Entry("a min of 0", "{min: 0}", 1),
+		Entry("oddOnly", "{min: 4, max: 7, oddOnly: true}", 5), Entry("max of 0", "{max: 0}", 0))
 
-	It("an apply that says no replicas leaves an autoscaler's alone", func(ctx SpecContext) {
+	It("keep the replicas of an autoscaler when an apply omits replicas", func(ctx SpecContext) {
 		o := object(ns, "spec: {template: {spec: {replicas: null}}, scaling: {min: 2}}")
 		for _, image := range []string{"first", "second"} {
 			applied := object(ns, "spec: {template: {spec: {replicas: null, template: {spec: {containers: [{name: web, image: "+image+"}]}}}}, scaling: {min: 2}}")
@@ -187,7 +187,7 @@ var _ = Describe("E11 the rules on replicas", func() {
 		Expect(replicas(ctx, o)).To(HaveValue(BeEquivalentTo(6)))
 	})
 
-	It("canaries above replicas are refused on every path, but 0 replicas are not", func(ctx SpecContext) {
+	It("reject canaries above replicas, except with 0 replicas", func(ctx SpecContext) {
 		const want = invalid + `spec.updateStrategy.canaries: Invalid value: may not be more than template.spec.replicas; lower canaries first, or take more replicas`
 		Expect(said(user.Create(ctx, object(ns, "spec: {updateStrategy: {canaries: 3}, template: {spec: {replicas: 2}}}")))).To(Equal(want))
 		o := object(ns, "spec: {updateStrategy: {canaries: 3}}")
@@ -205,8 +205,8 @@ func yamlOf(value any) string {
 	return strings.TrimSpace(string(text))
 }
 
-var _ = Describe("E10 the example of the original", func() {
-	It("is taken under strict validation, with its null and its labels", func(ctx SpecContext) {
+var _ = Describe("E10 the example of the original operator", func() {
+	It("is accepted with strict validation, including its null and its labels", func(ctx SpecContext) {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "extendedstatefulset", "example.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		o := &unstructured.Unstructured{}

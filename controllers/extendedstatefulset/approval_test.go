@@ -23,7 +23,7 @@ var _ = Describe("Approval", func() {
 		startFakeControlPlane(namespace)
 	})
 
-	It("E36 E38 holds a good canary until the command of the condition is given", func(ctx SpecContext) {
+	It("E36 E38 holds a good canary until a user runs the command of the condition", func(ctx SpecContext) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"approval": "Manual", "template": {"spec": {"minReadySeconds": 1}}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
@@ -39,17 +39,17 @@ var _ = Describe("Approval", func() {
 		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
 		said := condition(ctx, set, v1alpha1.ConditionProgressing)
 		Eventually(said).Should(HavePrefix("True WaitingForApproval: the canaries of version 2 are good"))
-		By("taking no word for another revision")
+		By("ignoring the approval of another revision")
 		Expect(change(ctx, object(namespace), `{"spec": {"approvedRevision": "`+first+`"}}`)).To(Succeed())
 		Expect(change(ctx, object(namespace), `{"spec": {"approvedRevision": "v2-0000000000000000"}}`)).To(Succeed())
 		Eventually(said).Should(And(HavePrefix("True WaitingForApproval"), ContainSubstring(`; spec.approvedRevision "v2-0000000000000000" is ignored: it is the revision of neither`)))
 		Expect(web(ctx, namespace).Status.CurrentVersion).To(Equal(int64(1)))
 		Expect(statefulSets(ctx, namespace)["web-v2"].Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		By("going back, which needs none")
+		By("rolling back without approval")
 		Expect(change(ctx, object(namespace), image("web"))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 
-		By("going on with the command that the condition tells")
+		By("continuing after the command of the condition")
 		Expect(change(ctx, object(namespace), image("three"))).To(Succeed())
 		Eventually(said).Should(HavePrefix("True WaitingForApproval: the canaries of version 3 are good"))
 		Expect(set.Status.UpdateRevision).To(MatchRegexp(`^v3-[0-9a-f]{16}$`))
@@ -60,7 +60,7 @@ var _ = Describe("Approval", func() {
 		third := web(ctx, namespace)
 		Expect(third.Status.CurrentRevision).To(Equal(third.Spec.ApprovedRevision))
 
-		By("doing nothing for the same word again")
+		By("ignoring a repeated approval of the same revision")
 		Expect(change(ctx, object(namespace), command[1])).To(Succeed())
 		Expect(web(ctx, namespace).Generation).To(Equal(third.Generation))
 		Expect(change(ctx, object(namespace), image("four"))).To(Succeed())
@@ -81,7 +81,7 @@ var _ = Describe("Approval", func() {
 		}).Should(Succeed())
 	})
 
-	It("E37 takes a canary back that breaks while it waits", func(ctx SpecContext) {
+	It("E37 rolls back a canary that fails while it waits for approval", func(ctx SpecContext) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace,
 			`{"spec": {"approval": "Manual", "updateStrategy": {"canaryWatchTime": "4s"}, "template": {"spec": {"minReadySeconds": 1}}}}`))).To(Succeed())
@@ -96,7 +96,7 @@ var _ = Describe("Approval", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionStale)).Should(HavePrefix("True CanaryFailed: version 2 was marked stale"))
 	})
 
-	It("E39 asks a job about the canaries, and takes back what it refuses", func(ctx SpecContext) {
+	It("E39 runs a job for the canaries, and rolls back if the job fails", func(ctx SpecContext) {
 		startOperator(namespace)
 		asks := func(image string) string {
 			return `{"spec": {"updateStrategy": {"postUpdateJob": {"when": "Canary", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "` + image + `"}]}}}}}}}`
@@ -117,14 +117,14 @@ var _ = Describe("Approval", func() {
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(said(err)).To(ContainSubstring(want))
 	},
-		Entry("a word that there is not", `{"spec": {"approval": "Later"}}`, `spec.approval: Unsupported value: "Later": supported values: "Automatic", "Manual"`),
-		Entry("what is no revision", `{"spec": {"approvedRevision": "web-v2"}}`,
+		Entry("an unknown value of approval", `{"spec": {"approval": "Later"}}`, `spec.approval: Unsupported value: "Later": supported values: "Automatic", "Manual"`),
+		Entry("an approvedRevision without a valid format", `{"spec": {"approvedRevision": "web-v2"}}`,
 			`spec.approvedRevision: Invalid value: "web-v2": must be a revision as status.updateRevision names it, for example v2-0123456789abcdef`),
-		Entry("a number alone", `{"spec": {"approvedRevision": "v2"}}`, `spec.approvedRevision: Invalid value: "v2": must be a revision`),
-		Entry("what is too long", `{"spec": {"approvedRevision": "v20123456789012345678901-0123456789abcdef"}}`, `spec.approvedRevision: Too long: may not be more than 40 bytes`),
-		Entry("another moment", `{"spec": {"updateStrategy": {"postUpdateJob": {"when": "Later", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
+		Entry("a version number without a digest", `{"spec": {"approvedRevision": "v2"}}`, `spec.approvedRevision: Invalid value: "v2": must be a revision`),
+		Entry("an approvedRevision that is too long", `{"spec": {"approvedRevision": "v20123456789012345678901-0123456789abcdef"}}`, `spec.approvedRevision: Too long: may not be more than 40 bytes`),
+		Entry("an unknown value of when", `{"spec": {"updateStrategy": {"postUpdateJob": {"when": "Later", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
 			`spec.updateStrategy.postUpdateJob.when: Unsupported value: "Later": supported values: "AllPods", "Canary", "Both"`),
-		Entry("a moment of the job before", `{"spec": {"updateStrategy": {"preUpdateJob": {"when": "Canary", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
+		Entry("when in preUpdateJob", `{"spec": {"updateStrategy": {"preUpdateJob": {"when": "Canary", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
 			`spec.updateStrategy.preUpdateJob.when: Invalid value: is for postUpdateJob: this job runs before there are canaries; remove it`),
 	)
 })

@@ -31,7 +31,7 @@ var _ = Describe("The number of pods", func() {
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	}
-	DescribeTable("has bounds", func(ctx SpecContext, most, more, want string) {
+	DescribeTable("is limited", func(ctx SpecContext, most, more, want string) {
 		Expect(said(user.Create(ctx, object(ns, more)))).To(server.Mentions(want))
 		Expect(user.Create(ctx, object(ns, most))).To(Succeed())
 		Expect(said(change(ctx, object(ns), more))).To(server.Mentions(want))
@@ -51,7 +51,7 @@ var _ = Describe("The number of pods", func() {
 			"spec.updateStrategy.canaries: Invalid value: 1001: spec.updateStrategy.canaries in body should be less than or equal to 1000"),
 	)
 
-	It("has bounds on /scale", func(ctx SpecContext) {
+	It("is limited on /scale", func(ctx SpecContext) {
 		o := object(ns)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		for _, n := range []int{1001, math.MaxInt32} {
@@ -71,9 +71,9 @@ func listed(brackets, item string, n int) string {
 	return brackets[:1] + strings.Join(all, ", ") + brackets[1:]
 }
 
-var _ = Describe("What is inside an object", func() {
+var _ = Describe("The content of an object", func() {
 	const pod = "spec.template.spec.template."
-	DescribeTable("has bounds with the webhook away too", func(ctx SpecContext, patch func(n int) string, most int, want string) {
+	DescribeTable("is limited by the schema without the webhook", func(ctx SpecContext, patch func(n int) string, most int, want string) {
 		ns := newNamespace(ctx)
 		Expect(said(user.Create(ctx, object(ns, patch(most+1))))).To(server.Mentions(want))
 		Expect(said(user.Create(ctx, object(ns, patch(most))))).NotTo(server.Mentions(want))
@@ -92,7 +92,7 @@ var _ = Describe("What is inside an object", func() {
 			return "spec: {template: {spec: {template: {metadata: {annotations: " + listed("{}", "k{}: v", n) + "}}}}}"
 		}, 64,
 			pod+"metadata.annotations: Invalid value: may be at most 64; take fewer annotations"),
-		Entry("labels that select", func(n int) string {
+		Entry("matchLabels of the selector", func(n int) string {
 			return "spec: {template: {spec: {selector: {matchLabels: " + listed("{}", "k{}: v", n-1) + "}}}}"
 		}, 32,
 			"spec.template.spec.selector.matchLabels: Invalid value: may be at most 32; select by fewer labels"),
@@ -111,7 +111,7 @@ var _ = Describe("What is inside an object", func() {
 		Entry("volumes", func(n int) string {
 			return "spec: {template: {spec: {template: {spec: {volumes: " + listed("[]", "{name: v{}, emptyDir: {medium: Memory}}", n) + "}}}}}"
 		}, 256, pod+"spec.volumes: Invalid value: may be at most 256; take fewer volumes"),
-		Entry("pull secrets", func(n int) string {
+		Entry("image pull secrets", func(n int) string {
 			return "spec: {template: {spec: {template: {spec: {imagePullSecrets: " + listed("[]", "{name: v{}}", n) + "}}}}}"
 		}, 64, pod+"spec.imagePullSecrets: Invalid value: may be at most 64; take fewer Secrets"),
 		Entry("pods of a job", func(n int) string { return jobWith("parallelism: " + strconv.Itoa(n)) }, 100,
@@ -129,12 +129,12 @@ var _ = Describe("What is inside an object", func() {
 		Entry("arguments of a probe", func(n int) string {
 			return "spec: {activePassiveProbes: {web: {exec: {command: " + listed("[]", "a", n) + "}}}}"
 		}, 64, "spec.activePassiveProbes[web].exec.command: Invalid value: may be at most 64; take fewer arguments, or write a script"),
-		Entry("bytes of a probe, where the webhook is there", func(n int) string {
+		Entry("bytes of a probe command, with the webhook", func(n int) string {
 			return "spec: {activePassiveProbes: {web: {exec: {command: [" + strings.Repeat("a", n) + "]}}}}"
 		}, 16384, "spec.activePassiveProbes[web].exec.command: Invalid value: 16385: may be at most 16384; take fewer bytes, or write a script"),
 	)
 
-	It("has a bound all in all, where the webhook is there", func(ctx SpecContext) {
+	It("is limited in total size by the webhook", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		with := func(n int) string {
 			return "spec: {template: {spec: {template: {metadata: {annotations: {a: " + strings.Repeat("x", n) + "}}}}}}"
@@ -143,7 +143,7 @@ var _ = Describe("What is inside an object", func() {
 		Expect(user.Create(ctx, object(ns, with(250000)))).To(Succeed())
 	})
 
-	It("has no time that is too long to be read", func(ctx SpecContext) {
+	It("rejects a duration that is too long to parse", func(ctx SpecContext) {
 		Expect(said(user.Create(ctx, object(newNamespace(ctx), "spec: {updateStrategy: {updateWatchTime: 999999h999999h999999h}}")))).To(ContainSubstring("spec.updateStrategy.updateWatchTime"))
 	})
 })

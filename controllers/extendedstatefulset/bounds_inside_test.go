@@ -46,7 +46,7 @@ var insideBounds = []struct {
 		s.Template.Spec.Template.Labels = many(n - 1)
 		s.Template.Spec.Template.Labels["app"] = "db"
 	}, "spec.template.spec.template.metadata.labels: Invalid value: 65: may be at most 64"},
-	{"labels that select", 32, func(s *spec, n int) {
+	{"matchLabels of the selector", 32, func(s *spec, n int) {
 		s.Template.Spec.Selector.MatchLabels, s.Template.Spec.Template.Labels = many(n), many(n)
 	}, "spec.template.spec.selector.matchLabels: Invalid value: 33: may be at most 32; select by fewer labels"},
 	{"expressions", 32, func(s *spec, n int) {
@@ -64,13 +64,13 @@ var insideBounds = []struct {
 		s.Template.Spec.Template.Spec.InitContainers = make([]corev1.Container, n)
 	}, "spec.template.spec.template.spec.initContainers: Invalid value: 65: may be at most 64"},
 	{"volumes", 256, func(s *spec, n int) { s.Template.Spec.Template.Spec.Volumes = make([]corev1.Volume, n) }, "spec.template.spec.template.spec.volumes: Invalid value: 257: may be at most 256"},
-	{"pull secrets", 64, func(s *spec, n int) {
+	{"image pull secrets", 64, func(s *spec, n int) {
 		s.Template.Spec.Template.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, n)
 	}, "spec.template.spec.template.spec.imagePullSecrets: Invalid value: 65: may be at most 64"},
 	{"ports", 256, func(s *spec, n int) {
 		s.Template.Spec.Template.Spec.Containers[0].Ports = make([]corev1.ContainerPort, n)
 	}, "spec.template.spec.template.spec.containers: Invalid value: 257: may be at most 256; take fewer ports in all containers"},
-	{"what is followed", 256, func(s *spec, n int) {
+	{"tracked ConfigMaps and Secrets", 256, func(s *spec, n int) {
 		s.UpdateOnEnvChange = true
 		for i := range n {
 			s.Template.Spec.Template.Spec.Containers[0].EnvFrom = append(s.Template.Spec.Template.Spec.Containers[0].EnvFrom,
@@ -103,13 +103,13 @@ var insideBounds = []struct {
 		p.PeriodSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
 	}, "spec.activePassiveProbes[main].periodSeconds: Invalid value: 3601: may be at most 3600; use a shorter period"},
-	{"the time of a probe", 3600, func(s *spec, n int) {
+	{"the timeout of a probe", 3600, func(s *spec, n int) {
 		p := asking("x")
 		p.TimeoutSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
 	}, "spec.activePassiveProbes[main].timeoutSeconds: Invalid value: 3601: may be at most 3600; use a shorter timeout"},
-	{"all in all", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; move long values into ConfigMaps`},
-	{"all in all, in all zones", 64 << 10, func(s *spec, n int) {
+	{"total size", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; move long values into ConfigMaps`},
+	{"total size in all zones", 64 << 10, func(s *spec, n int) {
 		for i := range 64 {
 			s.Zones = append(s.Zones, fmt.Sprint("z", i))
 		}
@@ -131,10 +131,10 @@ func TestBoundsOfWhatIsInside(t *testing.T) {
 				return ""
 			}
 			if got := said(row.most); got != "" {
-				t.Errorf("what may be is refused: %s", got)
+				t.Errorf("a value at the limit is refused: %s", got)
 			}
 			if got := said(row.most + 1); !strings.Contains(got, row.want) {
-				t.Errorf("it says %s, want %s", got, row.want)
+				t.Errorf("got %s, want %s", got, row.want)
 			}
 		})
 	}
@@ -173,15 +173,15 @@ func TestALargeObjectCostsLittle(t *testing.T) {
 		t.Error(why)
 	}
 	if n := len(zonesOf(set, &set.Status)); n != maxZones {
-		t.Errorf("%d zones are worked through", n)
+		t.Errorf("got %d zones of a spec above the limit", n)
 	}
 	if n := len(buildServices(set, nil)[0].Spec.Ports); n != maxPorts {
-		t.Errorf("a Service has %d ports", n)
+		t.Errorf("got a Service with %d ports of a spec above the limit", n)
 	}
 	if n := len(configuration.Origins(pod)); n > configuration.MaxSources+1 {
-		t.Errorf("%d sources are looked at", n)
+		t.Errorf("got %d sources of a spec above the limit", n)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it takes %s", took)
+		t.Errorf("the check takes %s", took)
 	}
 }

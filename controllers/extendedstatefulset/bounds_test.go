@@ -39,7 +39,7 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 		{"without volumes", plain, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
 		{"with volumes", volumes, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
 		{"in zones", func() *v1alpha1.ExtendedStatefulSet { return zoned(2, "a", "b") }, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
-		{"in the middle of an upgrade", volumes, func(set *v1alpha1.ExtendedStatefulSet) {
+		{"during an upgrade", volumes, func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "two"
 		}, "spec.template.spec.replicas"},
 	} {
@@ -47,28 +47,28 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 			s := newStage(t, row.set())
 			s.rest()
 			before, replicas := s.children(), *s.set().Spec.Template.Spec.Replicas
-			s.change("more replicas than there may be", func(set *v1alpha1.ExtendedStatefulSet) {
+			s.change("more replicas than allowed", func(set *v1alpha1.ExtendedStatefulSet) {
 				set.Spec.Template.Spec.Replicas = ptr.To[int32](math.MaxInt32)
 				row.more(set)
 			})
 			if used := allocated(func() { s.steps(3) }); used > little {
-				t.Errorf("three looks at it ask for %d MiB", used>>20)
+				t.Errorf("three passes allocate %d MiB", used>>20)
 			}
 			now := s.children()
 			for i := range now {
 				if len(now) != len(before) || now[i].ResourceVersion != before[i].ResourceVersion {
-					s.Fatal(t, "the StatefulSets are written on")
+					s.Fatal(t, "the operator wrote StatefulSets")
 				}
 			}
 			for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
 				c := meta.FindStatusCondition(s.set().Status.Conditions, kind)
 				if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, row.want) || !strings.Contains(c.Message, "take fewer replicas") {
-					s.Fatal(t, "it says "+c.Reason+", "+c.Message)
+					s.Fatal(t, "condition: "+c.Reason+", "+c.Message)
 				}
 			}
 			s.scale(replicas)
 			if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStable || int(set.Status.ReadyReplicas) != len(s.pods()) {
-				s.Fatal(t, "it is not well again")
+				s.Fatal(t, "the set did not recover")
 			}
 		})
 	}
@@ -81,10 +81,10 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 	s.rest()
 	s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To[int32](math.MaxInt32) })
 	if used := allocated(func() { s.steps(3) }); used > 16<<20 {
-		t.Errorf("three looks at it ask for %d MiB", used>>20)
+		t.Errorf("three passes allocate %d MiB", used>>20)
 	}
 	if end := s.rest(); end.Status.Phase != v1alpha1.PhaseStable || *s.children()[0].Spec.Replicas != 3 {
-		s.Fatal(t, "the edit is not undone")
+		s.Fatal(t, "the edit was not reverted")
 	}
 }
 
@@ -99,25 +99,25 @@ func TestALargeSetComesInParts(t *testing.T) {
 		counted.asked = 0
 		s.steps(1)
 		if counted.asked > 3*namesAtOnce {
-			s.Fatal(t, fmt.Sprintf("a pass asks %d times", counted.asked))
+			s.Fatal(t, fmt.Sprintf("a pass sends %d requests", counted.asked))
 		}
 	}
 	if n := *s.children()[0].Spec.Replicas; n != replicas {
-		t.Errorf("it has %d replicas", n)
+		t.Errorf("got %d replicas", n)
 	}
 	if n := len(s.claims); n != replicas {
-		t.Errorf("it has %d claims", n)
+		t.Errorf("got %d claims", n)
 	}
 	s.scale(0)
 	s.steps(2)
 	s.scale(replicas)
 	s.steps(1)
 	if n := *s.children()[0].Spec.Replicas; n == 0 || n > namesAtOnce {
-		t.Errorf("%d ordinals are given at once, whose pods were not all looked for", n)
+		t.Errorf("%d ordinals were assigned in one pass before all their pods were checked", n)
 	}
 	s.steps(4)
 	if n := *s.children()[0].Spec.Replicas; n != replicas {
-		t.Errorf("it has %d replicas again", n)
+		t.Errorf("got %d replicas after the scale-up", n)
 	}
 }
 
@@ -189,12 +189,12 @@ func TestBounds(t *testing.T) {
 			set := withClaims(fakeSet(3))
 			row.most(set)
 			if errs := validate(withDefaults(set)); len(errs) > 0 {
-				t.Errorf("what may be is refused: %v", errs)
+				t.Errorf("a value at the limit is refused: %v", errs)
 			}
 			set = withClaims(fakeSet(3))
 			row.more(set)
 			if errs := validate(withDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
-				t.Errorf("it says %v, want %s", errs, row.want)
+				t.Errorf("got %v, want %s", errs, row.want)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestWideRulesOfBefore(t *testing.T) {
 		t.Error(why)
 	}
 	if len(validate(withDefaults(set))) == 0 {
-		t.Error("such rules are taken")
+		t.Error("scaling rules above the limit were accepted")
 	}
 }
 
@@ -218,7 +218,7 @@ func TestWideRulesOfBefore(t *testing.T) {
 func TestZonesThatWereEverNamed(t *testing.T) {
 	s := newStage(t, zoned(1, "a"))
 	s.rest()
-	s.change("there were many zones", func(set *v1alpha1.ExtendedStatefulSet) {
+	s.change("many zones in the status", func(set *v1alpha1.ExtendedStatefulSet) {
 		for i := len(set.Status.Zones); i < maxZonesEver; i++ {
 			set.Status.Zones = append(set.Status.Zones, v1alpha1.ZoneStatus{Name: fmt.Sprintf("z%d", i), Index: int32(i)})
 		}
@@ -229,9 +229,9 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	s.steps(3)
 	c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionAvailable)
 	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones would have been used over time, and at most 256 are allowed; reuse earlier zones") {
-		s.Fatal(t, "it says "+c.Message)
+		s.Fatal(t, "condition: "+c.Message)
 	}
 	if n := len(s.set().Status.Zones); n != maxZonesEver {
-		t.Errorf("the status has %d zones", n)
+		t.Errorf("got %d zones in the status", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-var _ = Describe("a disruption budget", func() {
+var _ = Describe("a PodDisruptionBudget", func() {
 	const most1 = `{"spec": {"podDisruptionBudget": {"maxUnavailable": 1}}}`
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
@@ -25,13 +25,13 @@ var _ = Describe("a disruption budget", func() {
 		return &b, user.Get(ctx, types.NamespacedName{Namespace: ns, Name: "web"}, &b)
 	}
 
-	It("E40 E41 is made when it is asked for, follows what serves, and goes when it is not", func(ctx SpecContext) {
+	It("E40 E41 is created when requested, selects the serving pods, and is deleted when no longer requested", func(ctx SpecContext) {
 		startFakeControlPlane(ns)
 		startOperator(ns)
 		Expect(user.Create(ctx, object(ns))).To(Succeed())
 		stable(ctx, ns, 1, 3)
 		_, err := budget(ctx)
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "there is one, or %v", err)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the budget exists, or the read failed: %v", err)
 
 		Expect(change(ctx, object(ns), most1)).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -53,7 +53,7 @@ var _ = Describe("a disruption budget", func() {
 		Eventually(func() bool { _, err := budget(ctx); return apierrors.IsNotFound(err) }).Should(BeTrue())
 	})
 
-	It("E40 of another owner is left alone, and told of", func(ctx SpecContext) {
+	It("E40 of another owner is not changed, and is reported", func(ctx SpecContext) {
 		startFakeControlPlane(ns)
 		startOperator(ns)
 		theirs := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(7))}}
@@ -72,14 +72,14 @@ var _ = Describe("a disruption budget", func() {
 		Expect(theirs.Spec.MinAvailable.IntValue()).To(Equal(7))
 	})
 
-	DescribeTable("E40 bad ones are refused", func(ctx SpecContext, budget, message string) {
+	DescribeTable("E40 is rejected if invalid", func(ctx SpecContext, budget, message string) {
 		Expect(said(user.Create(ctx, object(ns, `{"spec": {"podDisruptionBudget": `+budget+`}}`)))).To(ContainSubstring(message))
 	},
-		Entry("both", `{"minAvailable": 1, "maxUnavailable": 1}`, "spec.podDisruptionBudget: Invalid value: must have minAvailable or maxUnavailable, and not both; write one of them"),
-		Entry("neither", `{}`, "must have minAvailable or maxUnavailable, and not both; write one of them"),
-		Entry("less than none", `{"minAvailable": -1}`, "minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
-		Entry("more than there may be", `{"maxUnavailable": 1001}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
-		Entry("no number", `{"maxUnavailable": "many"}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
-		Entry("more than all", `{"minAvailable": "101%"}`, "minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
+		Entry("with both fields", `{"minAvailable": 1, "maxUnavailable": 1}`, "spec.podDisruptionBudget: Invalid value: must have minAvailable or maxUnavailable, and not both; write one of them"),
+		Entry("without fields", `{}`, "must have minAvailable or maxUnavailable, and not both; write one of them"),
+		Entry("with a negative minAvailable", `{"minAvailable": -1}`, "minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
+		Entry("with a maxUnavailable above the max number of replicas", `{"maxUnavailable": 1001}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
+		Entry("with a maxUnavailable that is no number", `{"maxUnavailable": "many"}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
+		Entry("with a percentage above 100%", `{"minAvailable": "101%"}`, "minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
 	)
 })

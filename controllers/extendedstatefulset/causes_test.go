@@ -32,14 +32,14 @@ func becomeReady(ctx context.Context, namespace, name string) {
 	}).Should(Succeed())
 }
 
-var _ = Describe("What went wrong", func() {
+var _ = Describe("The cause of a failure", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
 		startFakeControlPlane(namespace)
 	})
 
-	It("V5 is not the canary's fault while the operator was away", func(ctx SpecContext) {
+	It("V5 is not attributed to a canary while the operator was down", func(ctx SpecContext) {
 		var away atomic.Bool
 		lease := leadership.Alone(func(context.Context) error {
 			if away.Load() {
@@ -71,7 +71,7 @@ var _ = Describe("What went wrong", func() {
 		stable(ctx, namespace, 2, 1)
 	})
 
-	DescribeTable("V6 is said while pods cannot be created, and after they are gone", func(ctx SpecContext, obstacle func(context.Context, string), patch, want string) {
+	DescribeTable("V6 is reported while pods cannot be created, and after they are deleted", func(ctx SpecContext, obstacle func(context.Context, string), patch, want string) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"updateStrategy": {"canaryWatchTime": "8s"}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
@@ -87,20 +87,20 @@ var _ = Describe("What went wrong", func() {
 			return statefulSets(ctx, namespace)["web-v2"].Annotations[v1alpha1.AnnotationStaleReason]
 		}).Should(ContainSubstring(want))
 	},
-		Entry("for a LimitRange", func(ctx context.Context, namespace string) {
+		Entry("because of a LimitRange", func(ctx context.Context, namespace string) {
 			Expect(user.Create(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: namespace}, Spec: corev1.LimitRangeSpec{
 				Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}})).To(Succeed())
 		}, `{"spec": {"template": {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web", "resources": {"limits": {"cpu": "2"}}}]}}}}}}`,
 			"maximum cpu usage per Container is 1, but limit is 2"),
-		Entry("for PodSecurity", func(ctx context.Context, namespace string) {
+		Entry("because of PodSecurity", func(ctx context.Context, namespace string) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 			Expect(change(ctx, ns, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`)).To(Succeed())
 		}, `{"spec": {"template": {"spec": {"template": {"spec": {"hostNetwork": true}}}}}}`, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`),
-		Entry("for a RuntimeClass", func(context.Context, string) {},
+		Entry("because of a RuntimeClass", func(context.Context, string) {},
 			`{"spec": {"template": {"spec": {"template": {"spec": {"runtimeClassName": "none"}}}}}}`, `RuntimeClass "none" not found`),
 	)
 
-	It("V6 W17 is said of a first version, which has no way back", func(ctx SpecContext) {
+	It("V6 W17 is reported for a first version, which cannot be rolled back", func(ctx SpecContext) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"template": {"spec": {"template": {"spec": {"runtimeClassName": "none"}}}}}}`))).To(Succeed())
 		set := web(ctx, namespace)

@@ -56,14 +56,14 @@ var _ = Describe("E26 a new pod", func() {
 		Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.LabelPodOrdinal, "2"))
 	})
 
-	It("gets the host name of its ordinal where versions take turns", func(ctx SpecContext) {
+	It("gets the host name of its ordinal with PerOrdinal", func(ctx SpecContext) {
 		pod := born(ns, hostnames)
 		name, _ := given(ctx, pod)
 		Expect(name).To(Equal(claim + "-web-2"))
 		Expect(pod.Spec.Hostname).To(Equal("web-2"))
 	})
 
-	It("gets those of its zone", func(ctx SpecContext) {
+	It("gets the claim and the host name of its zone", func(ctx SpecContext) {
 		pod := born(ns, hostnames, func(pod *corev1.Pod) {
 			pod.Name, pod.Labels[v1alpha1.LabelStatefulSet], pod.OwnerReferences[0].Name = "web-z1-v12-2", "web-z1", "web-z1-v12"
 		})
@@ -72,19 +72,19 @@ var _ = Describe("E26 a new pod", func() {
 		Expect(pod.Spec.Hostname).To(Equal("web-z1-2"))
 	})
 
-	It("without an index stays on a claim that never exists, and its author hears why", func(ctx SpecContext) {
+	It("without an index keeps a claim that never exists, and causes a warning with the reason", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { delete(pod.Labels, appsv1.PodIndexLabel) }))
 		Expect(name).To(Equal("web-unassigned"))
 		Expect(heard).To(ConsistOf("ExtendedStatefulSet assigns no claims to this pod: label apps.kubernetes.io/pod-index is missing; StatefulSets set it since Kubernetes 1.28"))
 	})
 
-	It("that another client dressed up gets no claim", func(ctx SpecContext) {
+	It("that another client labeled gets no claim", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { pod.OwnerReferences, pod.Name = nil, "mine" }))
 		Expect(name).To(Equal("web-unassigned"))
 		Expect(heard).To(ConsistOf("ExtendedStatefulSet assigns no claims to this pod: its controller is not StatefulSet web-v12"))
 	})
 
-	It("of strangers is not looked at", func(ctx SpecContext) {
+	It("of another application is ignored", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelSet) }))
 		Expect(name).To(Equal("web-unassigned"))
 		Expect(heard).To(BeEmpty())

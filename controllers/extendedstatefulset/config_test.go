@@ -116,7 +116,7 @@ func condition(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, kind stri
 }
 
 var _ = Describe("configuration", func() {
-	It("E14 moves the hash for contents, not for metadata, and in the same version", func(ctx SpecContext) {
+	It("E14 changes the hash in the same version for an edit of contents, but not of metadata", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := namespaceOfSecrets(ctx)
 		c, s := newConf(ns), newCreds(ns)
@@ -143,10 +143,10 @@ var _ = Describe("configuration", func() {
 		Eventually(hash).ShouldNot(Equal(second))
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 		Expect(set.Status.VersionHighWater).To(BeEquivalentTo(1))
-		Expect(s.OwnerReferences).To(HaveLen(1), "nothing is written on what is tracked by index")
+		Expect(s.OwnerReferences).To(HaveLen(1), "an object tracked by index is not written")
 	})
 
-	It("E14 finds an edit that was made while the operator was down", func(ctx SpecContext) {
+	It("E14 detects an edit that was made while the operator was down", func(ctx SpecContext) {
 		stop := startConfigOperator()
 		ns := namespaceOfSecrets(ctx)
 		c := newConf(ns)
@@ -164,7 +164,7 @@ var _ = Describe("configuration", func() {
 		Eventually(hash).ShouldNot(Equal(first))
 	})
 
-	It("E18 says what is missing, and goes on when it comes", func(ctx SpecContext) {
+	It("E18 reports missing configuration, and continues when it is created", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := namespaceOfSecrets(ctx)
 		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
@@ -173,7 +173,7 @@ var _ = Describe("configuration", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(Equal(
 			`True ConfigMissing: ConfigMap conf does not exist, and envFrom of container "main" needs it`))
 		hash := hashOf(ctx, ns, "db-v1")
-		Eventually(hash).ShouldNot(BeEmpty(), "its pods wait for it, as those of any StatefulSet")
+		Eventually(hash).ShouldNot(BeEmpty(), "the StatefulSet is created, and its pods wait for the configuration")
 		first, err := hash()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(user.Create(ctx, newConf(ns))).To(Succeed())
@@ -181,7 +181,7 @@ var _ = Describe("configuration", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("False"))
 	})
 
-	It("E13 says that it may not put owner references, where that needs another right, and goes on when it may", func(ctx SpecContext) {
+	It("E13 reports missing permission to set owner references, and continues when it is granted", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := namespaceOfSecrets(ctx)
 		c := newConf(ns)
@@ -196,7 +196,7 @@ var _ = Describe("configuration", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).ShouldNot(ContainSubstring("WriteRefused"))
 	})
 
-	It("E13 E15 E16 puts owner references on what is used, and takes them off what is not", func(ctx SpecContext) {
+	It("E13 E15 E16 adds owner references to used objects, and removes them from unused ones", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := namespaceOfSecrets(ctx)
 		mayDeleteConfig(ctx, ns)
@@ -213,15 +213,15 @@ var _ = Describe("configuration", func() {
 		Expect(set.Finalizers).To(ContainElement(v1alpha1.Finalizer))
 
 		Eventually(hashOf(ctx, ns, "db-v1")).ShouldNot(BeEmpty())
-		By("dropping a reference while the old version still lives")
+		By("removing a reference while the old version exists")
 		editSet(ctx, set, func(s *v1alpha1.ExtendedStatefulSet) {
 			s.Spec.Template.Spec.Template.Spec.Volumes = nil
 			s.Spec.UpdateStrategy.UpdateNotReady = true
 		})
 		Eventually(hashOf(ctx, ns, "db-v2")).ShouldNot(BeEmpty())
-		Expect(ownersOf(ctx, s)()).To(ContainElement("ExtendedStatefulSet"), "version 1 still uses it")
+		Expect(ownersOf(ctx, s)()).To(ContainElement("ExtendedStatefulSet"), "version 1 uses it")
 
-		By("turning it off")
+		By("turning configTracking off")
 		editSet(ctx, set, func(s *v1alpha1.ExtendedStatefulSet) { s.Spec.UpdateOnEnvChange = false })
 		Eventually(ownersOf(ctx, c)).Should(BeEmpty())
 		Eventually(ownersOf(ctx, s)).Should(Equal([]string{"ConfigMap"}))
@@ -232,7 +232,7 @@ var _ = Describe("configuration", func() {
 		}).Should(BeEmpty())
 	})
 
-	It("E14 E16 E17 reads Secrets only in namespaces where it may, and says what it cannot do elsewhere", func(ctx SpecContext) {
+	It("E14 E16 E17 reads Secrets only in namespaces with permission, and reports missing permission in others", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := newNamespace(ctx)
 		mayDeleteConfig(ctx, ns)
@@ -249,15 +249,15 @@ var _ = Describe("configuration", func() {
 		Expect(user.Create(ctx, unlike)).To(Succeed())
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("True ConfigUnreadable: Secret creds cannot be read: "))
 		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: cannot add or remove owner references because Secrets cannot be read: "))
-		Eventually(hashOf(ctx, ns, "plain-v1")).ShouldNot(BeEmpty(), "who uses no Secret is served")
+		Eventually(hashOf(ctx, ns, "plain-v1")).ShouldNot(BeEmpty(), "a set without Secrets is processed")
 
-		By("being given the right, with no restart")
+		By("granting the permission without a restart")
 		server.GiveRightsIn(ctx, ns, "secrets-role")
 		Eventually(hashOf(ctx, ns, "db-v1")).ShouldNot(BeEmpty())
 		Eventually(ownersOf(ctx, s)).Should(Equal([]string{"Namespace", "ExtendedStatefulSet"}))
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("False"))
 
-		By("losing the right before it has to remove its owner references")
+		By("revoking the permission before owner references must be removed")
 		Expect(user.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, client.InNamespace(ns))).To(Succeed())
 		Eventually(func() bool {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: theOperator,
@@ -273,11 +273,11 @@ var _ = Describe("configuration", func() {
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "puts-owner-references"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}}}
 		Expect(user.Create(ctx, mayDelete)).To(Succeed())
-		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue(), "the set goes")
+		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue(), "the set is deleted")
 		Expect(ownersOf(ctx, s)()).To(BeEmpty())
 	})
 
-	It("E17 deletion never takes a user's object, whatever its way", func(ctx SpecContext) {
+	It("E17 never deletes a user's object, with any propagation policy", func(ctx SpecContext) {
 		startGarbageCollector()
 		startConfigOperator()
 		for round := range 5 {
@@ -300,7 +300,7 @@ var _ = Describe("configuration", func() {
 				Expect(user.Delete(ctx, set, client.PropagationPolicy(policy))).To(Succeed())
 				Eventually(func() bool {
 					return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set))
-				}).Should(BeTrue(), "the set goes")
+				}).Should(BeTrue(), "the set is deleted")
 				Eventually(ownersOf(ctx, c)).Should(BeEmpty())
 				Eventually(ownersOf(ctx, s)).Should(Equal([]string{"ConfigMap"}))
 				Expect([]any{c.UID, s.UID}).To(Equal(uids))
@@ -308,7 +308,7 @@ var _ = Describe("configuration", func() {
 				if policy != metav1.DeletePropagationOrphan {
 					Eventually(func() bool {
 						return apierrors.IsNotFound(user.Get(ctx, client.ObjectKey{Namespace: ns, Name: "db-v1"}, &child))
-					}).Should(BeTrue(), "its StatefulSets go")
+					}).Should(BeTrue(), "its StatefulSets are deleted")
 				}
 				Expect(user.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
 				Expect(user.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
@@ -341,7 +341,7 @@ func mayDeleteConfig(ctx context.Context, namespace string) {
 func startGarbageCollector() {
 	GinkgoHelper()
 	if _, err := os.Stat(apiserver.ControllerManager()); err != nil {
-		Skip("no kube-controller-manager beside the API server")
+		Skip("requires kube-controller-manager")
 	}
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(kubeconfig, server.KubeConfig, 0o600)).To(Succeed())

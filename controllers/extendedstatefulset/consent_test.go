@@ -29,14 +29,14 @@ func theirs(name string) *corev1.PersistentVolumeClaim {
 func (s *stage) give(name, to string) {
 	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationAdopt, to)
-	s.Say("# claim %s is for %s", name, to)
+	s.Say("# claim %s is given to %s", name, to)
 	s.Put(c)
 }
 
 func (s *stage) strip(name string) {
 	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
 	c.Labels = nil
-	s.Say("# another client takes the labels off claim %s", name)
+	s.Say("# another client removes the labels of claim %s", name)
 	s.Put(c)
 }
 
@@ -50,7 +50,7 @@ func (s *stage) progress() string {
 func (s *stage) untouched(name, version string) {
 	s.t.Helper()
 	if now := s.object("PersistentVolumeClaim", name); now.GetResourceVersion() != version {
-		s.Fatal(s.t, "claim "+name+" is written on")
+		s.Fatal(s.t, "the operator wrote claim "+name)
 	}
 	for _, pod := range s.pods() {
 		for _, c := range s.Claims(pod) {
@@ -84,23 +84,23 @@ func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
 	}
 	s.untouched("data-db-1", version)
 	if got, want := s.progress(), "ClaimTaken: claim data-db-1 belongs to another owner, and is used only with the owner's consent: kubectl -n ns annotate pvc data-db-1 fissile.cloudfoundry.org/adopt=db"; !strings.HasPrefix(got, want) {
-		s.Fatal(t, "it says "+got)
+		s.Fatal(t, "progress: "+got)
 	}
 	if got := theirNames(s.pods()); got != "db-v1-0" {
-		s.Fatal(t, "there are the pods "+got)
+		s.Fatal(t, "got pods "+got)
 	}
 	s.give("data-db-1", "another")
 	s.steps(2)
 	if !strings.HasPrefix(s.progress(), "ClaimTaken") {
-		s.Fatal(t, "consent for another set is enough")
+		s.Fatal(t, "consent for another set was accepted")
 	}
 	s.give("data-db-1", "db")
 	if set := s.rest(); set.Status.ReadyReplicas != 3 || set.Status.Phase != v1alpha1.PhaseStable {
-		s.Fatal(t, "with consent it does not come up")
+		s.Fatal(t, "the pods are not Ready after consent")
 	}
 	taken := s.object("PersistentVolumeClaim", "data-db-1").(*corev1.PersistentVolumeClaim)
 	if size := taken.Spec.Resources.Requests[corev1.ResourceStorage]; taken.Labels[v1alpha1.LabelSet] != "db" || taken.Labels["app"] != "theirs" || size.String() != "1Gi" {
-		s.Fatal(t, "it is not ours")
+		s.Fatal(t, "the claim was not adopted")
 	}
 }
 
@@ -112,9 +112,9 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 		name string
 		then func(*stage)
 	}{
-		{"at rest", func(*stage) {}},
-		{"and then there is a new template", func(s *stage) { s.image("two") }},
-		{"and it is scaled up", func(s *stage) { s.scale(4) }},
+		{"no other change", func(*stage) {}},
+		{"a new template", func(s *stage) { s.image("two") }},
+		{"a scale-up", func(s *stage) { s.scale(4) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newStage(t, volumes())
@@ -130,12 +130,12 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 				s.steps(1)
 			}
 			if got := s.progress(); !strings.HasPrefix(got, "ClaimTaken: claim data-db-1 belongs to another owner") {
-				s.Fatal(t, "it says "+got)
+				s.Fatal(t, "progress: "+got)
 			}
 			s.floor = 2
 			s.give("data-db-1", "db")
 			if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStable || set.Status.ReadyReplicas != *set.Spec.Template.Spec.Replicas {
-				s.Fatal(t, "it is not well again")
+				s.Fatal(t, "the set did not recover")
 			}
 		})
 	}
@@ -151,11 +151,11 @@ func TestAClaimOfAnotherSet(t *testing.T) {
 	s.give(c.Name, "db")
 	s.steps(5)
 	if got := s.progress(); len(s.children()) > 0 || len(s.claims) != 1 || !strings.HasPrefix(got, "InvalidSpec: claim data-db-1 belongs to ExtendedStatefulSet data-db, and two pods would share it") {
-		s.Fatal(t, "it says "+got)
+		s.Fatal(t, "progress: "+got)
 	}
 	s.strip(c.Name)
 	if set := s.rest(); set.Status.ReadyReplicas != 3 {
-		s.Fatal(t, "it does not come up when that is over")
+		s.Fatal(t, "the pods are not Ready after the conflict was resolved")
 	}
 }
 
@@ -169,11 +169,11 @@ func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*theirs("data")}}})
 	s.steps(5)
 	if len(s.claims) > 0 || !strings.HasPrefix(s.progress(), "ClaimTaken: the claims data-my-db-<ordinal> also belong to StatefulSet my-db") {
-		s.Fatal(t, "it says "+s.progress())
+		s.Fatal(t, "progress: "+s.progress())
 	}
 	s.Remove(s.object("StatefulSet", "my-db"))
 	if set := s.rest(); set.Status.ReadyReplicas != 3 {
-		s.Fatal(t, "it does not come up when that is gone")
+		s.Fatal(t, "the pods are not Ready after the other StatefulSet was deleted")
 	}
 }
 
@@ -191,16 +191,16 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  string
 	}{
-		{"one that is yet to be made is ours", nil, ""},
-		{"one of ours", of(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelSet] = "db" }), ""},
-		{"one that was given to us, before it has our label", of(func(c *corev1.PersistentVolumeClaim) {
+		{"a claim that does not exist yet", nil, ""},
+		{"a claim of this set", of(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelSet] = "db" }), ""},
+		{"a claim with consent for this set, before it is labeled", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "db"}
 		}), ""},
-		{"one of another owner", of(func(*corev1.PersistentVolumeClaim) {}), refused},
-		{"one that was given to another", of(func(c *corev1.PersistentVolumeClaim) {
+		{"a claim of another owner", of(func(*corev1.PersistentVolumeClaim) {}), refused},
+		{"a claim with consent for another set", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "other"}
 		}), refused},
-		{"one of another set, whatever is said beside", of(func(c *corev1.PersistentVolumeClaim) {
+		{"a claim of another set with consent for this set", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Labels[v1alpha1.LabelSet], c.Annotations = "other", map[string]string{v1alpha1.AnnotationAdopt: "db"}
 		}), "claim data-db-2 belongs to ExtendedStatefulSet other"},
 	} {
@@ -216,7 +216,7 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 		})
 	}
 	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
-		t.Error("without an answer it is created")
+		t.Error("the pod is allowed although the API server does not respond")
 	}
 }
 

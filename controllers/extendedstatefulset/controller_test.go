@@ -63,7 +63,7 @@ func startOperatorWith(setup func(ctrl.Manager) error) (stop func()) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			GinkgoLogr.Info("the operator ended", "error", err)
+			GinkgoLogr.Info("the manager stopped", "error", err)
 		}
 	})
 	DeferCleanup(stop)
@@ -138,7 +138,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		startOperator(namespace)
 	})
 
-	It("E1 E2 E3 has a StatefulSet of version 1, and writes nothing at rest", func(ctx SpecContext) {
+	It("E1 E2 E3 creates a StatefulSet of version 1, and writes nothing in a stable state", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		set, v1 := web(ctx, namespace), statefulSets(ctx, namespace)["web-v1"]
@@ -153,7 +153,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(statefulSets(ctx, namespace)).To(Equal(map[string]appsv1.StatefulSet{"web-v1": v1}))
 	})
 
-	It("E4 upgrades beside the old version, which goes then", func(ctx SpecContext) {
+	It("E4 creates the new version before it deletes the old one", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"template": {"spec": {"serviceName": "peers"}}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
@@ -165,7 +165,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(active.Spec.Selector).To(HaveKeyWithValue(v1alpha1.LabelVersion, "2"))
 	})
 
-	It("E9 version numbers are never used twice", func(ctx SpecContext) {
+	It("E9 never reuses version numbers", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"updateStrategy": {"canaryWatchTime": "3s"}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		Expect(change(ctx, object(namespace), image(badImage))).To(Succeed())
@@ -186,7 +186,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(statefulSets(ctx, namespace)).To(And(HaveLen(1), HaveKey("web-v3")))
 	})
 
-	It("E12 puts back what another client writes on a StatefulSet", func(ctx SpecContext) {
+	It("E12 reverts edits of a StatefulSet by another client", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		v1 := statefulSets(ctx, namespace)["web-v1"]
@@ -204,10 +204,10 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		now := statefulSets(ctx, namespace)["web-v1"]
 		looked(ctx, namespace, 1)
 		after := statefulSets(ctx, namespace)["web-v1"] // the fake control plane writes its status
-		Expect([]any{after.Generation, after.Labels, after.Annotations}).To(Equal([]any{now.Generation, now.Labels, now.Annotations}), "it writes at rest")
+		Expect([]any{after.Generation, after.Labels, after.Annotations}).To(Equal([]any{now.Generation, now.Labels, now.Annotations}), "the operator writes in a stable state")
 	})
 
-	It("E26 keeps the claims of the ordinals over versions and scaling, and over its own end", func(ctx SpecContext) {
+	It("E26 keeps the claims of the ordinals in upgrades, in scaling, and after its deletion", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace, stored))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		before := claimUIDs(ctx, namespace)
@@ -233,7 +233,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(claimUIDs(ctx, namespace)).To(Equal(after))
 	})
 
-	It("E28 has a StatefulSet for each zone, whose pods know it", func(ctx SpecContext) {
+	It("E28 creates a StatefulSet for each zone, and sets the zone in its pods", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"zones": ["a", "b"], "template": {"spec": {"template": {"spec": {
 			"initContainers": [{"name": "init", "image": "one"}],
 			"containers": [{"name": "web", "image": "one", "env": [{"name": "KUBE_AZ", "value": "mine"}, {"name": "OTHER", "value": "stays"}]}]}}}}}}`))).To(Succeed())
@@ -253,7 +253,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(set.Status.Zones).To(Equal([]v1alpha1.ZoneStatus{{Name: "a", Index: 0, Replicas: 3, ReadyReplicas: 3}, {Name: "b", Index: 1, Replicas: 3, ReadyReplicas: 3}}))
 	})
 
-	It("E23 E24 E25 runs jobs before and after, and takes back what the second one refuses", func(ctx SpecContext) {
+	It("E23 E24 E25 runs jobs before and after an upgrade, and rolls back if the second one fails", func(ctx SpecContext) {
 		jobs := func(post string) string {
 			return `{"spec": {"updateStrategy": {"preUpdateJob": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}},
 				"postUpdateJob": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "` + post + `"}]}}}}}}}`
@@ -272,7 +272,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		}).Should(Succeed())
 	})
 
-	It("leaves alone what belongs to another owner", func(ctx SpecContext) {
+	It("does not change objects of other owners", func(ctx SpecContext) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers"}, Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"x": "y"}}}
 		Expect(user.Create(ctx, service)).To(Succeed())

@@ -38,12 +38,12 @@ func TestClock(t *testing.T) {
 		ready             time.Duration
 		available, proven bool
 	}{
-		{"a pod is good when it was Ready for ten seconds", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, true},
-		{"and not before", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10*time.Second - 1, true, false},
-		{"nor if the operator was away in that time", clock{noon, away, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, false},
-		{"minReadySeconds is longer", clock{noon, leadership.Watch{}, minReady}, 10 * time.Second, false, false},
-		{"and enough", clock{noon, leadership.Watch{}, minReady}, 30 * time.Second, true, true},
-		{"a short canaryWatchTime leaves half of it", clock{noon, leadership.Watch{}, hasty}, 2 * time.Second, true, true},
+		{"a pod that was Ready for ten seconds is good", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, true},
+		{"a pod that was Ready for less than ten seconds is not good", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10*time.Second - 1, true, false},
+		{"a pod is not good if the operator was down in that time", clock{noon, away, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, false},
+		{"a pod that was Ready for less than minReadySeconds is not available", clock{noon, leadership.Watch{}, minReady}, 10 * time.Second, false, false},
+		{"a pod that was Ready for minReadySeconds is good", clock{noon, leadership.Watch{}, minReady}, 30 * time.Second, true, true},
+		{"half of a short canaryWatchTime is enough", clock{noon, leadership.Watch{}, hasty}, 2 * time.Second, true, true},
 	} {
 		pod := readyFor(row.ready)
 		if available, proven := row.clock.available(pod), row.clock.proven(pod); available != row.available || proven != row.proven {

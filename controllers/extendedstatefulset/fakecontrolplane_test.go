@@ -29,7 +29,7 @@ func startFakeControlPlane(namespace string) {
 		defer close(done)
 		for ctx.Err() == nil {
 			if err := play(ctx, namespace); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-				GinkgoLogr.Error(err, "the fake control plane")
+				GinkgoLogr.Error(err, "fake control plane failed")
 			}
 			time.Sleep(10 * time.Millisecond) // the pace of the simulation; no test waits for it
 		}

@@ -57,7 +57,7 @@ func FuzzValidate(f *testing.F) {
 		}
 		set := withDefaults(&object)
 		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
-			t.Error("defaults are filled in twice")
+			t.Error("defaults are not idempotent")
 		}
 		warnings(set)
 		if len(validate(set)) == 0 {
@@ -82,12 +82,12 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 		"length":   len(tooLarge(spec, nil)) == 0,
 	} {
 		if !within {
-			t.Errorf("%s beyond bounds, and passes", name)
+			t.Errorf("%s above the limit was accepted", name)
 		}
 	}
 	digest, err := digestOf(set)
 	if err != nil || len(digest) != 64 {
-		t.Errorf("its digest is %q: %v", digest, err)
+		t.Errorf("got digest %q: %v", digest, err)
 	}
 	z := zone{index: noZone}
 	if len(spec.Zones) > 0 {
@@ -98,7 +98,7 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 		t.Errorf("StatefulSet %s: %v", child.Name, faults)
 	}
 	if index, number, ok := parseChild(set.Name, child.Name); !ok || index != z.index || number != 99999 {
-		t.Errorf("StatefulSet %s is read as version %d of zone %d, %v", child.Name, number, index, ok)
+		t.Errorf("StatefulSet %s is parsed as version %d of zone %d, %v", child.Name, number, index, ok)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(child.Spec.Selector)
 	if err != nil || !selector.Matches(labels.Set(child.Spec.Template.Labels)) {
@@ -106,7 +106,7 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	}
 	for _, trial := range trials(set) {
 		if trial.object.GetName() == "" || len(trial.object.GetOwnerReferences()) > 0 {
-			t.Errorf("%v is tried out", trial.object)
+			t.Errorf("unexpected dry run of %v", trial.object)
 		}
 	}
 	buildServices(set, nil)
@@ -115,7 +115,7 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 // noAnswer is an API server that fails each request.
 type noAnswer struct{ client.Client }
 
-var errNoAnswer = errors.New("no answer")
+var errNoAnswer = errors.New("no response")
 
 func (noAnswer) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errNoAnswer
@@ -156,7 +156,7 @@ func FuzzDefaultReplicas(f *testing.F) {
 		}
 		answer := stranger.Ask(t, hook, body)
 		if !answer.Allowed {
-			t.Errorf("it refuses %s", raw)
+			t.Errorf("the webhook refuses %s", raw)
 		}
 		var object v1alpha1.ExtendedStatefulSet
 		if json.Unmarshal(raw, &object) != nil || answer.Patch == nil {
@@ -175,10 +175,10 @@ func FuzzDefaultReplicas(f *testing.F) {
 			t.Fatal(err)
 		}
 		if errs := validateReplicas(&after.Spec, nil); len(errs) > 0 {
-			t.Errorf("it fills in what its rules refuse: %v", errs)
+			t.Errorf("the defaults are invalid: %v", errs)
 		}
 		if again := stranger.Ask(t, hook, stranger.Review(filled, nil)); again.Patch != nil {
-			t.Errorf("it fills in again: %s", again.Patch)
+			t.Errorf("a second call patches again: %s", again.Patch)
 		}
 	})
 }
@@ -228,11 +228,11 @@ func FuzzPodWebhook(f *testing.F) {
 		for i, v := range after.Spec.Volumes {
 			if is, was := v.PersistentVolumeClaim, pod.Spec.Volumes[i].PersistentVolumeClaim; is != nil && is.ClaimName != was.ClaimName &&
 				(was.ClaimName != m.set+v1alpha1.UnassignedClaim || is.ClaimName != m.claim(v.Name)) {
-				t.Errorf("volume %s gets %s for %s", v.Name, is.ClaimName, was.ClaimName)
+				t.Errorf("volume %s has claim %s, was %s", v.Name, is.ClaimName, was.ClaimName)
 			}
 		}
 		if again, _ := inject(readBorn(t, &after)); len(again) > 0 {
-			t.Errorf("a second look changes %v", again)
+			t.Errorf("a second call changes %v", again)
 		}
 	})
 }
@@ -245,12 +245,12 @@ func FuzzNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, set, name string, index int32, number int64) {
 		if i, n, ok := parseChild(set, name); ok && (n <= 0 || i < noZone || childName(set, zone{index: i}, n) != name) {
-			t.Errorf("%s is read as version %d of zone %d of %s", name, n, i, set)
+			t.Errorf("%s is parsed as version %d of zone %d of %s", name, n, i, set)
 		}
 		index, number = max(noZone, index), max(1, number)
 		made := childName(set, zone{index: index}, number)
 		if i, n, ok := parseChild(set, made); !ok || i != index || n != number {
-			t.Errorf("%s is read as version %d of zone %d, %v", made, n, i, ok)
+			t.Errorf("%s is parsed as version %d of zone %d, %v", made, n, i, ok)
 		}
 		w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: set}}}
 		for _, pod := range []string{name, made + "-" + strconv.Itoa(math.MaxInt32)} {
@@ -258,7 +258,7 @@ func FuzzNames(f *testing.F) {
 		}
 		for _, podOfOrdinal := range w.pods {
 			if !strings.HasPrefix(podOfOrdinal.pod.Name, childName(set, zone{index: podOfOrdinal.zone}, podOfOrdinal.version)+"-") {
-				t.Errorf("pod %s is read as of version %d of zone %d", podOfOrdinal.pod.Name, podOfOrdinal.version, podOfOrdinal.zone)
+				t.Errorf("pod %s is parsed as version %d of zone %d", podOfOrdinal.pod.Name, podOfOrdinal.version, podOfOrdinal.zone)
 			}
 		}
 	})
@@ -276,13 +276,13 @@ func FuzzRecords(f *testing.F) {
 		if r := recordOf(child); r != nil {
 			child.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
 			if again := recordOf(child); !apiequality.Semantic.DeepEqual(again, r) {
-				t.Errorf("%s is read as %v, was %v", r, again, r)
+				t.Errorf("%s is parsed as %v, was %v", r, again, r)
 			}
 		}
 		a := appliedOf(child)
 		child.Annotations[v1alpha1.AnnotationApplied] = a.String()
 		if again := appliedOf(child); again != a {
-			t.Errorf("%s is read as %v", a, again)
+			t.Errorf("%s is parsed as %v", a, again)
 		}
 	})
 }
@@ -305,12 +305,12 @@ func FuzzZones(f *testing.F) {
 		var indexes []int32
 		for _, z := range w.zones {
 			if slices.Contains(names, z.name) || slices.Contains(indexes, z.index) || z.index < 0 {
-				t.Fatalf("the zones are %v", w.zones)
+				t.Fatalf("got zones %v", w.zones)
 			}
 			names, indexes = append(names, z.name), append(indexes, z.index)
 		}
 		if !slices.Equal(names, w.set.Spec.Zones) {
-			t.Errorf("the zones are %v, want %v", names, w.set.Spec.Zones)
+			t.Errorf("got zones %v, want %v", names, w.set.Spec.Zones)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (s *stage) object(kind, name string) client.Object {
 	s.t.Helper()
 	obj := s.All[objects.Key{Kind: kind, Namespace: "ns", Name: name}]
 	if obj == nil {
-		s.Fatal(s.t, "there is no "+kind+" "+name)
+		s.Fatal(s.t, "missing "+kind+" "+name)
 	}
 	return obj
 }
@@ -83,20 +83,20 @@ func (s *stage) readyNow() (n int) {
 
 // dataHazards are hazards to data: no claim may be deleted, used by two pods, or used in another zone.
 var dataHazards = []hazard{
-	{"another client takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
+	{"another client removes the labels of the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.until("db-v2: VersionCreated, no pods")
 		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels = nil })
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"the status of a set whose zones changed places is lost", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+	{"the status is lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
 		s.rest()
 		s.zones("b", "a")
 		s.rest()
 		s.loseStatus()
 	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"all but the claims and the spec is lost, and the zones changed places", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+	{"all objects except the claims and the spec are lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
 		s.rest()
 		s.zones("b", "a")
 		s.rest()
@@ -108,25 +108,25 @@ var dataHazards = []hazard{
 			s.DeleteNow(pod)
 		}
 	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"zones come to a set with claims", volumes, func(s *stage) {
+	{"zones are added to a set with claims", volumes, func(s *stage) {
 		s.rest()
 		s.zones("a")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"zones come to a set with claims, and the status is lost", volumes, func(s *stage) {
+	{"zones are added to a set with claims, and the status is lost", volumes, func(s *stage) {
 		s.rest()
 		s.zones("a")
 		s.loseStatus()
 	}, "= , version 0, 0 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"all zones go from a set with claims", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a") }, func(s *stage) {
+	{"all zones are removed from a set with claims", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a") }, func(s *stage) {
 		s.rest()
 		s.zones()
 	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
-	{"a claim was deleted, which its pod still holds, and then edits the template", volumes, func(s *stage) {
+	{"the template is edited while a claim that its pod uses is terminating", volumes, func(s *stage) {
 		s.rest()
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))
 		s.image("two")
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a StatefulSet is taken from us in the middle of an upgrade, and then its pod goes", volumes, func(s *stage) {
+	{"another client removes the owner of a StatefulSet during an upgrade, and deletes its pod", volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -147,10 +147,10 @@ func (h hazard) check(t *testing.T) *stage {
 		homes[name] = index
 	}
 	if a, known := homes["a"]; known && a != "0" {
-		s.Fatal(t, "zone a has the claims of zone "+a)
+		s.Fatal(t, "zone a has the claims of index "+a)
 	}
 	if end(s) != h.want {
-		s.Fatal(t, "it ends with\n"+end(s)+", want\n"+h.want)
+		s.Fatal(t, "final state\n"+end(s)+", want\n"+h.want)
 	}
 	return s
 }
@@ -166,7 +166,7 @@ func TestHazardsToData(t *testing.T) {
 
 // serviceHazards are hazards to the serving pods.
 var serviceHazards = []hazard{
-	{"a bad version is scaled to 0 in the middle, and back", plain, func(s *stage) {
+	{"a bad version is scaled to 0 during the upgrade and back, with Coexist", plain, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.until("db-v2-0 runs bad")
@@ -174,7 +174,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a bad version is scaled to 0 in the middle, and back, by ordinal", volumes, func(s *stage) {
+	{"a bad version is scaled to 0 during the upgrade and back, with PerOrdinal", volumes, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.until("db-v2-2 runs bad")
@@ -186,7 +186,7 @@ var serviceHazards = []hazard{
 		s.settleUntil(func() bool { return s.readyNow() == 2 })
 		s.floor = 2
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a bad version is scaled to 0 between two attempts, and back", func() *v1alpha1.ExtendedStatefulSet {
+	{"a bad version is scaled to 0 and back between two attempts", func() *v1alpha1.ExtendedStatefulSet {
 		set := plain()
 		set.Spec.UpdateStrategy.RetryCount = 1
 		return set
@@ -198,11 +198,11 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return fakeSet(0) }, func(s *stage) {
+	{"a set without pods is upgraded", func() *v1alpha1.ExtendedStatefulSet { return fakeSet(0) }, func(s *stage) {
 		s.rest()
 		s.image("two")
 	}, "= Stable, version 2, 0 Ready; db-v2 no pods; active version 2"},
-	{"zones come together with a bad template", plain, func(s *stage) {
+	{"zones are added together with a bad template", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.change("zones, and the image is bad", func(set *v1alpha1.ExtendedStatefulSet) {
@@ -212,7 +212,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.image("three")
 	}, "= Stable, version 3, 6 Ready; db-z0-v3 ordinals 0 to 2, db-z1-v3 ordinals 0 to 2; active version 3"},
-	{"a zone comes together with a bad template, and then a good one", func() *v1alpha1.ExtendedStatefulSet {
+	{"a zone is added together with a bad template, followed by a good one", func() *v1alpha1.ExtendedStatefulSet {
 		set := fakeSet(2)
 		set.Spec.Zones = []string{"a"}
 		return set
@@ -226,7 +226,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.image("three")
 	}, "= Stable, version 3, 4 Ready; db-z0-v3 ordinals 0 to 1, db-z1-v3 ordinals 0 to 1; active version 3"},
-	{"a zone is taken off the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
+	{"a zone is removed from the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
 		set := fakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
@@ -237,7 +237,7 @@ var serviceHazards = []hazard{
 		s.until("db-z0-v2-0 is created")
 		s.zones("b")
 	}, "= Stable, version 2, 2 Ready; db-z1-v2 ordinals 0 to 1; active version 2"},
-	{"the last zone shows that a version is bad", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b", "c") }, func(s *stage) {
+	{"a version fails only in the last zone", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b", "c") }, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-z1-v2-0 is Ready")
@@ -246,7 +246,7 @@ var serviceHazards = []hazard{
 		s.ready("db-z2-v2-0", corev1.ConditionFalse)
 		s.object("Pod", "db-z2-v2-0").(*corev1.Pod).Spec.NodeName = "lost"
 	}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0, db-z1-v2 no pods stale, db-z2-v1 no pods, db-z2-v2 no pods stale; active every version"},
-	{"a post job fails where upgrades do not wait", func() *v1alpha1.ExtendedStatefulSet {
+	{"a post job fails with updateNotReady", func() *v1alpha1.ExtendedStatefulSet {
 		set := volumes()
 		set.Spec.UpdateStrategy.UpdateNotReady, set.Spec.UpdateStrategy.PostUpdateJob = true, job("bad")
 		return set
@@ -255,7 +255,7 @@ var serviceHazards = []hazard{
 		s.floor = 2
 		s.image("two")
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a new version that is Ready dies a moment later", plain, func(s *stage) {
+	{"all pods of a new version crash soon after they were Ready", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
@@ -267,14 +267,14 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"another client takes the labels off the old version in an upgrade", plain, func(s *stage) {
+	{"another client removes the labels of the old version during an upgrade", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
 		s.until("db-v2-0 is Ready")
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"and off one that is superseded", volumes, func(s *stage) {
+	{"another client removes the labels of a superseded version", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -282,7 +282,7 @@ var serviceHazards = []hazard{
 		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
 		s.image("three")
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
-	{"ES12 and off the old version in one zone, beside a stale one, when nothing is to be done that would look past the cache",
+	{"ES12 another client removes the labels of the old version in one zone, with a stale version, when no action requires a live read",
 		func() *v1alpha1.ExtendedStatefulSet {
 			set := fakeSet(1)
 			set.Spec.Zones = []string{"a", "b"}
@@ -295,30 +295,30 @@ var serviceHazards = []hazard{
 			s.edit("db-z1-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
 			s.rest()
 			if c := s.object("StatefulSet", "db-z1-v1"); c.GetLabels()[v1alpha1.LabelSet] != "db" {
-				s.Fatal(s.t, "its labels stay away")
+				s.Fatal(s.t, "the labels were not restored")
 			}
 		}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"a node is lost while its pod ends for an upgrade", volumes, func(s *stage) {
+	{"a node is lost while its pod terminates for an upgrade", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.until("db-v1-2 is deleted by its StatefulSet")
 		kubelet.Turn(s.Cluster, "n3", false)
 	}, "= Stale, version 1, 2 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a node is lost with a pod of the new version, and is back later", volumes, func(s *stage) {
+	{"a node with a pod of the new version is lost, and recovers later", volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
 		kubelet.Turn(s.Cluster, "n3", false)
 		s.floor = 2
 		if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStale || !strings.Contains(meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing).Message, "waiting until pod db-v2-2 is deleted") {
-			s.Fatal(s.t, "it does not say what it waits for")
+			s.Fatal(s.t, "condition Progressing does not name the pod")
 		}
 		s.image("three")
 		s.rest()
 		kubelet.Turn(s.Cluster, "n3", true)
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
-	{"a canary that is Ready dies a moment later", volumes, func(s *stage) {
+	{"a canary crashes soon after it was Ready", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -328,7 +328,7 @@ var serviceHazards = []hazard{
 		s.ready("db-v2-2", corev1.ConditionFalse)
 		s.object("Pod", "db-v2-2").(*corev1.Pod).Spec.Containers[0].Image = "bad"
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"the status is lost while canaries are tried", plain, func(s *stage) {
+	{"the status is lost in phase Canary", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")

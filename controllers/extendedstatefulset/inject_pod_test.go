@@ -46,13 +46,13 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 	}{
 		{"containers", func(n int) []byte { return asPod("", `"containers": [`+many(`{"name":""}`, n)+`],`) }},
 		{"volumes", func(n int) []byte { return asPod("", `"volumes": [`+many(`{}`, n)+`],`) }},
-		{"volumes that wait", func(n int) []byte {
+		{"volumes with an unassigned claim", func(n int) []byte {
 			return asPod("", `"volumes": [`+many(`{"persistentVolumeClaim":{"claimName":"db-unassigned"}}`, n)+`],`)
 		}},
 		{"labels", func(n int) []byte { return asPod(`"labels": {`+labels(n)+`"a": "b"},`, "") }},
 		{"owners", func(n int) []byte { return asPod(`"ownerReferences": [`+many(`{"controller":true}`, n)+`],`, "") }},
-		{"depths", func(n int) []byte { return asPod("", `"deep": `+strings.Repeat("[", n)+strings.Repeat("]", n)+`,`) }},
-		{"one long text", func(n int) []byte { return asPod(`"annotations": {"a": "`+strings.Repeat("x", 10*n)+`"},`, "") }},
+		{"nested arrays", func(n int) []byte { return asPod("", `"deep": `+strings.Repeat("[", n)+strings.Repeat("]", n)+`,`) }},
+		{"one long string", func(n int) []byte { return asPod(`"annotations": {"a": "`+strings.Repeat("x", 10*n)+`"},`, "") }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			raw := row.raw(200_000)
@@ -62,13 +62,13 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("%d bytes take %s", len(raw), took)
+				t.Errorf("parsing %d bytes takes %s", len(raw), took)
 			}
 			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.waiting) > maxVolumes+1 {
-				t.Errorf("it keeps %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.waiting))
+				t.Errorf("kept %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.waiting))
 			}
 			if got := handled(context.Background(), raw); !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 {
-				t.Errorf("a pod that is none of ours is answered with %v", got)
+				t.Errorf("got response %v for a pod of another application", got)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestAPodOfARequestThatEndedIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if got := handled(ctx, asPod("", "")); got.Allowed || !strings.Contains(got.Result.Message, context.Canceled.Error()) {
-		t.Errorf("it is answered with %v", got)
+		t.Errorf("got response %v", got)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestWhatIsNoPodIsRefused(t *testing.T) {
 	for _, raw := range []string{"", "[]", `"pod"`, "{", `{"metadata": []}`, `{"metadata": {"labels": {"a": 1}}}`, `{"spec": {"volumes": {}}}`,
 		`{"spec": {"volumes": [1]}}`, `{"metadata": {"ownerReferences": [{"controller": "yes"}]}}`, `{"spec": {"a": [}}`} {
 		if got := handled(context.Background(), []byte(raw)); got.Allowed || got.Result.Code != 400 {
-			t.Errorf("%s is answered with %v", raw, got)
+			t.Errorf("%s: got response %v", raw, got)
 		}
 	}
 }
@@ -135,16 +135,16 @@ func FuzzReadIncomingPod(f *testing.F) {
 			t.Fatal(err)
 		}
 		if n.Name != pod.Name || n.hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {
-			t.Errorf("%+v is read of %s", n, again)
+			t.Errorf("parsed %+v from %s", n, again)
 		}
 		for _, label := range readLabels {
 			if n.Labels[label] != pod.Labels[label] {
-				t.Errorf("label %s is read as %q", label, n.Labels[label])
+				t.Errorf("label %s is parsed as %q", label, n.Labels[label])
 			}
 		}
 		a, b := metav1.GetControllerOf(n), metav1.GetControllerOf(&pod)
 		if (a == nil) != (b == nil) || a != nil && (a.Kind != b.Kind || a.Name != b.Name || a.APIVersion != b.APIVersion) {
-			t.Errorf("its controller is read as %v", a)
+			t.Errorf("the controller is parsed as %v", a)
 		}
 		var want []unassignedVolume
 		for i, v := range pod.Spec.Volumes {
@@ -153,7 +153,7 @@ func FuzzReadIncomingPod(f *testing.F) {
 			}
 		}
 		if !n.more && !slices.Equal(n.waiting, want) {
-			t.Errorf("the volumes that wait are read as %v, and are %v", n.waiting, want)
+			t.Errorf("got unassigned volumes %v, want %v", n.waiting, want)
 		}
 	})
 }

@@ -87,10 +87,10 @@ func TestInject(t *testing.T) {
 		pod             *corev1.Pod
 		claim, hostname string
 	}{
-		{"the claim and the host name of an ordinal", newPod(withClaims(fakeSet(3)), only, 1), "data-db-2", "db-2"},
-		{"are the same in a version of two digits", newPod(withClaims(fakeSet(3)), only, 12), "data-db-2", "db-2"},
-		{"and those of its zone with zones", newPod(withClaims(fakeSet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
-		{"side by side the host name has the version", newPod(side, only, 12), "data-db-2", "db-v12-2"},
+		{"version 1 gets the claim and the host name of the ordinal", newPod(withClaims(fakeSet(3)), only, 1), "data-db-2", "db-2"},
+		{"version 12 gets the claim and the host name of the ordinal", newPod(withClaims(fakeSet(3)), only, 12), "data-db-2", "db-2"},
+		{"with zones, the claim and the host name have the zone", newPod(withClaims(fakeSet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
+		{"with Coexist, the host name has the version", newPod(side, only, 12), "data-db-2", "db-v12-2"},
 	} {
 		if _, why := injected(t, r.pod); why != "" {
 			t.Errorf("%s: %s", r.name, why)
@@ -105,7 +105,7 @@ func TestInject(t *testing.T) {
 			t.Errorf("%s: ordinal %q", r.name, got)
 		}
 		if changes, why := inject(readBorn(t, r.pod)); why != "" || len(changes) > 0 {
-			t.Errorf("%s: asked again it changes the pod once more: %s, %v", r.name, why, changes)
+			t.Errorf("%s: a second call changes the pod: %s, %v", r.name, why, changes)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 		t.Fatal(why)
 	}
 	if got := pod.Spec.Volumes[1:]; !apiequality.Semantic.DeepEqual(got, users) {
-		t.Errorf("the user's volumes are %v", got)
+		t.Errorf("got user volumes %v", got)
 	}
 }
 
@@ -144,24 +144,24 @@ func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 	}{
 		{"a pod without an index", func(pod *corev1.Pod) { delete(pod.Labels, appsv1.PodIndexLabel) },
 			"label apps.kubernetes.io/pod-index is missing; StatefulSets set it since Kubernetes 1.28"},
-		{"an index that is not that of the name", labelled(appsv1.PodIndexLabel, "1"), index},
-		{"an index that is no number", labelled(appsv1.PodIndexLabel, "two"), index},
+		{"an index that differs from the name", labelled(appsv1.PodIndexLabel, "1"), index},
+		{"an index that is not a number", labelled(appsv1.PodIndexLabel, "two"), index},
 		{"a negative index", labelled(appsv1.PodIndexLabel, "-2"), index},
-		{"an index that is written in another way", labelled(appsv1.PodIndexLabel, "02"), index},
+		{"an index with a leading zero", labelled(appsv1.PodIndexLabel, "02"), index},
 		{"another name", func(pod *corev1.Pod) { pod.Name = "mine" }, index},
-		{"a name that is still to be made", func(pod *corev1.Pod) { pod.Name, pod.GenerateName = "", "db-v1-" }, index},
+		{"a generated name", func(pod *corev1.Pod) { pod.Name, pod.GenerateName = "", "db-v1-" }, index},
 		{"no owner", func(pod *corev1.Pod) { pod.OwnerReferences = nil }, owner},
-		{"an owner that is no controller", func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }, owner},
+		{"an owner that is not the controller", func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }, owner},
 		{"an owner of another kind", func(pod *corev1.Pod) { pod.OwnerReferences[0].Kind = "ReplicaSet" }, owner},
 		{"an owner of another API", func(pod *corev1.Pod) { pod.OwnerReferences[0].APIVersion = "example.com/v1" }, owner},
 		{"an owner of another name", func(pod *corev1.Pod) { pod.OwnerReferences[0].Name = "web-v1" }, owner},
 		{"an owner of another version", labelled(v1alpha1.LabelVersion, "2"), "its controller is not StatefulSet db-v2"},
 		{"no version", func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelVersion) }, "its controller is not StatefulSet db-v"},
 		{"the label of another object", labelled(v1alpha1.LabelSet, "web"), label},
-		{"the label of one whose name it begins with", labelled(v1alpha1.LabelSet, "d"), label},
+		{"the label of an object whose name is a prefix", labelled(v1alpha1.LabelSet, "d"), label},
 		{"the zone of another object", labelled(v1alpha1.LabelStatefulSet, "web-z0"), label},
-		{"a zone that is none", labelled(v1alpha1.LabelStatefulSet, "db-zone"), label},
-		{"a zone that is written in another way", labelled(v1alpha1.LabelStatefulSet, "db-z00"), label},
+		{"an invalid zone", labelled(v1alpha1.LabelStatefulSet, "db-zone"), label},
+		{"a zone index with a leading zero", labelled(v1alpha1.LabelStatefulSet, "db-z00"), label},
 		{"no name", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelSet], pod.Labels[v1alpha1.LabelStatefulSet] = "", "" }, label},
 	} {
 		pod := newPod(withClaims(fakeSet(3)), zone{index: noZone}, 1)
@@ -171,7 +171,7 @@ func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 			t.Errorf("%s: %q, want %q", r.name, why, r.want)
 		}
 		if !apiequality.Semantic.DeepEqual(pod, before) || claimOf(pod) != "db-unassigned" {
-			t.Errorf("%s: the pod is changed", r.name)
+			t.Errorf("%s: the pod was changed", r.name)
 		}
 	}
 }

@@ -27,7 +27,7 @@ spec:
 	return &unstructured.Unstructured{Object: object}
 }
 
-var _ = DescribeTable("E44 the template of a job", func(ctx SpecContext, job, want string) {
+var _ = DescribeTable("E44 the pod template of a job", func(ctx SpecContext, job, want string) {
 	object := wire(newNamespace(ctx), job)
 	err := user.Create(ctx, object)
 	if want == "" {
@@ -36,15 +36,15 @@ var _ = DescribeTable("E44 the template of a job", func(ctx SpecContext, job, wa
 	}
 	Expect(said(err)).To(ContainSubstring(want))
 },
-	Entry("with all that a pod has is taken", `{spec: {restartPolicy: Never, priorityClassName: "", containers: [{name: a, image: a, resources: {limits: {cpu: "1"}}, livenessProbe: {exec: {command: [a]}}}]}}`, ""),
-	Entry("with a number for a string is refused", `{spec: {restartPolicy: Never, containers: [{name: 5, image: a}]}}`,
+	Entry("with all fields of a pod is accepted", `{spec: {restartPolicy: Never, priorityClassName: "", containers: [{name: a, image: a, resources: {limits: {cpu: "1"}}, livenessProbe: {exec: {command: [a]}}}]}}`, ""),
+	Entry("with a number instead of a string is rejected", `{spec: {restartPolicy: Never, containers: [{name: 5, image: a}]}}`,
 		"spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is not a valid pod template: json: cannot unmarshal number"),
-	Entry("with an unknown field is refused", `{spec: {restartPolicy: Never, container: []}}`,
+	Entry("with an unknown field is rejected", `{spec: {restartPolicy: Never, container: []}}`,
 		`spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is not a valid pod template: unknown field "spec.template.spec.container"`),
-	Entry("with what the API server refuses is refused", `{spec: {restartPolicy: Never, containers: [{name: A_, image: a}]}}`,
+	Entry("with a value that the API server rejects is rejected", `{spec: {restartPolicy: Never, containers: [{name: A_, image: a}]}}`,
 		"spec.updateStrategy.preUpdateJob.spec.template.spec.containers[0].name"),
-	Entry("with a quantity that takes all memory is refused by the schema", `{spec: {restartPolicy: Never, containers: [{name: a, image: a, resources: {limits: {cpu: "1e2000000000"}}}]}}`,
+	Entry("with a quantity that would exhaust memory is rejected by the schema", `{spec: {restartPolicy: Never, containers: [{name: a, image: a, resources: {limits: {cpu: "1e2000000000"}}}]}}`,
 		"spec.updateStrategy.preUpdateJob.spec.template.spec.containers[0].resources.limits.cpu"),
-	Entry("with such a one in an ephemeral container is refused by the schema", `{spec: {restartPolicy: Never, containers: [{name: a, image: a}], ephemeralContainers: [{name: b, resources: {limits: {cpu: "1e2000000000"}}}]}}`,
+	Entry("with a quantity in an ephemeral container that would exhaust memory is rejected by the schema", `{spec: {restartPolicy: Never, containers: [{name: a, image: a}], ephemeralContainers: [{name: b, resources: {limits: {cpu: "1e2000000000"}}}]}}`,
 		"spec.updateStrategy.preUpdateJob.spec.template.spec.ephemeralContainers[0].resources.limits.cpu"),
 )

@@ -48,7 +48,7 @@ var _ = Describe("The jobs of an upgrade", func() {
 		startFakeControlPlane(namespace)
 	})
 
-	It("W18 are started once, and who suspends one is told", func(ctx SpecContext) {
+	It("W18 are started once, and a condition names the client that suspended one", func(ctx SpecContext) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace, withPreJob(hangingImage)))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
@@ -62,7 +62,7 @@ var _ = Describe("The jobs of an upgrade", func() {
 			HavePrefix("True JobSuspended: the upgrade waits until Job web-pre-v2-1 is resumed: field manager second-suspender suspended it"),
 			ContainSubstring("kubectl -n "+namespace+" patch job web-pre-v2-1")))
 		Expect(condition(ctx, set, v1alpha1.ConditionStalled)()).To(HavePrefix("True JobSuspended"))
-		Expect(read(NewWithT(GinkgoT())).Generation).To(Equal(job.Generation), "nobody wrote on it since")
+		Expect(read(NewWithT(GinkgoT())).Generation).To(Equal(job.Generation), "the operator did not write the Job again")
 		Expect(suspends(ctx, job, "second-suspender", false)).To(Succeed())
 		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("False "))
 	})
@@ -80,7 +80,7 @@ var _ = Describe("The jobs of an upgrade", func() {
 		stable(ctx, namespace, 2, 3)
 	})
 
-	It("W19 have an unknown result if they were deleted while the operator was away", func(ctx SpecContext) {
+	It("W19 have an unknown result if they were deleted while the operator was down", func(ctx SpecContext) {
 		begin := func() func() {
 			return startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings(namespace)) })
 		}

@@ -5,8 +5,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("What tools wait for", func() {
-	It("E51 is not there before the operator has looked", func(ctx SpecContext) {
+var _ = Describe("kstatus", func() {
+	It("E51 is InProgress before the first pass of the operator", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startFakeControlPlane(namespace)
 		set := object(namespace)

@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var loads = flag.Int("loads", 12, "how many random loads there are in TestLoad")
+var loads = flag.Int("loads", 12, "number of random loads in TestLoad")
 
 // misfortunes are disturbances that may occur at any time, and actions of the user.
 var misfortunes = []func(*stage, *rand.Rand){
@@ -69,7 +69,7 @@ var misfortunes = []func(*stage, *rand.Rand){
 	func(s *stage, r *rand.Rand) {
 		if all := s.pods(); len(all) > 0 {
 			pod := all[r.Intn(len(all))]
-			s.Say("# %s is gone at once", pod.Name)
+			s.Say("# %s is deleted immediately", pod.Name)
 			s.Remove(pod)
 		}
 	},

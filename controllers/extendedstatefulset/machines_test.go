@@ -112,7 +112,7 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	pod.Labels = merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
 	asked, why := injected(s.t, pod)
 	if why != "" {
-		s.Fatal(s.t, pod.Name+" gets no claims: "+why)
+		s.Fatal(s.t, pod.Name+" has no claims: "+why)
 	}
 	if why, err := denial(context.Background(), s.Cluster, set.Namespace, asked); err != nil || why != "" {
 		s.Say("    %s is refused: %s", pod.Name, why)

@@ -152,37 +152,37 @@ func creds(password, other string) *corev1.Secret {
 
 func TestE14ContentsAreReadWhenTheyMayHaveChanged(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
-	c.want("first look", "ConfigFollowed, 2 read")
-	c.want("at rest", ", 0 read")
+	c.want("first pass", "ConfigFollowed, 2 read")
+	c.want("no edit", ", 0 read")
 	c.restartOperator(nil)
-	c.want("at rest after a restart of the operator", ", 0 read")
+	c.want("no edit after a restart of the operator", ", 0 read")
 	m := conf("1")
 	m.Labels = map[string]string{"a": "b"}
 	c.update(m)
-	c.want("metadata was edited", ", 2 read") // the other object was not read since the restart either
-	c.want("and again at rest", ", 0 read")
+	c.want("edit of metadata", ", 2 read") // the other object was not read since the restart either
+	c.want("no further edit", ", 0 read")
 	c.update(creds("p", "y"))
-	c.want("a key that is not used was edited", ", 1 read")
+	c.want("edit of an unused key", ", 1 read")
 	c.update(creds("q", "y"))
-	c.want("a key that is used was edited", "ConfigChanged, 1 read")
+	c.want("edit of a used key", "ConfigChanged, 1 read")
 	c.now = c.now.Add(time.Second)
 	c.update(conf("2"))
-	c.want("another edit in the window", "ConfigChanged, 1 read")
+	c.want("second edit in the window", "ConfigChanged, 1 read")
 	c.now = c.now.Add(time.Second)
-	c.want("the window is over", "ConfigRestart moved, 0 read")
-	c.want("and again at rest", ", 0 read")
+	c.want("end of the window", "ConfigRestart moved, 0 read")
+	c.want("no further edit", ", 0 read")
 }
 
 func TestAnEditThatIsTakenBackInTheWindowRestartsNothing(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.pass()
 	c.update(conf("2"))
-	c.want("an edit", "ConfigChanged, 1 read")
+	c.want("edit", "ConfigChanged, 1 read")
 	c.update(conf("1"))
 	c.now = c.now.Add(time.Hour)
-	c.want("taken back", ", 1 read")
+	c.want("reverted edit", ", 1 read")
 	c.update(conf("3"))
-	c.want("the next edit has a window of its own", "ConfigChanged, 1 read")
+	c.want("edit after a reverted one starts a new window", "ConfigChanged, 1 read")
 }
 
 func TestE14AnEditWhileTheOperatorIsDownIsFoundAtItsStart(t *testing.T) {
@@ -190,12 +190,12 @@ func TestE14AnEditWhileTheOperatorIsDownIsFoundAtItsStart(t *testing.T) {
 	c.pass()
 	c.update(conf("2"))
 	c.restartOperator(nil)
-	c.want("at its start", "ConfigChanged, 2 read")
+	c.want("start of the operator", "ConfigChanged, 2 read")
 	c.restartOperator(nil)
 	c.now = c.now.Add(time.Minute)
-	c.want("down again inside the window", "ConfigChanged, 2 read")
+	c.want("restart of the operator in the window", "ConfigChanged, 2 read")
 	c.now = c.now.Add(configuration.Window)
-	c.want("one restart", "ConfigRestart moved, 0 read")
+	c.want("end of the window after the restart", "ConfigRestart moved, 0 read")
 }
 
 func TestE18WhatCannotBeReadIsNotEmpty(t *testing.T) {
@@ -203,12 +203,12 @@ func TestE18WhatCannotBeReadIsNotEmpty(t *testing.T) {
 	c.pass()
 	c.update(conf("2"))
 	c.fails = errors.New("forbidden")
-	c.want("it is forbidden", "ConfigUnreadable, 1 read")
+	c.want("forbidden read", "ConfigUnreadable, 1 read")
 	c.now = c.now.Add(time.Hour)
-	c.want("for long", "ConfigUnreadable, 1 read")
+	c.want("forbidden read for a long time", "ConfigUnreadable, 1 read")
 	c.fails = nil
 	c.update(conf("1"))
-	c.want("allowed again, and as it was", ", 1 read")
+	c.want("allowed read of unchanged contents", ", 1 read")
 }
 
 func TestE18AMissingOneIsWaitedFor(t *testing.T) {
@@ -217,38 +217,38 @@ func TestE18AMissingOneIsWaitedFor(t *testing.T) {
 	if err := c.client.Delete(context.Background(), creds("", "")); err != nil {
 		t.Fatal(err)
 	}
-	c.want("it went", "ConfigMissing, 0 read")
+	c.want("deleted object", "ConfigMissing, 0 read")
 	c.restartOperator(nil)
-	c.want("it went, and the operator too", "ConfigMissing, 1 read")
+	c.want("deleted object after a restart of the operator", "ConfigMissing, 1 read")
 	again := creds("p", "x")
 	again.UID = "another"
 	if err := c.client.Create(context.Background(), again); err != nil {
 		t.Fatal(err)
 	}
-	c.want("another of the same contents came", ", 1 read")
+	c.want("recreated object with the same contents", ", 1 read")
 }
 
 func TestE18AnOptionalOneThatComesIsAChange(t *testing.T) {
 	c := newCtl(t, `containers: [{name: web, envFrom: [{configMapRef: {name: conf, optional: true}}]}]`)
-	c.want("it is not there", "ConfigFollowed, 1 read") // read live, to be sure
-	c.want("and need not be", ", 0 read")
+	c.want("missing optional object", "ConfigFollowed, 1 read") // read live, to be sure
+	c.want("missing optional object without a change", ", 0 read")
 	if err := c.client.Create(context.Background(), conf("1")); err != nil {
 		t.Fatal(err)
 	}
-	c.want("it comes", "ConfigChanged, 1 read")
+	c.want("created optional object", "ConfigChanged, 1 read")
 }
 
 func TestALostKeyRestartsOnlyWhatWasEdited(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.pass()
 	c.key = []byte("ffffffffffffffffffffffffffffffff")
-	c.want("nothing was edited", "ConfigKeyChanged, 2 read")
-	c.want("and again at rest", ", 0 read")
+	c.want("new key without an edit", "ConfigKeyChanged, 2 read")
+	c.want("no further edit", ", 0 read")
 	c.update(conf("2"))
 	c.now = c.now.Add(time.Second)
-	c.want("the next edit is found", "ConfigChanged, 1 read")
+	c.want("edit after the new key", "ConfigChanged, 1 read")
 	if c.keys < 3 {
-		t.Errorf("a hash was written %d times with a key that is stored, want 3", c.keys)
+		t.Errorf("the key was read from the API server %d times before a hash was written, want at least 3", c.keys)
 	}
 }
 
@@ -272,17 +272,17 @@ func anotherMay(c *ctlOfTest) bool {
 func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.stored = []byte("ffffffffffffffffffffffffffffffff")
-	c.want("the other operator's key is the one that is stored", "ConfigFollowed, 4 read")
+	c.want("key stored by another operator", "ConfigFollowed, 4 read")
 	if got, want := recordOf(c.child).Key, nameOfKey(t, c.stored); got != want {
-		t.Errorf("the record is of key %s, want %s, which is stored", got, want)
+		t.Errorf("got a record of key %s, want stored key %s", got, want)
 	}
-	c.want("and at rest", ", 0 read")
+	c.want("no edit", ", 0 read")
 
 	c = newCtl(t, usesTwo, conf("1"), creds("p", "x"))
-	c.noKey = errors.New("the API server is away")
-	c.want("it is not known which key is stored", "ConfigUnreadable, 2 read")
+	c.noKey = errors.New("the API server is unreachable")
+	c.want("unknown stored key", "ConfigUnreadable, 2 read")
 	if recordOf(c.child) != nil {
-		t.Error("a record was written with a key that may be stored nowhere")
+		t.Error("a record was written with a key that may not be stored")
 	}
 }
 
@@ -293,7 +293,7 @@ func TestManyThatUseTheSameShareOneRead(t *testing.T) {
 	c.pass()
 	c.child = carrying(recordOf(c.child), "")
 	c.child.UID, c.child.Spec.Template.Spec = "another", *podSpec(t, usesTwo)
-	c.want("another StatefulSet that uses the same", "ConfigChanged, 0 read")
+	c.want("another StatefulSet with the same configuration", "ConfigChanged, 0 read")
 }
 
 func TestAnotherThatRestartsIsCounted(t *testing.T) {
@@ -307,7 +307,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	c.update(conf("2"))
 	c.pass()
 	c.now = c.now.Add(time.Minute)
-	c.want("another restarts", "ConfigRestartWaits, 0 read")
+	c.want("restart of another set", "ConfigRestartWaits, 0 read")
 	other.Status.CurrentRevision = "b"
 	other.ResourceVersion = ""
 	if err := c.client.Status().Update(context.Background(), other); err != nil {
@@ -317,9 +317,9 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Join(c.woken, " ") != "db" {
-		t.Errorf("woke %v when the other was ready, want db", c.woken)
+		t.Errorf("enqueued %v when the other set was ready, want db", c.woken)
 	}
-	c.want("it is its turn", "ConfigRestart moved, 0 read")
+	c.want("free slot for a restart", "ConfigRestart moved, 0 read")
 }
 
 // TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts verifies that a restart keeps its slot while
@@ -332,15 +332,15 @@ func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c.update(conf("2"))
 	c.pass()
 	c.now = c.now.Add(time.Minute)
-	c.want("it is its turn", "ConfigRestart moved, 0 read")
+	c.want("free slot for a restart", "ConfigRestart moved, 0 read")
 	c.child.Status.CurrentRevision, c.child.Status.UpdateRevision = "a", "b"
-	c.want("it restarts, and the cache does not show it", ", 0 read")
+	c.want("restart that the cache does not show yet", ", 0 read")
 	if anotherMay(c) {
-		t.Error("two restart")
+		t.Error("two sets restart")
 	}
 	c.child.Status.CurrentRevision = "b"
-	c.want("it has restarted", ", 0 read")
+	c.want("completed restart", ", 0 read")
 	if !anotherMay(c) {
-		t.Error("the place is lost")
+		t.Error("the slot was not released")
 	}
 }

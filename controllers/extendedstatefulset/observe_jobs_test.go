@@ -88,7 +88,7 @@ func TestN8EndsOfForgedJobs(t *testing.T) {
 			}
 		})
 		if _, known := e.ends.Get(of, "j"); known != row.want {
-			t.Errorf("%s: it is stored: %t", row.name, known)
+			t.Errorf("%s: stored: %t", row.name, known)
 		}
 	}
 }
@@ -107,14 +107,14 @@ func TestN8EndsOfJobsAreBounded(t *testing.T) {
 		if e.knows("db", types.UID(fmt.Sprint(i))) {
 			stored++
 		} else if i >= all-maxEnds {
-			t.Errorf("of %d ends, number %d is not stored", all, i)
+			t.Errorf("of %d results, number %d is not stored", all, i)
 		}
 	}
 	if stored > 2*maxEnds {
-		t.Errorf("of %d ends %d are stored", all, stored)
+		t.Errorf("of %d results, %d are stored", all, stored)
 	}
 	if !e.knows("neighbor", "of neighbor") {
-		t.Error("the end of a Job of another object is not stored")
+		t.Error("the result of a Job of another object is not stored")
 	}
 }
 
@@ -124,6 +124,6 @@ func TestN8EndsOfADeletedObject(t *testing.T) {
 	e.deleted(e.db, "j", asBuilt)
 	e.forget(t.Context(), client.ObjectKeyFromObject(e.db))
 	if e.knows("db", "j") {
-		t.Error("it is stored")
+		t.Error("the result is stored")
 	}
 }

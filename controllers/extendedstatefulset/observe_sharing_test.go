@@ -41,11 +41,11 @@ func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
 // the set is Coexist.
 func TestNoTwoPodsShareClaims(t *testing.T) {
 	only, sets := zone{index: noZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
-		"by ordinal": func(*v1alpha1.ExtendedStatefulSet) {},
-		"side by side": func(set *v1alpha1.ExtendedStatefulSet) {
+		"PerOrdinal": func(*v1alpha1.ExtendedStatefulSet) {},
+		"Coexist": func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 		},
-		"side by side until it is over": func(set *v1alpha1.ExtendedStatefulSet) {
+		"Coexist until the upgrade ends": func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Status.Update = &v1alpha1.UpdateStatus{Handover: v1alpha1.HandoverCoexist}
 		},
 		"gone": nil,
@@ -63,19 +63,19 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 		pod       *corev1.Pod
 		want      string
 	}{
-		{"no other is there", "by ordinal", nil, newPod(volumes(), only, 2), ""},
-		{"the pod of another version is", "by ordinal", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
-		{"also on its way out", "by ordinal", ends, newPod(volumes(), only, 2), refused},
-		{"and the other way round", "by ordinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
-		{"another ordinal has other claims", "by ordinal", at(newPod(volumes(), only, 1), "1"), newPod(volumes(), only, 2), ""},
-		{"another zone too", "by ordinal", newPod(zoned(3, "a", "b"), zone{"a", 0}, 1), newPod(zoned(3, "a", "b"), zone{"b", 1}, 2), ""},
-		{"the same zone has the same", "by ordinal", newPod(zoned(3, "a"), zone{"a", 0}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
-		{"another namespace has others", "by ordinal", elsewhere, newPod(volumes(), only, 2), ""},
-		{"a pod without claims needs none", "by ordinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
-		{"a pod that another client dressed up has none", "by ordinal", dressed, newPod(volumes(), only, 2), ""},
-		{"side by side they share", "side by side", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
-		{"also in an upgrade that began so", "side by side until it is over", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
-		{"what an orphaning deletion left does not", "gone", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
+		{"no other pod of the ordinal exists", "PerOrdinal", nil, newPod(volumes(), only, 2), ""},
+		{"the pod of another version exists", "PerOrdinal", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
+		{"the pod of another version is terminating", "PerOrdinal", ends, newPod(volumes(), only, 2), refused},
+		{"the pod of a newer version exists", "PerOrdinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
+		{"a pod of another ordinal exists", "PerOrdinal", at(newPod(volumes(), only, 1), "1"), newPod(volumes(), only, 2), ""},
+		{"a pod of another zone exists", "PerOrdinal", newPod(zoned(3, "a", "b"), zone{"a", 0}, 1), newPod(zoned(3, "a", "b"), zone{"b", 1}, 2), ""},
+		{"a pod of the same zone and ordinal exists", "PerOrdinal", newPod(zoned(3, "a"), zone{"a", 0}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
+		{"a pod of another namespace exists", "PerOrdinal", elsewhere, newPod(volumes(), only, 2), ""},
+		{"both pods have no claims", "PerOrdinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
+		{"another client labeled a pod", "PerOrdinal", dressed, newPod(volumes(), only, 2), ""},
+		{"with Coexist, two pods share claims", "Coexist", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
+		{"two pods share claims in an upgrade that began with Coexist", "Coexist until the upgrade ends", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
+		{"an orphaned pod of a deleted set exists", "gone", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newStage(t, volumes())
@@ -96,19 +96,19 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 				t.Errorf("allowed: %t, %v", got.Allowed, said)
 			}
 			if got.Allowed && len(got.Patch) == 0 {
-				t.Error("it is not given its ordinal")
+				t.Error("the pod has no ordinal")
 			}
 		})
 	}
 	if got := admit(t, noAnswer{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
-		t.Errorf("without an answer it is created: %v", got)
+		t.Errorf("the pod is allowed although the API server does not respond: %v", got)
 	}
 }
 
 // TestAStatefulSetScaledByHand verifies that the webhook denies a second pod when the StatefulSet
 // controller is faster than the operator.
 func TestAStatefulSetScaledByHand(t *testing.T) {
-	h := hazard{"in an upgrade by ordinal", volumes, func(s *stage) {
+	h := hazard{"in an upgrade with PerOrdinal", volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")

@@ -13,8 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-var _ = Describe("who may create an ExtendedStatefulSet and no pods", func() {
-	It("does not learn what there is", func(ctx SpecContext) {
+var _ = Describe("a user who may create ExtendedStatefulSets but no pods", func() {
+	It("cannot detect existing objects", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		labels := map[string]string{"app": "theirs"}
 		theirs := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-v1", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
@@ -27,7 +27,7 @@ var _ = Describe("who may create an ExtendedStatefulSet and no pods", func() {
 			return peer.Client(server).Create(ctx, object(ns), client.DryRunAll)
 		}
 		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", v1alpha1.GroupVersion.Group, "extendedstatefulsets")).To(Succeed())
-		Eventually(tries).Should(Succeed(), "a name that is taken is not told to who may not ask")
+		Eventually(tries).Should(Succeed(), "a name conflict is not reported to an unauthorized user")
 		Expect(peer.Texts).To(ConsistOf("dry run of spec.template skipped: only who may create pods in this namespace is told whether they would be taken"))
 		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", "", "pods")).To(Succeed())
 		Eventually(tries).Should(MatchError(ContainSubstring("StatefulSet web-v1 exists and belongs to another owner")))

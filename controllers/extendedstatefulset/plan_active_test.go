@@ -111,31 +111,31 @@ func TestFollowProbes(t *testing.T) {
 		want   []string
 		wait   time.Duration
 	}{
-		{"E34 a pod is asked once it is Ready", false, []*probedPod{pod(1, 0), pod(1, 1).ready(corev1.ConditionFalse)}, []string{asked("db-v1-0")}, 0},
-		{"not while it is asked", false, []*probedPod{pod(1, 0).busy()}, nil, 0},
-		{"not while it goes", false, []*probedPod{pod(1, 0).going()}, nil, 0},
-		{"again after 30 s", false, []*probedPod{pod(1, 0).said(no, 30*time.Second)}, []string{asked("db-v1-0")}, 0},
-		{"not before", false, []*probedPod{pod(1, 0).said(no, recent)}, nil, 20 * time.Second},
-		{"at once after its container restarted", false, []*probedPod{pod(1, 0).said(no, recent).restarted()}, []string{asked("db-v1-0")}, 0},
-		{"E34 a yes puts the label on", false, []*probedPod{pod(1, 0).said(yes, recent)}, []string{on("db-v1-0")}, 20 * time.Second},
-		{"E34 a no takes it off", false, []*probedPod{pod(1, 0).active().said(no, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
-		{"so does no answer in time", false, []*probedPod{pod(1, 0).active().silent()}, []string{off("db-v1-0")}, 10 * time.Second},
-		{"an answer that got lost changes nothing", false, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(lost, recent)}, nil, 20 * time.Second},
-		{"nor does a new operator, before it has asked", false, []*probedPod{pod(1, 0).active()}, []string{asked("db-v1-0")}, 0},
-		{"the yes of a container that is gone is none", false, []*probedPod{pod(1, 0).said(yes, recent).restarted()}, []string{asked("db-v1-0")}, 0},
-		{"a pod that is not Ready is not active", false, []*probedPod{pod(1, 0).active().said(yes, recent).ready(corev1.ConditionFalse)}, []string{off("db-v1-0")}, 0},
-		{"nor one that goes", false, []*probedPod{pod(1, 0).active().said(yes, recent).going()}, []string{off("db-v1-0")}, 0},
-		{"nor one whose container does not run", false, []*probedPod{pod(1, 0).active().said(yes, recent).crashed()}, []string{off("db-v1-0")}, 0},
-		{"nothing is run in a pod that has the name only", false, []*probedPod{pod(1, 0).strangers(), pod(1, 1).strangers().said(yes, recent)}, nil, 0},
-		{"and it does not keep the label of one that was", true, []*probedPod{pod(1, 0).strangers().active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
-		{"several may be active", false, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
-		{"E34 one only with singleActive", true, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
-		{"the first of those that say yes", true, []*probedPod{pod(1, 2).said(yes, recent), pod(1, 1).said(yes, recent), pod(1, 0).said(no, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
-		{"rather one of the version that serves", true, []*probedPod{pod(2, 0).said(yes, recent), pod(1, 2).said(yes, recent)}, []string{on("db-v1-2")}, 20 * time.Second},
-		{"the label is taken off before it is given", true, []*probedPod{pod(1, 0).active().said(no, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
-		{"also off one that goes", true, []*probedPod{pod(1, 0).active().going(), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
-		{"who says nothing keeps it", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
-		{"of two that have it one keeps it, rather the one that says yes", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).active().said(yes, recent), pod(1, 2).active().said(yes, recent)},
+		{"E34 only a Ready pod is probed", false, []*probedPod{pod(1, 0), pod(1, 1).ready(corev1.ConditionFalse)}, []string{asked("db-v1-0")}, 0},
+		{"a pod is not probed while a probe runs", false, []*probedPod{pod(1, 0).busy()}, nil, 0},
+		{"a terminating pod is not probed", false, []*probedPod{pod(1, 0).going()}, nil, 0},
+		{"a pod is probed again after 30 s", false, []*probedPod{pod(1, 0).said(no, 30*time.Second)}, []string{asked("db-v1-0")}, 0},
+		{"a pod is not probed again before the period ends", false, []*probedPod{pod(1, 0).said(no, recent)}, nil, 20 * time.Second},
+		{"a pod is probed immediately after its container restarted", false, []*probedPod{pod(1, 0).said(no, recent).restarted()}, []string{asked("db-v1-0")}, 0},
+		{"E34 a successful probe adds the label", false, []*probedPod{pod(1, 0).said(yes, recent)}, []string{on("db-v1-0")}, 20 * time.Second},
+		{"E34 a failed probe removes the label", false, []*probedPod{pod(1, 0).active().said(no, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"a probe timeout removes the label", false, []*probedPod{pod(1, 0).active().silent()}, []string{off("db-v1-0")}, 10 * time.Second},
+		{"a lost probe result changes nothing", false, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(lost, recent)}, nil, 20 * time.Second},
+		{"a restarted operator probes before it changes a label", false, []*probedPod{pod(1, 0).active()}, []string{asked("db-v1-0")}, 0},
+		{"the result of a previous container is ignored", false, []*probedPod{pod(1, 0).said(yes, recent).restarted()}, []string{asked("db-v1-0")}, 0},
+		{"a pod that is not Ready loses the label", false, []*probedPod{pod(1, 0).active().said(yes, recent).ready(corev1.ConditionFalse)}, []string{off("db-v1-0")}, 0},
+		{"a terminating pod loses the label", false, []*probedPod{pod(1, 0).active().said(yes, recent).going()}, []string{off("db-v1-0")}, 0},
+		{"a pod whose container does not run loses the label", false, []*probedPod{pod(1, 0).active().said(yes, recent).crashed()}, []string{off("db-v1-0")}, 0},
+		{"a pod of another controller with the same name is not probed", false, []*probedPod{pod(1, 0).strangers(), pod(1, 1).strangers().said(yes, recent)}, nil, 0},
+		{"a pod of another controller with the same name loses the label", true, []*probedPod{pod(1, 0).strangers().active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"several pods may be active without singleActive", false, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
+		{"E34 only one pod is active with singleActive", true, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
+		{"singleActive selects the first pod with a successful probe", true, []*probedPod{pod(1, 2).said(yes, recent), pod(1, 1).said(yes, recent), pod(1, 0).said(no, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
+		{"singleActive prefers a pod of the current version", true, []*probedPod{pod(2, 0).said(yes, recent), pod(1, 2).said(yes, recent)}, []string{on("db-v1-2")}, 20 * time.Second},
+		{"singleActive removes the label of one pod before it adds the label to another", true, []*probedPod{pod(1, 0).active().said(no, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"singleActive removes the label of a terminating pod before it adds the label to another", true, []*probedPod{pod(1, 0).active().going(), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"singleActive keeps the label of a pod whose probe result is lost", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
+		{"singleActive keeps the label of a pod with a successful probe if several have it", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).active().said(yes, recent), pod(1, 2).active().said(yes, recent)},
 			[]string{off("db-v1-0"), off("db-v1-2")}, 20 * time.Second},
 	} {
 		w, p := probedWorld(r.single, r.pods...), plan{}
@@ -144,7 +144,7 @@ func TestFollowProbes(t *testing.T) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
 		}
 		if p.Wait != r.wait {
-			t.Errorf("%s: looks again after %s, want %s", r.name, p.Wait, r.wait)
+			t.Errorf("%s: next pass after %s, want %s", r.name, p.Wait, r.wait)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestSeveralProbesMustAgree(t *testing.T) {
 		w.set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
 		followProbes(w, &p)
 		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
-			t.Errorf("side says %q: %q, want %q", r.outcome, got, r.want)
+			t.Errorf("result %q of container side: got %q, want %q", r.outcome, got, r.want)
 		}
 	}
 }

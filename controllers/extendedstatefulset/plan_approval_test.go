@@ -56,34 +56,34 @@ func TestE36AGoodCanaryWaitsForItsApproval(t *testing.T) {
 		w.set.Spec.ApprovedRevision = strings.Replace(updateRevision(&w.set.Status), "v2-", "v3-", 1)
 	}
 	for _, row := range []sentence{
-		{"without Manual it goes on", triedBeside().but(func(w *world) { w.set.Spec.Approval = "" }), goesOn},
-		{"also with the default", triedBeside().but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
-		{"with it it waits", triedBeside(), waits},
-		{"what is no word of the schema waits too", triedBeside().but(func(w *world) { w.set.Spec.Approval = "Later" }), waits},
-		{"nothing is done while it waits", triedBeside().but(held(0)), ""},
-		{"for as long as it takes", triedBeside().but(held(0)).after(1000 * time.Hour), ""},
-		{"ordinal by ordinal too", triedInPlace(), waits},
-		{"and no other ordinal is taken", triedInPlace().but(held(0)).after(1000 * time.Hour), ""},
-		{"its revision lets it go on", triedBeside().but(held(0)).but(approved), goesOn},
-		{"also ordinal by ordinal", triedInPlace().but(held(0)).but(approved), goesOn},
-		{"also when it was given before", triedBeside().but(approved), goesOn},
-		{"but not a canary that is not good", triedBeside(0).but(approved), ""},
-		{"nor one that was", triedBeside(0).but(held(0)).but(approved), mended},
-		{"nor one that is Ready for a moment", triedBeside().but(held(0)).but(approved).turned(1, 0, 10*time.Second-1), ""},
-		{"the revision that serves has no effect", triedBeside().but(held(0)).but(func(w *world) { word(revisionName(1, w.set.Status.CurrentDigest))(w) }), ""},
-		{"nor has the number with another content", triedBeside().but(held(0)).but(word(otherWord)), ""},
-		{"nor the content with another number", triedBeside().but(held(0)).but(renumbered), ""},
-		{"nor the number alone", triedBeside().but(held(0)).but(word("v2")), ""},
-		{"E38 Automatic lets it go on while it waits", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
-		{"E38 going back needs no approval", triedBeside().but(held(0)).but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "record: CleaningUp, version 1"},
-		{"E38 another template takes its place, and is asked for again", triedBeside().but(held(0)).but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
-		{"E38 what a failed one took is given back", triedInPlace(2).but(held(0)).but(func(w *world) { w.set.Status.Phase = v1alpha1.PhaseStale }).but(stale2),
+		{"without approval Manual the upgrade continues", triedBeside().but(func(w *world) { w.set.Spec.Approval = "" }), goesOn},
+		{"with approval Automatic the upgrade continues", triedBeside().but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
+		{"with approval Manual the upgrade waits", triedBeside(), waits},
+		{"with an unknown value of approval the upgrade waits", triedBeside().but(func(w *world) { w.set.Spec.Approval = "Later" }), waits},
+		{"nothing is changed while the upgrade waits", triedBeside().but(held(0)), ""},
+		{"waiting for approval has no timeout", triedBeside().but(held(0)).after(1000 * time.Hour), ""},
+		{"with PerOrdinal the upgrade waits", triedInPlace(), waits},
+		{"with PerOrdinal no other ordinal is taken while the upgrade waits", triedInPlace().but(held(0)).after(1000 * time.Hour), ""},
+		{"an approved upgrade continues", triedBeside().but(held(0)).but(approved), goesOn},
+		{"an approved upgrade with PerOrdinal continues", triedInPlace().but(held(0)).but(approved), goesOn},
+		{"an upgrade that was approved early continues", triedBeside().but(approved), goesOn},
+		{"an approved upgrade waits for a canary that is not Ready", triedBeside(0).but(approved), ""},
+		{"an approved upgrade stops if the canary is no longer Ready", triedBeside(0).but(held(0)).but(approved), mended},
+		{"an approved upgrade waits for a canary that has just become Ready", triedBeside().but(held(0)).but(approved).turned(1, 0, 10*time.Second-1), ""},
+		{"approval of the current revision is ignored", triedBeside().but(held(0)).but(func(w *world) { word(revisionName(1, w.set.Status.CurrentDigest))(w) }), ""},
+		{"approval of the version number with another digest is ignored", triedBeside().but(held(0)).but(word(otherWord)), ""},
+		{"approval of the digest with another version number is ignored", triedBeside().but(held(0)).but(renumbered), ""},
+		{"approval of a version number without a digest is ignored", triedBeside().but(held(0)).but(word("v2")), ""},
+		{"E38 a change to Automatic continues a waiting upgrade", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
+		{"E38 a rollback needs no approval", triedBeside().but(held(0)).but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "record: CleaningUp, version 1"},
+		{"E38 a new template replaces a waiting version", triedBeside().but(held(0)).but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
+		{"E38 ordinals of a failed version are returned without approval", triedInPlace(2).but(held(0)).but(func(w *world) { w.set.Status.Phase = v1alpha1.PhaseStale }).but(stale2),
 			"patch statefulset db-v2: Scale, no pods\n"},
-		{"one that was approved once is not asked for again", triedBeside().but(func(w *world) { w.set.Status.Update.Approved = true }), goesOn},
-		{"nothing is good for being tried with no pods", of(fakeSet(0)).has(1, span{}).edited().but(manual), mended},
-		{"one that nobody approved does not serve when it is superseded", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).
+		{"an upgrade that was approved once does not wait again", triedBeside().but(func(w *world) { w.set.Status.Update.Approved = true }), goesOn},
+		{"a version without pods is not good", of(fakeSet(0)).has(1, span{}).edited().but(manual), mended},
+		{"an unapproved version does not become current when it is superseded", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).
 			has(2, span{0, 1}).but(manual).but(held(0)).but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
-		{"one that was does", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).
+		{"an approved version becomes current when it is superseded", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).
 			has(2, span{0, 3}).but(manual).but(func(w *world) { w.digest, w.set.Status.Update.Approved = "another", true }), "record: Waiting, version 2"},
 	} {
 		t.Run(row.name, row.check)
@@ -107,51 +107,51 @@ func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
 		// canary and update are the remaining durations of both timeouts after the next step.
 		canary, update time.Duration
 	}{
-		{"they broke soon, and have what was left", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(4 * time.Minute), 4 * time.Minute, 9 * time.Minute},
-		{"they broke later, and have their time again", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(5 * time.Minute), 5 * time.Minute, 10 * time.Minute},
-		{"much later too", triedBeside(0).but(aged(4 * time.Minute)).but(held(0)).after(1000 * time.Hour), 5 * time.Minute, 10 * time.Minute},
-		{"their StatefulSet is gone", triedBeside().but(aged(time.Minute)).but(held(0)).but(func(w *world) { w.children = w.children[:1] }).after(time.Minute), 4 * time.Minute, 9 * time.Minute},
-		{"time in which nobody looked is not time in which they were good", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
+		{"canaries that failed soon have the remaining time", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(4 * time.Minute), 4 * time.Minute, 9 * time.Minute},
+		{"canaries that failed later have the full time", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(5 * time.Minute), 5 * time.Minute, 10 * time.Minute},
+		{"canaries that failed much later have the full time", triedBeside(0).but(aged(4 * time.Minute)).but(held(0)).after(1000 * time.Hour), 5 * time.Minute, 10 * time.Minute},
+		{"canaries whose StatefulSet was deleted have the remaining time", triedBeside().but(aged(time.Minute)).but(held(0)).but(func(w *world) { w.children = w.children[:1] }).after(time.Minute), 4 * time.Minute, 9 * time.Minute},
+		{"time in which the operator was down does not count as good", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
 			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(30 * time.Minute)}}}
 		}).after(33 * time.Minute), 4 * time.Minute, 9 * time.Minute},
-		{"nor does that before count, also later", triedBeside(0).but(aged(3 * time.Minute)).but(held(0)).but(func(w *world) {
+		{"time in which the operator was down before the canaries waited does not count", triedBeside(0).but(aged(3 * time.Minute)).but(held(0)).but(func(w *world) {
 			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-2 * time.Minute), To: noon.Add(-time.Minute)}}}
 		}).after(time.Minute), 3 * time.Minute, 8 * time.Minute},
-		{"they broke while the job about them ran, whose time counts", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
+		{"the time of the job for the canaries counts for the update", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
 			w.set.Status.Update.HeldAt = nil
 		}).after(2 * time.Minute), 4 * time.Minute, 7 * time.Minute},
-		{"approved, the rest has what was left", triedBeside().but(aged(time.Minute)).but(held(0)).but(approved).after(1000 * time.Hour), 0, 9 * time.Minute},
+		{"after approval the update has the remaining time", triedBeside().but(aged(time.Minute)).but(held(0)).but(approved).after(1000 * time.Hour), 0, 9 * time.Minute},
 	} {
 		w := row.scene.w
 		w.record = advance(w)
 		u, clock := w.record.Update, w.clock()
 		if u.GoodAt != nil || u.HeldAt != nil {
-			t.Errorf("%s: it waits still", row.name)
+			t.Errorf("%s: the upgrade still waits", row.name)
 		}
 		left := func(from *metav1.Time, limit time.Duration) time.Duration {
 			return clock.in(clock.deadline(from.Time, limit))
 		}
 		if got := left(u.StartedAt, clock.updateTime()); got != row.update {
-			t.Errorf("%s: %s are left for the update, want %s", row.name, got, row.update)
+			t.Errorf("%s: remaining updateWatchTime %s, want %s", row.name, got, row.update)
 		}
 		if got := left(u.CanaryAt, clock.canaryTime()); row.canary != 0 && got != row.canary {
-			t.Errorf("%s: %s are left for the canary, want %s", row.name, got, row.canary)
+			t.Errorf("%s: remaining canaryWatchTime %s, want %s", row.name, got, row.canary)
 		}
 	}
 	for _, row := range []sentence{
-		{"canaries that break have their time", triedBeside(0).after(5*time.Minute - 1), ""},
-		{"and are given up after it, as without approval", triedBeside(0).after(5 * time.Minute), givesUp},
-		{"a pod that is deleted breaks them", triedBeside().but(held(0)).but(func(w *world) { delete(w.children[1].pods, 0) }), mended},
-		{"a pod that is to end too", triedBeside().but(held(0)).but(func(w *world) {
+		{"failed canaries are kept until canaryWatchTime ends", triedBeside(0).after(5*time.Minute - 1), ""},
+		{"failed canaries are rolled back after canaryWatchTime", triedBeside(0).after(5 * time.Minute), givesUp},
+		{"canaries are not good after a pod was deleted", triedBeside().but(held(0)).but(func(w *world) { delete(w.children[1].pods, 0) }), mended},
+		{"canaries are not good while a pod is terminating", triedBeside().but(held(0)).but(func(w *world) {
 			w.children[1].pods[0].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		}), mended},
-		{"more canaries than there are break them", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), mended},
-		{"without replicas nothing is good", triedBeside().but(held(0)).but(func(w *world) { w.replicas = 0 }), mended},
+		{"canaries are not good if spec requires more", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), mended},
+		{"canaries are not good without replicas", triedBeside().but(held(0)).but(func(w *world) { w.replicas = 0 }), mended},
 	} {
 		t.Run(row.name, row.check)
 	}
 	if at := triedBeside().but(held(0)).w; len(deadlinesIn(at)) > 0 {
-		t.Error("it looks again for a time that stands still")
+		t.Error("a pass is scheduled for a paused timeout")
 	}
 }
 
@@ -190,38 +190,38 @@ func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
 	notYet := func(w *world) { w.set.Status.Update.GoodAt = nil }
 	ready := func() *scene { return triedBeside().but(automatic) }
 	for _, row := range []sentence{
-		{"it is not asked before they are good", triedBeside(0).but(automatic).but(askedAt(canary, "none")).but(notYet), ""},
-		{"they are good first", ready().but(askedAt(canary, "none")).but(notYet), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
-		{"then it is made", ready().but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
-		{"also where it is asked twice", ready().but(askedAt(both, "none")), "create job db-canary-v2-1: Job, suspended\n"},
-		{"not where it is asked about all pods", ready().but(askedAt(all, "none")).but(notYet), goesOn},
-		{"nor where it says nothing", ready().but(askedAt("", "none")).but(notYet), goesOn},
-		{"nothing is done while it runs", ready().but(askedAt(canary, "")).after(9 * time.Minute), ""},
-		{"its time is that of the update", ready().but(askedAt(canary, "")).after(10*time.Minute + maxProbation), "record: Stale, version 1 to 2, attempt 1, UpdateTimeout, db-canary-v2-1 is known"},
-		{"it says yes", ready().but(askedAt(canary, yes)), goesOn + ", db-canary-v2-1 Succeeded"},
-		{"it says no", ready().but(askedAt(canary, no)), "record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
-		{"it says no, and may", ready().but(askedAt(canary, no)).but(func(w *world) {
+		{"no job is created before the canaries are good", triedBeside(0).but(automatic).but(askedAt(canary, "none")).but(notYet), ""},
+		{"good canaries are recorded before the job is created", ready().but(askedAt(canary, "none")).but(notYet), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
+		{"the job is created when the canaries are good", ready().but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"the job is created for the canaries with when Both", ready().but(askedAt(both, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"no job is created for the canaries with when AllPods", ready().but(askedAt(all, "none")).but(notYet), goesOn},
+		{"no job is created for the canaries without when", ready().but(askedAt("", "none")).but(notYet), goesOn},
+		{"nothing is changed while the job runs", ready().but(askedAt(canary, "")).after(9 * time.Minute), ""},
+		{"the job is limited by updateWatchTime", ready().but(askedAt(canary, "")).after(10*time.Minute + maxProbation), "record: Stale, version 1 to 2, attempt 1, UpdateTimeout, db-canary-v2-1 is known"},
+		{"the upgrade continues if the job succeeds", ready().but(askedAt(canary, yes)), goesOn + ", db-canary-v2-1 Succeeded"},
+		{"the version is stale if the job fails", ready().but(askedAt(canary, no)), "record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
+		{"the upgrade continues if the job fails with onFailure Continue", ready().but(askedAt(canary, no)).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.PostUpdateJob.OnFailure = v1alpha1.OnFailureContinue
 		}), goesOn + ", db-canary-v2-1 Failed"},
-		{"W19 it was deleted before it said anything", ready().but(askedAt(canary, "")).but(lost("j", no)),
+		{"W19 a job that was deleted before it ended has failed", ready().but(askedAt(canary, "")).but(lost("j", no)),
 			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
-		{"W19 it is gone: whether it said yes is unknown", ready().but(askedAt(canary, "")).but(lost("j", v1alpha1.JobUnknown)),
+		{"W19 the result of a missing job is unknown", ready().but(askedAt(canary, "")).but(lost("j", v1alpha1.JobUnknown)),
 			"record: Canary, version 1 to 2, attempt 1, canaries are good, db-canary-v2-1 Unknown"},
-		{"it says no of canaries that are not good any more", triedBeside(0).but(askedAt(canary, no)),
+		{"the version is stale if the job fails after the canaries failed", triedBeside(0).but(askedAt(canary, no)),
 			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
-		{"it says yes of such", triedBeside(0).but(askedAt(canary, yes)), mended + ", db-canary-v2-1 Succeeded"},
-		{"it runs on when they break", triedBeside(0).but(askedAt(canary, "")).but(notYet), ""},
-		{"it is suspended when it is not asked any more", triedBeside(0).but(askedAt(canary, "")).but(notYet).but(func(w *world) { w.set.Spec.UpdateStrategy.PostUpdateJob = nil }),
+		{"the upgrade waits if the job succeeds after the canaries failed", triedBeside(0).but(askedAt(canary, yes)), mended + ", db-canary-v2-1 Succeeded"},
+		{"the job continues if the canaries fail", triedBeside(0).but(askedAt(canary, "")).but(notYet), ""},
+		{"the job is suspended if postUpdateJob is removed", triedBeside(0).but(askedAt(canary, "")).but(notYet).but(func(w *world) { w.set.Spec.UpdateStrategy.PostUpdateJob = nil }),
 			"patch job db-canary-v2-1: Job, suspended: no longer needed\n"},
-		{"approval is asked for after it", triedBeside().but(askedAt(canary, yes)), waits + ", db-canary-v2-1 Succeeded"},
-		{"and not instead of it", triedBeside().but(approved).but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
-		{"one that is added while approval is waited for is asked, and its time counts", triedBeside().but(askedAt(canary, "none")).but(held(0)).after(time.Hour), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
-		{"it was asked in another zone", triedBeside().but(automatic).but(askedAt(canary, "")).but(notYet).but(func(w *world) {
+		{"the upgrade waits for approval after the job succeeded", triedBeside().but(askedAt(canary, yes)), waits + ", db-canary-v2-1 Succeeded"},
+		{"an approved upgrade waits for the job", triedBeside().but(approved).but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"a job that is added while the upgrade waits for approval runs, and its time counts", triedBeside().but(askedAt(canary, "none")).but(held(0)).after(time.Hour), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
+		{"the upgrade continues if the job ran in another zone", triedBeside().but(automatic).but(askedAt(canary, "")).but(notYet).but(func(w *world) {
 			w.jobs, w.set.Status.Update.CanaryJob.Result = nil, yes
 		}), goesOn + ", db-canary-v2-1 Succeeded"},
-		{"it is not asked again about all pods", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
+		{"the job does not run again for all pods with when Canary", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
 			but(askedAt(canary, "none")).but(notYet), "record: CleaningUp, version 2"},
-		{"where it is asked twice it is", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
+		{"the job runs again for all pods with when Both", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
 			but(askedAt(both, "none")).but(notYet), "create job db-post-v2-1: Job, suspended\n"},
 	} {
 		t.Run(row.name, row.check)
@@ -233,11 +233,11 @@ func TestRevisionName(t *testing.T) {
 	digest := strings.Repeat("0123456789abcdef", 4)
 	for number, want := range map[int64]string{0: "", 2: "v2-0123456789abcdef", 1<<63 - 1: "v9223372036854775807-0123456789abcdef"} {
 		if got := revisionName(number, digest); got != want || len(got) > maxRevision {
-			t.Errorf("%d is %q, want %q", number, got, want)
+			t.Errorf("version %d: got %q, want %q", number, got, want)
 		}
 	}
 	if got := revisionName(1, ""); got != "v1-" {
-		t.Errorf("one without a digest is %q", got)
+		t.Errorf("got revision %q without a digest", got)
 	}
 }
 
@@ -249,11 +249,11 @@ func TestWarnOfApproval(t *testing.T) {
 		approval       v1alpha1.Approval
 		want           string
 	}{
-		{"none", "", "", v1alpha1.ApprovalManual, ""},
-		{"that of the upgrade", "", "v2-a", v1alpha1.ApprovalManual, ""},
-		{"another", "", "v3-a", v1alpha1.ApprovalManual, `spec.approvedRevision: "v3-a" is ignored because it is not the revision of an upgrade in progress; status.updateRevision is "v2-a"`},
-		{"another that was there before", "v3-a", "v3-a", v1alpha1.ApprovalManual, ""},
-		{"one that is not asked for", "", "v2-a", v1alpha1.ApprovalAutomatic, "spec.approvedRevision is ignored while spec.approval is Automatic"},
+		{"no revision", "", "", v1alpha1.ApprovalManual, ""},
+		{"revision of the upgrade", "", "v2-a", v1alpha1.ApprovalManual, ""},
+		{"another revision", "", "v3-a", v1alpha1.ApprovalManual, `spec.approvedRevision: "v3-a" is ignored because it is not the revision of an upgrade in progress; status.updateRevision is "v2-a"`},
+		{"another revision, unchanged", "v3-a", "v3-a", v1alpha1.ApprovalManual, ""},
+		{"a revision with approval Automatic", "", "v2-a", v1alpha1.ApprovalAutomatic, "spec.approvedRevision is ignored while spec.approval is Automatic"},
 	} {
 		old, set := plain(), plain()
 		old.Status.UpdateRevision = "v2-a"

@@ -28,28 +28,28 @@ func TestBudgets(t *testing.T) {
 	canary, perOrdinal, coexist := v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
 	theirs := func(b *policyv1.PodDisruptionBudget) { b.OwnerReferences = nil }
 	for _, row := range []sentence{
-		{"E40 an object that asks for none gets none", of(plain()).has(1, span{0, 3}), ""},
-		{"E40 one that asks for it gets one", of(one()).has(1, span{0, 3}), "create poddisruptionbudget db: Budget\n"},
-		{"it is left as it is", of(one()).has(1, span{0, 3}).but(keptBudget(asItIs)), ""},
-		{"E40 what another client made it say is put back",
+		{"E40 no budget is created without podDisruptionBudget", of(plain()).has(1, span{0, 3}), ""},
+		{"E40 a budget is created with podDisruptionBudget", of(one()).has(1, span{0, 3}), "create poddisruptionbudget db: Budget\n"},
+		{"a budget without changes is not written", of(one()).has(1, span{0, 3}).but(keptBudget(asItIs)), ""},
+		{"E40 an edit of minAvailable by another client is reverted",
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = ptr.To(intstr.FromInt32(0)) })),
 			"patch poddisruptionbudget db: Budget\n"},
-		{"W3 but not what it says nothing about",
+		{"W3 an edit of other fields by another client is kept",
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) {
 				b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 			})), ""},
-		{"W11 a pod that is not Ready and has claims may always be evicted",
+		{"W11 pods with claims that are not Ready can always be evicted",
 			of(withClaims(one())).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = nil })),
 			"patch poddisruptionbudget db: Budget\n"},
-		{"E41 pods of a version that is on its way do not count while both are there",
+		{"E41 with Coexist, pods of the new version do not count",
 			of(one()).has(1, span{0, 3}).but(keptBudget(asItIs)).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
-		{"E41 while ordinals move those of each version do",
+		{"E41 with PerOrdinal, pods of all versions count while ordinals move",
 			of(withClaims(one())).has(1, span{0, 2}).but(keptBudget(asItIs)).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2), "patch poddisruptionbudget db: Budget\n"},
-		{"E40 one that is not asked for any more goes",
+		{"E40 a budget is deleted when podDisruptionBudget is removed",
 			of(one()).has(1, span{0, 3}).but(keptBudget(asItIs)).but(func(w *world) { w.set.Spec.PodDisruptionBudget = nil }), "delete poddisruptionbudget db: Budget\n"},
-		{"E40 one of another owner is left alone", of(one()).has(1, span{0, 3}).but(keptBudget(theirs)), ""},
-		{"also when none is asked for", of(one()).has(1, span{0, 3}).but(keptBudget(theirs)).but(func(w *world) { w.set.Spec.PodDisruptionBudget = nil }), ""},
-		{"one that is being deleted is left alone until it is gone",
+		{"E40 a budget of another owner is not changed", of(one()).has(1, span{0, 3}).but(keptBudget(theirs)), ""},
+		{"a budget of another owner is not deleted", of(one()).has(1, span{0, 3}).but(keptBudget(theirs)).but(func(w *world) { w.set.Spec.PodDisruptionBudget = nil }), ""},
+		{"a terminating budget is not changed",
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) {
 				b.DeletionTimestamp, b.Spec.MinAvailable = ptr.To(metav1.NewTime(noon)), nil
 			})), ""},
@@ -72,10 +72,10 @@ func TestWhatABudgetKeeps(t *testing.T) {
 		replicas int32
 		want     int32
 	}{
-		{"a number", least("2"), 3, 2}, {"a part, rounded up", least("50%"), 3, 2}, {"more than there are", least("5"), 3, 5},
-		{"all but a number", most("1"), 3, 2}, {"all but a part, which is rounded up", most("50%"), 3, 1}, {"all", most("0"), 3, 3},
-		{"none", most("5"), 3, 0}, {"of none", most("1"), 0, 0}, {"all, if nobody can read it", most("many"), 3, 3},
-		{"all, if it says nothing", &v1alpha1.DisruptionBudget{}, 3, 3},
+		{"minAvailable as a number", least("2"), 3, 2}, {"a percentage, rounded up", least("50%"), 3, 2}, {"more than replicas", least("5"), 3, 5},
+		{"maxUnavailable as a number", most("1"), 3, 2}, {"maxUnavailable as a percentage, rounded up", most("50%"), 3, 1}, {"maxUnavailable 0", most("0"), 3, 3},
+		{"maxUnavailable above replicas", most("5"), 3, 0}, {"no replicas", most("1"), 0, 0}, {"an invalid value", most("many"), 3, 3},
+		{"no value", &v1alpha1.DisruptionBudget{}, 3, 3},
 	} {
 		if got := minAvailableOf(r.budget, r.replicas); got != r.want {
 			t.Errorf("E41 %s: %d, want %d", r.name, got, r.want)
@@ -90,9 +90,9 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	want := "PodDisruptionBudget db does not belong to this object and is ignored, so a drain may evict more pods than spec.podDisruptionBudget allows: " +
 		"delete it so that the operator creates its own: kubectl -n ns delete pdb db"
 	if c.Reason != v1alpha1.ReasonBudgetTaken || c.Message != want {
-		t.Errorf("E40 it says %s: %s\nwant %s", c.Reason, c.Message, want)
+		t.Errorf("E40 got %s: %s\nwant %s", c.Reason, c.Message, want)
 	}
 	if p.Wait != budgetRetry {
-		t.Errorf("E40 it looks again after %v", p.Wait)
+		t.Errorf("E40 next pass after %v", p.Wait)
 	}
 }

@@ -20,11 +20,11 @@ func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		{"a StatefulSet that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, coexist).but(refused),
+		{"a StatefulSet that cannot be created", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, coexist).but(refused),
 			"the upgrade did not complete within 10m0s (updateWatchTime), in phase Canary; the API server refuses a write: " + why},
-		{"one that cannot be scaled, beside a canary that is good", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 1}).but(refused),
+		{"a StatefulSet with a good canary that cannot be scaled", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 1}).but(refused),
 			"in phase Promoting; the API server refuses a write: " + why},
-		{"a job that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, coexist).but(refused).
+		{"a job that cannot be created", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, coexist).but(refused).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("fine") }),
 			"the Job before the update did not complete within 10m0s (updateWatchTime); the API server refuses a write: " + why},
 		{"a job that does not end", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).but(postJobRuns),
@@ -35,12 +35,12 @@ func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
 			p := decide(row.scene.w)
 			s := summarize(row.scene.w, &p)
 			if !givenUp(&s) {
-				t.Fatalf("it is not given up: %s", recordLine(&row.scene.w.set.Status, &s))
+				t.Fatalf("the attempt did not fail: %s", recordLine(&row.scene.w.set.Status, &s))
 			}
 			for _, c := range s.Conditions {
 				said := c.Type == v1alpha1.ConditionStale || c.Type == v1alpha1.ConditionAborted
 				if said && c.Status == "True" && !strings.Contains(c.Message, row.want) {
-					t.Errorf("%s says\n%s, want\n%s", c.Type, c.Message, row.want)
+					t.Errorf("condition %s: got\n%s, want\n%s", c.Type, c.Message, row.want)
 				}
 			}
 		})

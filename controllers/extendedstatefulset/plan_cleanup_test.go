@@ -17,8 +17,8 @@ func givenBack() *scene {
 
 func TestCleanUp(t *testing.T) {
 	for _, row := range []sentence{
-		{"a version that is not asked for goes", givenBack(), "delete statefulset db-v2: OldVersion\n"},
-		{"but not before its StatefulSet controller has seen that it has no pods", givenBack().but(func(w *world) {
+		{"a version that is no longer needed is deleted", givenBack(), "delete statefulset db-v2: OldVersion\n"},
+		{"a version is not deleted before its StatefulSet controller has observed 0 replicas", givenBack().but(func(w *world) {
 			observedLater(w.children[1])
 			w.children[1].set.Annotations[v1alpha1.AnnotationApplied] = ""
 		}), ""},
@@ -66,7 +66,7 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 			}
 		}
 	}
-	s.Say("# the StatefulSet controller acts on the db-v2 that it saw")
+	s.Say("# the StatefulSet controller acts on the db-v2 that it observed")
 	s.object("StatefulSet", "db-v2")
 	s.createPod(seen, 2)
 	s.Check(t)
@@ -77,14 +77,14 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 // pods.
 func TestZonesComeAndGo(t *testing.T) {
 	for _, h := range []hazard{
-		{"zones come to a set without claims", plain, func(s *stage) {
+		{"zones are added to a set without claims", plain, func(s *stage) {
 			s.rest()
 			s.floor = 3
 			s.zones("a", "b")
 			s.until("db-z0-v1-0 is Ready")
 			s.steps(2)
 		}, "= Stable, version 1, 6 Ready; db-z0-v1 ordinals 0 to 2, db-z1-v1 ordinals 0 to 2; active version 1"},
-		{"and go again", func() *v1alpha1.ExtendedStatefulSet {
+		{"zones are removed from a set without claims", func() *v1alpha1.ExtendedStatefulSet {
 			set := plain()
 			set.Spec.Zones = []string{"a", "b"}
 			return set
@@ -124,6 +124,6 @@ func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
 	}
 	w.recoverZones(nil)
 	if w.zones[0] != (zone{"a", 0}) || w.zones[1] != (zone{"b", 1}) {
-		t.Errorf("labels that contradict each other give %v", w.zones)
+		t.Errorf("conflicting labels: got zones %v", w.zones)
 	}
 }

@@ -41,7 +41,7 @@ func TestARestartIsSeenInTheStatefulSet(t *testing.T) {
 			c.Status.CurrentRevision, c.Status.UpdateRevision = "a", "b"
 			c.Spec.Replicas = ptr.To(int32(0))
 		}, false},
-		{"it goes", func(c *appsv1.StatefulSet) {
+		{"terminating", func(c *appsv1.StatefulSet) {
 			c.Status.CurrentRevision, c.Status.UpdateRevision = "a", "b"
 			c.DeletionTimestamp = &metav1.Time{Time: noon}
 		}, false},
@@ -53,7 +53,7 @@ func TestARestartIsSeenInTheStatefulSet(t *testing.T) {
 		child := carrying(begun, "h")
 		row.change(child)
 		if got := !restartsSince(child).IsZero(); got != row.want {
-			t.Errorf("%s: restarts is %v", row.sentence, got)
+			t.Errorf("%s: restarts: got %v", row.sentence, got)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestReasonsAreThoseOfTheAPI(t *testing.T) {
 		configuration.ReasonCached: v1alpha1.ReasonConfigCached,
 	} {
 		if said != want {
-			t.Errorf("says %s, and the API %s", said, want)
+			t.Errorf("got %s, but the constant of the API is %s", said, want)
 		}
 	}
 }
@@ -86,12 +86,12 @@ func TestHoldsRestart(t *testing.T) {
 		number int64
 		want   string
 	}{
-		{"no upgrade holds anything up", &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1}, 1, ""},
-		{"one that runs its job holds up what serves", under(v1alpha1.PhasePreJob), 1, held},
-		{"so does one that promotes", under(v1alpha1.PhasePromoting), 1, held},
-		{"but not the new version", under(v1alpha1.PhaseCanary), 2, ""},
-		{"nor does one that was given up", under(v1alpha1.PhaseStale), 1, ""},
-		{"or that never began", under(v1alpha1.PhaseAborted), 1, ""},
+		{"without an upgrade restarts are not delayed", &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1}, 1, ""},
+		{"restarts of the current version wait in phase PreJob", under(v1alpha1.PhasePreJob), 1, held},
+		{"restarts of the current version wait in phase Promoting", under(v1alpha1.PhasePromoting), 1, held},
+		{"restarts of the new version do not wait", under(v1alpha1.PhaseCanary), 2, ""},
+		{"restarts of the current version do not wait in phase Stale", under(v1alpha1.PhaseStale), 1, ""},
+		{"restarts of the current version do not wait in phase Aborted", under(v1alpha1.PhaseAborted), 1, ""},
 	} {
 		if got := holdsRestart(row.status, row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.says, got, row.want)
@@ -118,7 +118,7 @@ func TestW20APodWithOldContentsIsTold(t *testing.T) {
 	view.State = configuration.State{Key: "k", Seen: "s"} // there was no edit since
 	s.w.config = configure(s.w, look{views: map[types.UID]*configuration.View{c.set.UID: view}}, nil)
 	if got := configuration.ParseRecord(s.w.config.stamps["db-v1"].record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
-		t.Errorf("the record names %q", got.Cached)
+		t.Errorf("got cached pods %q", got.Cached)
 	}
 	p := decide(s.w)
 	const want = "kubectl cordon n1 && kubectl -n ns delete pod db-v1-1 && kubectl uncordon n1"

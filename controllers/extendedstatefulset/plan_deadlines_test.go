@@ -61,32 +61,32 @@ func deadlines() []deadline {
 	}
 	return []deadline{
 		{"canaryWatchTime of a canary that is not Ready", 5 * time.Minute, saying(func() *scene { return canary(0) }, "CanaryFailed"), false},
-		{"canaryWatchTime of a canary that was Ready 2 s before, of the 5 s that it has to be", 5 * time.Minute, saying(func() *scene {
+		{"canaryWatchTime of a canary that was Ready for 2 of the required 5 s", 5 * time.Minute, saying(func() *scene {
 			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 5 })
 		}, "CanaryFailed"), true},
-		{"canaryWatchTime of a canary that was good and waited, and is not any more", 5 * time.Minute, saying(func() *scene { return canary(0).but(manual).but(approved) }, "CanaryFailed"), false},
-		{"updateWatchTime, while the job about the canary runs", 10*time.Minute + maxProbation, saying(func() *scene {
+		{"canaryWatchTime of a canary that failed while it waited for approval", 5 * time.Minute, saying(func() *scene { return canary(0).but(manual).but(approved) }, "CanaryFailed"), false},
+		{"updateWatchTime while the job for the canary runs", 10*time.Minute + maxProbation, saying(func() *scene {
 			return canary().but(askedAt(v1alpha1.WhenCanary, ""))
 		}, "UpdateTimeout"), false},
-		{"updateWatchTime, while the rest is promoted", 10 * time.Minute, saying(func() *scene {
+		{"updateWatchTime in phase Promoting", 10 * time.Minute, saying(func() *scene {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}, 2)
 		}, "UpdateTimeout"), false},
-		{"updateWatchTime, while the job before it runs", 10 * time.Minute, saying(func() *scene {
+		{"updateWatchTime while the job before the upgrade runs", 10 * time.Minute, saying(func() *scene {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).
 				but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("hangs") })
 		}, "Aborted"), false},
-		{"updateWatchTime, while the job after it runs and all pods are Ready", 10*time.Minute + maxProbation, saying(func() *scene {
+		{"updateWatchTime while the job after the upgrade runs and all pods are Ready", 10*time.Minute + maxProbation, saying(func() *scene {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
-		{"canaryWatchTime of a pod that is not Ready and holds up the way back", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
+		{"canaryWatchTime of a pod that is not Ready and delays a rollback", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			return set(now, watch).clock().hadItsTime(pod(false))
 		}, false},
-		{"canaryWatchTime of a pod that does not end and holds up its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
+		{"canaryWatchTime of a terminating pod that keeps its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			w := set(now, watch)
 			w.pods = []podOfOrdinal{{w.zones[0].index, 1, 2, pod(true), true}}
 			return !w.inTransit(w.zones[0], 2)
 		}, false},
-		{"the probation of a canary, which is no proof either", maxProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
+		{"probation of a canary, which does not count while the operator is down", maxProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
 		{"timeoutSeconds of an active/passive probe", probeTimeout, func(now time.Time, watch leadership.Watch) bool {
 			w, p := set(now, watch), pod(false)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -108,17 +108,17 @@ func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 			still := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: over}}}
 			restarted := leadership.Watch{Since: over.Add(-time.Second)}
 			if !d.blames(over, leadership.Watch{}) {
-				t.Error("no version is blamed although the operator looked all the time")
+				t.Error("the version did not fail although the operator was running all the time")
 			}
 			if d.blames(over.Add(-2*time.Nanosecond), leadership.Watch{}) {
-				t.Error("a version is blamed before the time is over")
+				t.Error("the version failed before the deadline")
 			}
-			for name, watch := range map[string]leadership.Watch{"frozen and awake again": away, "away still": still, "restarted": restarted} {
+			for name, watch := range map[string]leadership.Watch{"frozen and resumed": away, "still frozen": still, "restarted": restarted} {
 				if d.blames(over, watch) {
-					t.Errorf("a version is blamed, and the operator was %s", name)
+					t.Errorf("the version failed although the operator was %s", name)
 				}
 				if due := watch.Deadline(noon, d.limit); !d.heals && !d.blames(due, watch) && watch.Elapsed(noon, due) >= d.limit {
-					t.Errorf("no version is blamed when the operator that was %s has looked long enough", name)
+					t.Errorf("the version did not fail although the operator that was %s has been running long enough", name)
 				}
 			}
 		})
@@ -137,11 +137,11 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 			return
 		}
 		if p.Wait <= 0 {
-			t.Fatal("it never looks again, and the canary has had its time for ever")
+			t.Fatal("no further pass is scheduled, so the canary never fails")
 		}
 		s.after(p.Wait)
 	}
-	t.Error("the canary is never given up")
+	t.Error("the canary never fails")
 }
 
 // madeAt sets the creation of version 2's StatefulSet to the given time after noon.
@@ -152,9 +152,9 @@ func madeAt(late time.Duration) func(*world) {
 func TestACanaryIsWatchedFromItsCreation(t *testing.T) {
 	canary, coexist := v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
-		{"a canary that was not made is not to blame", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
-		{"one that was made late has its time from then", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
-		{"and that time ends too", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
+		{"a canary that was not created has not failed", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
+		{"canaryWatchTime of a canary begins at its creation", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
+		{"a canary that was created late fails after canaryWatchTime", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
 			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 	} {
 		t.Run(row.name, row.check)

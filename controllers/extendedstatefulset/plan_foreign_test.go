@@ -27,15 +27,15 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 		deleted   bool
 		want      []string // remaining operator labels
 	}{
-		{"another name", "evil", nil, false, nil},
-		{"a name without an ordinal", "db-v1-x", nil, false, nil},
-		{"of a version", "db-v1-0", controller("apps/v1", "StatefulSet", "db-v1"), false, ownPodLabels},
-		{"orphaned", "db-v1-0", nil, false, ownPodLabels},
-		{"of another StatefulSet", "db-v1-9", controller("apps/v1", "StatefulSet", "other"), false, []string{stays}},
-		{"of a kind of that name", "db-v1-9", controller("x.example/v1", "StatefulSet", "db-v1"), false, []string{stays}},
-		{"of a StatefulSet of that name and another UID", "db-v2-0", controller("apps/v1", "StatefulSet", "db-v2"), false, []string{stays}},
-		{"of a version of the UID before", "db-v3-0", controller("apps/v1", "StatefulSet", "db-v3"), false, ownPodLabels},
-		{"being deleted", "evil", nil, true, ownPodLabels},
+		{"a pod with another name", "evil", nil, false, nil},
+		{"a pod with a name without an ordinal", "db-v1-x", nil, false, nil},
+		{"a pod of a version", "db-v1-0", controller("apps/v1", "StatefulSet", "db-v1"), false, ownPodLabels},
+		{"an orphaned pod of a version", "db-v1-0", nil, false, ownPodLabels},
+		{"a pod of another StatefulSet", "db-v1-9", controller("apps/v1", "StatefulSet", "other"), false, []string{stays}},
+		{"a pod of another kind with the name of a version", "db-v1-9", controller("x.example/v1", "StatefulSet", "db-v1"), false, []string{stays}},
+		{"a pod of a version with another UID", "db-v2-0", controller("apps/v1", "StatefulSet", "db-v2"), false, []string{stays}},
+		{"a pod of a recreated version with the previous UID", "db-v3-0", controller("apps/v1", "StatefulSet", "db-v3"), false, ownPodLabels},
+		{"a terminating pod with another name", "evil", nil, true, ownPodLabels},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: row.pod, OwnerReferences: row.owners, Labels: map[string]string{"mine": "stays"}}}
@@ -60,7 +60,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			}
 			want := slices.Sorted(slices.Values(append(slices.Clone(row.want), "mine")))
 			if got := slices.Sorted(maps.Keys(labels)); !slices.Equal(got, want) {
-				t.Errorf("it has %v, want %v", got, want)
+				t.Errorf("got labels %v, want %v", got, want)
 			}
 			p = plan{}
 			pod.Labels = labels
@@ -68,7 +68,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			w.addPod(pod)
 			removeLabels(w, &p)
 			if p.Acts() != 0 {
-				t.Error("it is written again")
+				t.Error("the pod is written again")
 			}
 		})
 	}
@@ -84,6 +84,6 @@ func TestN10ForeignPodsThatAreDoneLeaveRoom(t *testing.T) {
 	}
 	w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
 	if len(w.foreignPods) != 1 || w.foreignPods[0].pod.Name != "evil" {
-		t.Errorf("%d pods are changed", len(w.foreignPods))
+		t.Errorf("got %d foreign pods", len(w.foreignPods))
 	}
 }

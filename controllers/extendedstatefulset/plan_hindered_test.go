@@ -50,28 +50,28 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 	}{
 		{"W17 an image that cannot be pulled", ill(pulling), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-0, db-v1-1, db-v1-2 (", "ImagePullBackOff", "For details: kubectl -n ns describe pod db-v1-0"}},
 		{"W17 a crash loop", ill(crashing(2)), []string{"PodsHindered: ", "ended with code 2", "kubectl -n ns logs db-v1-0 --all-containers --previous"}},
-		{"W17 no node", ill(homeless), []string{"PodsHindered: ", "Unschedulable", "describe pod db-v1-0"}},
+		{"W17 no suitable Node", ill(homeless), []string{"PodsHindered: ", "Unschedulable", "describe pod db-v1-0"}},
 		{"W17 a quota", ill().but(absent(1, "it cannot be created: exceeded quota: small")), []string{"PodsHindered: ", "exceeded quota: small", "kubectl -n ns describe statefulset db-v1", "annotate statefulset db-v1 again=1"}},
-		{"W17 one pod of three", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { pulling(w.children[0].pods[2]) }), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-2 ("}},
-		{"W17 not at once", ill(pulling, young(hinderedTime-time.Second)), []string{healthy}},
-		{"W17 after its time", ill(pulling, young(hinderedTime)), []string{"PodsHindered: "}},
-		{"W17 not while nothing is known", ill(), []string{healthy}},
-		{"W17 still between two crashes", ill(between(3, time.Second)), []string{"PodsHindered: "}},
-		{"W17 not after one crash", ill(between(1, time.Second)), []string{healthy}},
-		{"W17 no more when it runs for long enough", ill(between(3, hinderedTime)), []string{healthy}},
-		{"W17 still after a restart of the operator", ill().but(absent(1, "")).but(said), []string{"PodsHindered: as before"}},
-		{"W17 no more when the pods are there", of(plain()).has(1, span{0, 3}).but(said), []string{healthy}},
-		{"W17 not while an upgrade may cure it", ill(pulling).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }).
+		{"W17 only one of three pods", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { pulling(w.children[0].pods[2]) }), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-2 ("}},
+		{"W17 no report before hinderedTime", ill(pulling, young(hinderedTime-time.Second)), []string{healthy}},
+		{"W17 a report after hinderedTime", ill(pulling, young(hinderedTime)), []string{"PodsHindered: "}},
+		{"W17 no report while the cause is unknown", ill(), []string{healthy}},
+		{"W17 a report between two crashes", ill(between(3, time.Second)), []string{"PodsHindered: "}},
+		{"W17 no report after one crash", ill(between(1, time.Second)), []string{healthy}},
+		{"W17 no report when the pod has been Ready for hinderedTime", ill(between(3, hinderedTime)), []string{healthy}},
+		{"W17 the report is kept after a restart of the operator", ill().but(absent(1, "")).but(said), []string{"PodsHindered: as before"}},
+		{"W17 no report when the pods exist", of(plain()).has(1, span{0, 3}).but(said), []string{healthy}},
+		{"W17 no report while an upgrade may fix the pods", ill(pulling).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }).
 			upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0), []string{healthy}},
-		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: ", `. The upgrade to the present template waits for them. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'. For details: kubectl`}},
-		{"W17 a canary has its own time", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
+		{"W17 a report while an upgrade waits for the pods", ill(pulling).edited(), []string{"PodsHindered: ", `. The upgrade to the present template waits for them. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{"spec":{"updateStrategy":{"updateNotReady":true}}}'. For details: kubectl`}},
+		{"W17 no report for a canary, which has its own timeout", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := decide(row.scene.w)
 			c := degraded(row.scene.w, &p)
 			for _, want := range row.want {
 				if got := c.Reason + ": " + c.Message; !strings.Contains(got, want) {
-					t.Errorf("it says %s\nwant %s", got, want)
+					t.Errorf("got %s\nwant %s", got, want)
 				}
 			}
 		})
@@ -86,6 +86,6 @@ func TestW17ItIsLookedAtAgainWhenItsTimeIsOver(t *testing.T) {
 		s.but(states(1, change))
 	}
 	if p := decide(s.w); p.Wait != 7*time.Second {
-		t.Errorf("it looks again in %s", p.Wait)
+		t.Errorf("next pass in %s", p.Wait)
 	}
 }

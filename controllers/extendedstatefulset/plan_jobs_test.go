@@ -56,12 +56,12 @@ func TestW18AJobIsStartedOnce(t *testing.T) {
 		})
 	}
 	for _, row := range []sentence{
-		{"W18 a job on record is started", beforeUpdate(), "patch job db-pre-v2-1: Job, started\n"},
+		{"W18 a recorded job is started", beforeUpdate(), "patch job db-pre-v2-1: Job, started\n"},
 		{"W18 a job that another client suspended is not started again", beforeUpdate(started, managedBy("kubectl", suspendField)), ""},
 		{"W18 a job that a queue admits is not started by the operator", beforeUpdate(queued), ""},
 		{"W18 a job that is no longer needed is suspended", notNeeded(0), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
-		{"W18 a job that others resume is not suspended again at once", notNeeded(stopInterval - time.Second), ""},
-		{"W18 a job that others resume is suspended again after a minute", notNeeded(stopInterval), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
+		{"W18 a job that another client resumes is not suspended again immediately", notNeeded(stopInterval - time.Second), ""},
+		{"W18 a job that another client resumes is suspended again after a minute", notNeeded(stopInterval), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
 	} {
 		t.Run(row.name, row.check)
 	}
@@ -75,12 +75,12 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 		scene             *scene
 		progress, trouble string
 	}{
-		{"W18 another client", beforeUpdate(started, managedBy("operator", `{"f:spec":{"f:template":{}}}`), managedBy("kubectl-patch", suspendField)),
+		{"W18 another client suspends a job", beforeUpdate(started, managedBy("operator", `{"f:spec":{"f:template":{}}}`), managedBy("kubectl-patch", suspendField)),
 			"field manager kubectl-patch suspended it", "JobSuspended: the upgrade waits until Job db-pre-v2-1 is resumed: field manager kubectl-patch suspended it after the operator had started it" + resume},
-		{"W18 a webhook", beforeUpdate(started, managedBy("operator", ours)),
+		{"W18 a webhook suspends a job", beforeUpdate(started, managedBy("operator", ours)),
 			"a webhook or policy suspended it", "JobSuspended: the upgrade waits until Job db-pre-v2-1 is resumed: a webhook or policy suspended it after the operator had started it" + resume},
-		{"W18 a queue, by its label", beforeUpdate(queued), "waiting until Job db-pre-v2-1 is admitted: queue tests (label kueue.x-k8s.io/queue-name) keeps it suspended; to see why: kubectl -n ns get workloads", "Healthy: no problems detected"},
-		{"W18 a queue without a label", beforeUpdate(started, managedBy("kueue", suspendField)), "waiting until Job db-pre-v2-1 is admitted: kueue keeps it suspended", "Healthy: no problems detected"},
+		{"W18 a queue with a label suspends a job", beforeUpdate(queued), "waiting until Job db-pre-v2-1 is admitted: queue tests (label kueue.x-k8s.io/queue-name) keeps it suspended; to see why: kubectl -n ns get workloads", "Healthy: no problems detected"},
+		{"W18 a queue without a label suspends a job", beforeUpdate(started, managedBy("kueue", suspendField)), "waiting until Job db-pre-v2-1 is admitted: kueue keeps it suspended", "Healthy: no problems detected"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := row.scene.w
@@ -104,7 +104,7 @@ func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
 	s := beforeUpdate(started).after(10 * time.Minute)
 	s.w.record = advance(s.w)
 	if got := s.w.record.Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
-		t.Errorf("it says %s", got)
+		t.Errorf("got message %s", got)
 	}
 }
 
@@ -118,11 +118,11 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 		missed bool
 		want   v1alpha1.JobResult
 	}{
-		{"W19 it was complete", batchv1.JobComplete, false, v1alpha1.JobSucceeded},
-		{"W19 it was complete when the watch last saw it", batchv1.JobComplete, true, v1alpha1.JobSucceeded},
-		{"W19 it had failed", batchv1.JobFailed, false, v1alpha1.JobFailed},
-		{"W19 it had not ended", "", false, v1alpha1.JobFailed},
-		{"W19 it had not ended when the watch last saw it", "", true, ""},
+		{"W19 a complete job was deleted", batchv1.JobComplete, false, v1alpha1.JobSucceeded},
+		{"W19 a job was complete in the last watch event", batchv1.JobComplete, true, v1alpha1.JobSucceeded},
+		{"W19 a failed job was deleted", batchv1.JobFailed, false, v1alpha1.JobFailed},
+		{"W19 a running job was deleted", "", false, v1alpha1.JobFailed},
+		{"W19 a job was running in the last watch event", "", true, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			j := buildJob(set, job("any"), preJob, 2, 1)
@@ -133,7 +133,7 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 			r := &Reconciler{Cache: cacheWith(t, set), Now: func() time.Time { return noon }}
 			r.learnEnd(t.Context(), j, row.missed)
 			if got, known := r.ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
-				t.Errorf("it is %q, known %t", got, known)
+				t.Errorf("got result %q, known %t", got, known)
 			}
 		})
 	}
@@ -153,10 +153,10 @@ func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 		return s.w.lostJobs["j"]
 	}
 	if got := look(0); got != "" || !s.w.lostDue.Equal(noon.Add(lostJobTime)) {
-		t.Errorf("at first it is %q, and looked at again at %s", got, s.w.lostDue)
+		t.Errorf("first result %q, next read at %s", got, s.w.lostDue)
 	}
 	if got := look(lostJobTime); got != v1alpha1.JobUnknown || !s.w.lostDue.IsZero() {
-		t.Errorf("after a while it is %q", got)
+		t.Errorf("got result %q after lostJobTime", got)
 	}
 }
 
@@ -168,9 +168,9 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 		change func(*batchv1.Job)
 		exists bool
 	}{
-		{"W19 it exists", func(*batchv1.Job) {}, true},
-		{"W19 another has its name", func(j *batchv1.Job) { j.UID = "another" }, false},
-		{"W19 it is controlled by another", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
+		{"W19 the job exists", func(*batchv1.Job) {}, true},
+		{"W19 another job has the name", func(j *batchv1.Job) { j.UID = "another" }, false},
+		{"W19 the job has no controller", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := beforeUpdate(started)
@@ -188,7 +188,7 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 			job, result := s.w.jobs[name], s.w.lostJobs["j"]
 			_, known := r.ends.Get(client.ObjectKeyFromObject(s.w.set), "j")
 			if row.exists && (job == nil || result != "" || s.w.lostDue.IsZero() || known) {
-				t.Errorf("job %v, result %q, looked at again at %s, remembered %t", job, result, s.w.lostDue, known)
+				t.Errorf("job %v, result %q, next read at %s, stored %t", job, result, s.w.lostDue, known)
 			}
 			if !row.exists && (job != nil || result != v1alpha1.JobFailed) {
 				t.Errorf("job %v, result %q", job, result)
@@ -205,8 +205,8 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 		change func(*batchv1.Job)
 		seen   bool
 	}{
-		{"W3 it is the set's", func(*batchv1.Job) {}, true},
-		{"W3 it is controlled by another", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
+		{"W3 the set controls the job", func(*batchv1.Job) {}, true},
+		{"W3 the job has no controller", func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := beforeUpdate(started)
@@ -219,7 +219,7 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 				t.Fatal(err)
 			}
 			if seen := s.w.jobs[name] != nil; seen != row.seen {
-				t.Errorf("seen: %t", seen)
+				t.Errorf("found: %t", seen)
 			}
 			if !row.seen {
 				return
@@ -227,7 +227,7 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 			s.w.record = &s.w.set.Status
 			begun := start(s.w, s.w.jobs[name])[0].Object.(*batchv1.Job)
 			if begun.Labels[v1alpha1.LabelSet] != s.w.set.Name {
-				t.Errorf("its labels are %v", begun.Labels)
+				t.Errorf("got labels %v", begun.Labels)
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestW19APersonIsToldOfBothWays(t *testing.T) {
 	c := degraded(s.w, &p)
 	for _, want := range []string{`-p '{"spec":{"updateStrategy":{"preUpdateJob":{"onFailure":"Continue"}}}}'`, `-p '{"spec":{"updateStrategy":{"retryCount":1}}}'`} {
 		if c.Reason != v1alpha1.ReasonJobResultUnknown || !strings.Contains(c.Message, want) {
-			t.Errorf("it says %s: %s", c.Reason, c.Message)
+			t.Errorf("got %s: %s", c.Reason, c.Message)
 		}
 	}
 }
@@ -250,6 +250,6 @@ func TestW19AJobIsStartedWithoutATimeToLive(t *testing.T) {
 	s := beforeUpdate(func(j *batchv1.Job) { j.Spec.TTLSecondsAfterFinished = ptr.To(int32(0)) })
 	p := decide(s.w)
 	if j, ok := p.Steps[0][0][0].Object.(*batchv1.Job); !ok || j.Spec.TTLSecondsAfterFinished != nil {
-		t.Errorf("it does %v", p.Steps.Strings())
+		t.Errorf("got actions %v", p.Steps.Strings())
 	}
 }

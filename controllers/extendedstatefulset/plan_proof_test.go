@@ -38,49 +38,49 @@ func TestProof(t *testing.T) {
 		return func(w *world) { w.now = w.now.Add(d) }
 	}
 	for _, row := range []sentence{
-		{"a canary that is Ready is on probation", tried().turned(1, 0, 10*time.Second-1), ""},
-		{"and good after it", tried().turned(1, 0, 10*time.Second), "record: Promoting, version 1 to 2, attempt 1"},
-		{"that is shorter where canaries have little time", tried().turned(1, 0, 2*time.Second).but(func(w *world) {
+		{"a canary that has just become Ready is on probation", tried().turned(1, 0, 10*time.Second-1), ""},
+		{"a canary is good after its probation", tried().turned(1, 0, 10*time.Second), "record: Promoting, version 1 to 2, attempt 1"},
+		{"a short canaryWatchTime shortens the probation", tried().turned(1, 0, 2*time.Second).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 4 * time.Second}
 		}), "record: Promoting, version 1 to 2, attempt 1"},
-		{"minReadySeconds is what it says", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).has(1, span{0, 3}).
+		{"minReadySeconds replaces the probation", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).has(1, span{0, 3}).
 			upgrading(canary, coexist).has(2, span{0, 1}).turned(1, 0, time.Second), "record: Promoting, version 1 to 2, attempt 1"},
-		{"a canary that is Ready at the last moment has its probation", tried().turned(1, 0, -5*time.Minute).but(later(5 * time.Minute)), ""},
-		{"but no more than that", tried().turned(1, 0, -5*time.Minute-5*time.Second).but(later(5*time.Minute + 10*time.Second)),
+		{"a canary that becomes Ready at the deadline completes its probation", tried().turned(1, 0, -5*time.Minute).but(later(5 * time.Minute)), ""},
+		{"a canary that becomes Ready after the deadline fails", tried().turned(1, 0, -5*time.Minute-5*time.Second).but(later(5*time.Minute + 10*time.Second)),
 			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
-		{"the old version stays until all of the new one are past it", whole().turned(1, 2, 10*time.Second-1), ""},
-		{"and goes then", whole().turned(1, 2, 10*time.Second), "record: CleaningUp, version 2"},
-		{"also what was restarted while the post job ran", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).turned(1, 2, 10*time.Second-1), ""},
-		{"the whole that is Ready at the last moment has its probation", whole().turned(1, 2, -10*time.Minute).but(later(10 * time.Minute)), ""},
-		{"but no more", whole().turned(1, 2, -10*time.Minute-5*time.Second).but(later(10*time.Minute + 10*time.Second)),
+		{"the old version is kept until all new pods have completed their probation", whole().turned(1, 2, 10*time.Second-1), ""},
+		{"the old version is replaced when all new pods have completed their probation", whole().turned(1, 2, 10*time.Second), "record: CleaningUp, version 2"},
+		{"the old version is kept until pods that restarted during the post job have completed their probation", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).turned(1, 2, 10*time.Second-1), ""},
+		{"pods that become Ready at the deadline complete their probation", whole().turned(1, 2, -10*time.Minute).but(later(10 * time.Minute)), ""},
+		{"pods that become Ready after the deadline fail the upgrade", whole().turned(1, 2, -10*time.Minute-5*time.Second).but(later(10*time.Minute + 10*time.Second)),
 			"record: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
-		{"no ordinal is taken for one on probation", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).turned(1, 2, time.Second), ""},
-		{"replicas that come back are not all for the canary", of(volumes()).has(1, span{}).upgrading(canary, perOrdinal).has(2, span{}),
+		{"no ordinal is taken while a canary is on probation", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).turned(1, 2, time.Second), ""},
+		{"the canary gets only one of the restored replicas", of(volumes()).has(1, span{}).upgrading(canary, perOrdinal).has(2, span{}),
 			"patch statefulset db-v1: Scale, ordinals 0 to 1\npatch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"an upgrade waits for a restart that is under way", of(plain()).has(1, span{0, 3}).edited().but(rolling), "record: Waiting, version 1"},
-		{"not for one that waits for a hand", of(plain()).but(func(w *world) {
+		{"an upgrade waits for a restart in progress", of(plain()).has(1, span{0, 3}).edited().but(rolling), "record: Waiting, version 1"},
+		{"an upgrade does not wait for a restart with OnDelete or a partition", of(plain()).but(func(w *world) {
 			w.set.Spec.Template.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
 		}).but(func(w *world) { w.set.Status.CurrentDigest, _ = digestOf(w.set) }).has(1, span{0, 3}).edited().but(rolling), "record: Canary, version 1 to 2, attempt 1"},
-		{"on the way back a pod that is not Ready for a moment is waited for", back(0).turned(0, 0, 5*time.Minute-1), ""},
-		{"but not for ever", back(0).turned(0, 0, 5*time.Minute), "patch statefulset db-v2: Scale, no pods\n"},
-		{"also where upgrades do not wait", back(0).turned(0, 0, time.Second).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }), ""},
-		{"a version that was marked stale is not the better one", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
+		{"a rollback waits for a pod that has just become not Ready", back(0).turned(0, 0, 5*time.Minute-1), ""},
+		{"a rollback does not wait for a pod longer than canaryWatchTime", back(0).turned(0, 0, 5*time.Minute), "patch statefulset db-v2: Scale, no pods\n"},
+		{"a rollback waits for a pod that is not Ready with updateNotReady", back(0).turned(0, 0, time.Second).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }), ""},
+		{"a stale version with Ready pods does not become current", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
 			but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
-		{"nor one between two attempts", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 3}).
+		{"a version between two attempts does not become current", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 3}).
 			but(func(w *world) { w.digest, w.set.Status.Update.Returning = "another", true }), "record: Waiting, version 1"},
-		{"one that serves alone is", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(promoting, coexist).has(2, span{0, 3}).
+		{"a version with all Ready pods becomes current when it is superseded", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(promoting, coexist).has(2, span{0, 3}).
 			but(func(w *world) { w.digest = "another" }), "record: Waiting, version 2"},
-		{"of a lost status the version with most pods serves", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).
+		{"after the loss of the status the version with most pods is current", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).
 			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "record: Waiting, version 1"},
-		{"the old version gets its digest back in the middle", tried().turned(1, 0, 0).but(func(w *world) { delete(w.children[0].set.Annotations, v1alpha1.AnnotationDigest) }),
+		{"the digest of the old version is restored during an upgrade", tried().turned(1, 0, 0).but(func(w *world) { delete(w.children[0].set.Annotations, v1alpha1.AnnotationDigest) }),
 			"patch statefulset db-v1: Child\n"},
-		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "record: Canary, version 1 to 2, attempt 1"},
-		{"and begin again with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
+		{"canaries without replicas have no deadline", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "record: Canary, version 1 to 2, attempt 1"},
+		{"canaryWatchTime begins when replicas are restored", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
 			"record: Canary, version 1 to 2, attempt 1"},
-		{"a zone goes only when all that are wanted serve", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.zones = []zone{{"a", 0}} }).upgrading(canary, coexist),
+		{"a removed zone is deleted only when a wanted zone serves", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.zones = []zone{{"a", 0}} }).upgrading(canary, coexist),
 			"create statefulset db-z0-v2: VersionCreated, ordinals 0 to 0\n"},
 	} {
-		if row.name == "a zone goes only when all that are wanted serve" {
+		if row.name == "a removed zone is deleted only when a wanted zone serves" {
 			row.scene.w.set.Status.Update.Zone = "a"
 			row.scene.w.set.Status.Zones = []v1alpha1.ZoneStatus{{Name: "a"}}
 		}
@@ -99,20 +99,20 @@ func TestHoldsPods(t *testing.T) {
 		number int64
 		want   string
 	}{
-		{"at rest they are", of(volumes()).has(1, span{0, 3}), 1, ""},
-		{"also while it is scaled", of(volumes()).has(1, span{0, 2}), 1, ""},
-		{"those of a new version that takes over are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{2, 1}), 2, split},
-		{"those of a canary are: it may be the cure", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2), 2, ""},
-		{"those of one that is good are not: the next is taken", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}), 2, split},
-		{"nor those of one that is given back", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).
+		{"pods of a stable version are restarted", of(volumes()).has(1, span{0, 3}), 1, ""},
+		{"pods of a version that is scaled are restarted", of(volumes()).has(1, span{0, 2}), 1, ""},
+		{"pods of a new version in phase Promoting are not restarted", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{2, 1}), 2, split},
+		{"failed canaries are restarted because a restart may fix them", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2), 2, ""},
+		{"good canaries are not restarted while the next ordinal is taken", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}), 2, split},
+		{"canaries are not restarted in a rollback", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).
 			but(func(w *world) { w.set.Status.Update.Returning = true }), 2, split},
-		{"those of one beside the old are", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 3}), 2, ""},
-		{"those of the old one on a way back are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{2, 1}), 1, split},
-		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
-		{"nor those of a stale one on a way back", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
-		{"nor those of one whose job failed", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
-		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 is terminating, and its data is lost when its pod is deleted"},
-		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)), 2,
+		{"pods of a new version are restarted with Coexist", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 3}), 2, ""},
+		{"pods of the old version are not restarted in a rollback", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{2, 1}), 1, split},
+		{"pods of the old version are restarted after a rollback", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
+		{"pods of a stale version are not restarted in a rollback", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
+		{"pods of a new version whose post job failed are not restarted", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
+		{"pods are not restarted while a claim is terminating", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 is terminating, and its data is lost when its pod is deleted"},
+		{"canaries are not restarted while their claim is terminating", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)), 2,
 			"claim data-db-2 is terminating, and its data is lost when its pod is deleted"},
 	} {
 		if got := row.scene.w.holdsPods(row.number); got != row.want {
@@ -122,7 +122,7 @@ func TestHoldsPods(t *testing.T) {
 	w := of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{1, 2}, 2).w
 	w.set.Spec.InjectReplicasEnv = ptr.To(true) // as if the number of replicas changed
 	if got := (&scene{w}).says(); got != "" {
-		t.Errorf("a template changes in the middle: %s", got)
+		t.Errorf("a template was changed while restarts wait: %s", got)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestZonesFixed(t *testing.T) {
 		claims  bool
 		want    int
 	}{
-		{"zones to a set with claims", nil, 1, []string{"a"}, true, 1},
-		{"and back", nil, 1, nil, true, 0},
-		{"none to a set with claims in zones", []string{"a"}, 1, nil, true, 1},
-		{"other zones", []string{"a"}, 1, []string{"b"}, true, 0},
-		{"before the first version", nil, 0, []string{"a"}, true, 0},
-		{"zones to a set without claims", nil, 1, []string{"a"}, false, 0},
+		{"zones are added to a set with claims", nil, 1, []string{"a"}, true, 1},
+		{"zones of a set with claims were added by mistake and are removed", nil, 1, nil, true, 0},
+		{"zones are removed from a set with claims", []string{"a"}, 1, nil, true, 1},
+		{"zones of a set with claims are replaced", []string{"a"}, 1, []string{"b"}, true, 0},
+		{"zones are added to a set with claims before the first version", nil, 0, []string{"a"}, true, 0},
+		{"zones are added to a set without claims", nil, 1, []string{"a"}, false, 0},
 	} {
 		old := plain()
 		if row.claims {
@@ -179,25 +179,25 @@ func TestJobOfRecord(t *testing.T) {
 	record := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a"}
 	unknown := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a", Result: v1alpha1.JobUnknown}
 	for _, row := range []sentence{
-		{"one that is there goes on record", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
-		{"not one that goes", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}), ""},
-		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
-		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}).but(lost("a", v1alpha1.JobUnknown)),
+		{"an existing job is recorded", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
+		{"a terminating job is not recorded", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}), ""},
+		{"the result of the recorded job applies", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
+		{"the result of another job with the same name is ignored", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}).but(lost("a", v1alpha1.JobUnknown)),
 			"record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
-		{"W19 one that is missing is waited for, as the watch may be behind", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }), ""},
-		{"W19 one that was complete when it was deleted has succeeded", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobSucceeded)),
+		{"W19 a missing job without a watch event is waited for", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }), ""},
+		{"W19 a job that was complete when it was deleted has succeeded", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobSucceeded)),
 			"record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
-		{"W19 one that was deleted before has failed", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobFailed)),
+		{"W19 a job that was deleted before it was complete has failed", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobFailed)),
 			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
-		{"W19 one that is gone has not failed: whether it did its work is unknown", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)),
+		{"W19 a missing job has an unknown result", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)),
 			"record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
-		{"W19 an unknown result is waited for", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)), ""},
-		{"W19 but no longer than an update may take", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).after(10 * time.Minute),
+		{"W19 an upgrade waits while the result of a job is unknown", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)), ""},
+		{"W19 an upgrade with an unknown result is aborted after updateWatchTime", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).after(10 * time.Minute),
 			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Unknown"},
-		{"W19 a user goes on without it", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
+		{"W19 an upgrade with an unknown result continues with onFailure Continue", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.PreUpdateJob.OnFailure = v1alpha1.OnFailureContinue
 		}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
-		{"W19 with an attempt left it runs in that one", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
+		{"W19 an upgrade with an unknown result begins the next attempt if one is left", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.RetryCount = 1
 		}), "record: PreJob, version 1 to 2, attempt 2"},
 	} {
@@ -215,7 +215,7 @@ func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 		s.w.claims[c.Name] = c
 	}
 	if p := decide(s.w); p.acts() {
-		t.Errorf("it does %v", p.Steps.Strings())
+		t.Errorf("got actions %v", p.Steps.Strings())
 	}
 }
 
@@ -230,18 +230,18 @@ func TestRivals(t *testing.T) {
 	s.w.addChild(taken)
 	s.w.addChild(foreign)
 	if len(s.w.rivals) != 1 || s.w.rivals[0].set != taken {
-		t.Errorf("the rivals are %v", s.w.rivals)
+		t.Errorf("got rivals %v", s.w.rivals)
 	}
 	s = of(volumes())
 	pod := &corev1.Pod{}
 	s.w.pods = []podOfOrdinal{{zone: noZone, version: 9, ordinal: 1, pod: pod}}
 	for _, live := range []bool{false, true} {
 		if s.w.live = live; s.w.unsure() == live {
-			t.Errorf("live %t: a pod without its StatefulSet says nothing, or too much", live)
+			t.Errorf("live %t: wrong reason for a pod without its StatefulSet", live)
 		}
 	}
 	if s.w.inTransit(zone{index: noZone}, 1) || !s.w.inTransit(zone{index: noZone}, 0) {
-		t.Error("a pod without an owner that stays is waited for, or one that is to come is not")
+		t.Error("a running orphaned pod is waited for, or an expected pod is not")
 	}
 }
 
@@ -251,6 +251,6 @@ func TestAJobStaysUntilItIsLookedAt(t *testing.T) {
 	from := job("fine")
 	from.Spec.TTLSecondsAfterFinished, from.Spec.Suspend = ptr.To(int32(0)), ptr.To(false)
 	if j := buildJob(fakeSet(1), from, preJob, 2, 1); j.Spec.TTLSecondsAfterFinished != nil || !*j.Spec.Suspend {
-		t.Errorf("the job has %v, %v", j.Spec.TTLSecondsAfterFinished, *j.Spec.Suspend)
+		t.Errorf("got ttlSecondsAfterFinished %v, suspend %v", j.Spec.TTLSecondsAfterFinished, *j.Spec.Suspend)
 	}
 }

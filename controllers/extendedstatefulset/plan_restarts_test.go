@@ -61,19 +61,19 @@ func postJobRuns(w *world) {
 func TestRestartsWait(t *testing.T) {
 	perOrdinal := v1alpha1.HandoverPerOrdinal
 	for _, row := range []sentence{
-		{"a kept edit is not undone while ordinals change hands", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
+		{"a kept edit is not reverted while ordinals move", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
 			has(2, span{2, 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
-		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(deletedClaim(0)), ""},
-		{"a version whose last job runs keeps its pods for a claim", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
+		{"a kept edit is not reverted while a claim is terminating", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(deletedClaim(0)), ""},
+		{"a version in phase PostJob is not restarted while a claim is terminating", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
 			has(2, span{0, 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
-		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
-		{"which are restarted otherwise", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
+		{"canaries are not restarted while a claim is terminating", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
+		{"canaries are restarted without a terminating claim", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
 			"patch statefulset db-v2: Template\n"},
-		{"a stale version that gives back is not restarted", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
+		{"a stale version is not restarted in a rollback", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
 			has(2, span{1, 2}).but(stale2).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"nor one whose last job failed", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}).
+		{"a version whose post job failed is not restarted in a rollback", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}).
 			but(func(w *world) { w.set.Status.Update.Returning = true }).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"nor a canary that is good, while the second is taken", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}).
+		{"a good canary is not restarted while the second ordinal is taken", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }).but(uncounted), "patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func (s *stage) pull(name, image string) {
 
 // uncount is a user action that restarts pods and creates no version.
 func (s *stage) uncount() {
-	s.change("REPLICAS is not wanted any more", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.InjectReplicasEnv = ptr.To(false) })
+	s.change("injectReplicasEnv is false", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.InjectReplicasEnv = ptr.To(false) })
 }
 
 // rolled lets all participants act until the given number of pods has the edit of another client, and
@@ -146,7 +146,7 @@ func (s *stage) phase(phase v1alpha1.Phase) {
 		}
 		s.Now = s.Now.Add(100*time.Millisecond + min(wait, time.Second))
 	}
-	s.Fatal(s.t, "never "+string(phase))
+	s.Fatal(s.t, "never in phase "+string(phase))
 }
 
 // badLast has a postUpdateJob that fails after the new version got all ordinals.
@@ -155,7 +155,7 @@ var badLast = lastJob(counted, "bad")
 // restartHazards must end with all edits of other clients undone, and with at most one pod down at a
 // time.
 var restartHazards = []hazard{
-	{"the old version was rolled out again in an upgrade, and the template goes back", volumes, func(s *stage) {
+	{"the pods of the old version are restarted during an upgrade, and the template is reverted", volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -164,7 +164,7 @@ var restartHazards = []hazard{
 		s.floor = 2
 		s.image("one")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"the same when ordinals were added meanwhile", counted, func(s *stage) {
+	{"the pods of the old version are restarted during an upgrade, and the template is reverted with more replicas", counted, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -177,7 +177,7 @@ var restartHazards = []hazard{
 		s.until("db-v1-3 is created")
 		s.scale(3)
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"an edit of the version on its way, which is scaled and back", counted, func(s *stage) {
+	{"the new version is edited by another client while it is scaled up and down", counted, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.phase(v1alpha1.PhasePromoting)
@@ -187,7 +187,7 @@ var restartHazards = []hazard{
 		s.until("db-v2-1 is created")
 		s.scale(3)
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a kept edit, and then a claim that was deleted", volumes, func(s *stage) {
+	{"a claim is deleted after an edit was kept", volumes, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.rest()
@@ -197,7 +197,7 @@ var restartHazards = []hazard{
 		s.rest()
 		s.image("one")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"two canaries, of which one is good, and a change that restarts it", func() *v1alpha1.ExtendedStatefulSet {
+	{"pods are restarted when one of two canaries is good", func() *v1alpha1.ExtendedStatefulSet {
 		set := counted()
 		set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2))
 		return set
@@ -209,21 +209,21 @@ var restartHazards = []hazard{
 		s.Now = s.Now.Add(11 * time.Second)
 		s.uncount()
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a claim is deleted while the last job runs, and a replica is added", lastJob(counted, "hangs"), func(s *stage) {
+	{"a claim is deleted and a replica is added in phase PostJob", lastJob(counted, "hangs"), func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.phase(v1alpha1.PhasePostJob)
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-1"))
 		s.scale(4)
 	}, "= Stale, version 1, 4 Ready; db-v1 ordinals 0 to 0, db-v2 ordinals 1 to 3 stale; active every version"}, // the claim is kept
-	{"a change that restarts pods on a way back", badLast, func(s *stage) {
+	{"pods are restarted in a rollback", badLast, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.phase(v1alpha1.PhaseStale)
 		s.uncount()
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a replica more on a way back", badLast, func(s *stage) {
+	{"a replica is added in a rollback", badLast, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -239,7 +239,7 @@ func TestHazardsOfRestarts(t *testing.T) {
 			s := h.check(t)
 			for _, pod := range s.pods() {
 				if pod.Spec.Containers[0].Image == "evil" {
-					s.Fatal(t, pod.Name+" runs what another client wrote")
+					s.Fatal(t, pod.Name+" runs the template of another client")
 				}
 			}
 		})

@@ -21,11 +21,11 @@ func TestSuperseded(t *testing.T) {
 		return of(volumes()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, span{0, 3}, unready...)
 	}
 	for _, row := range []sentence{
-		{"one that has all ordinals, and is proven", moved().but(toThree), "record: Canary, version 2 to 3, attempt 1"},
-		{"one of whose pods is not Ready", moved(1).but(toThree), "record: Waiting, version 1"},
-		{"one of whose pods is on probation", moved().turned(1, 1, maxProbation-1).but(toThree), "record: Waiting, version 1"},
-		{"one whose last job runs", moved().but(postJobRuns).but(toThree), "record: Waiting, version 1"},
-		{"one that is Ready where the old version never was", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
+		{"a version with all ordinals and good pods becomes current", moved().but(toThree), "record: Canary, version 2 to 3, attempt 1"},
+		{"a version with a pod that is not Ready does not become current", moved(1).but(toThree), "record: Waiting, version 1"},
+		{"a version with a pod on probation does not become current", moved().turned(1, 1, maxProbation-1).but(toThree), "record: Waiting, version 1"},
+		{"a version in phase PostJob does not become current", moved().but(postJobRuns).but(toThree), "record: Waiting, version 1"},
+		{"a version with Ready pods becomes current if the old one has none", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
 			has(2, span{2, 1}).but(toThree), "record: Waiting, version 2"},
 	} {
 		t.Run(row.name, row.check)
@@ -34,7 +34,7 @@ func TestSuperseded(t *testing.T) {
 
 func TestHazardsOfSuperseding(t *testing.T) {
 	for _, h := range []hazard{
-		{"the only pod is Ready for a moment, and the template is edited", func() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(1)) }, func(s *stage) {
+		{"the template is edited when the only pod has just become Ready", func() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(1)) }, func(s *stage) {
 			s.rest()
 			s.image("two")
 			s.until("db-v2-0 is Ready")
@@ -42,14 +42,14 @@ func TestHazardsOfSuperseding(t *testing.T) {
 			s.steps(2)
 			s.ready("db-v2-0", corev1.ConditionFalse) // as at each start
 		}, "= Stale, version 1, 1 Ready; db-v1 ordinals 0 to 0, db-v2 no pods, db-v3 no pods stale; active version 1"},
-		{"the template is edited while the last job runs", lastJob(volumes, "hangs"), func(s *stage) {
+		{"the template is edited in phase PostJob", lastJob(volumes, "hangs"), func(s *stage) {
 			s.rest()
 			s.floor = 2
 			s.image("two")
 			s.phase(v1alpha1.PhasePostJob)
 			s.image("bad")
 		}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods, db-v3 no pods stale; active version 1"},
-		{"a version whose last job failed is tried again while another is on its way, and its job runs again", lastJob(plain, "bad"), func(s *stage) {
+		{"a version whose post job failed is retried during another upgrade, and its job runs again", lastJob(plain, "bad"), func(s *stage) {
 			s.rest()
 			s.image("two")
 			s.rest()

@@ -26,15 +26,15 @@ func TestW8SurplusPods(t *testing.T) {
 	refused := func(w *world) { w.refusals = map[string]string{"db-v1-0": "it cannot be created: exceeded quota"} }
 	for _, row := range []sentence{
 		{"W8 a surplus pod is deleted while a missing one is refused", scaledDown().but(refused), "delete pod db-v1-2: SurplusDeleted\n"},
-		{"W8 its StatefulSet controller deletes it otherwise", scaledDown(), ""},
-		{"W8 what is refused of another StatefulSet does not count", scaledDown().but(func(w *world) {
+		{"W8 a surplus pod is left to the StatefulSet controller if no pod is refused", scaledDown(), ""},
+		{"W8 a refused pod of another StatefulSet is ignored", scaledDown().but(func(w *world) {
 			w.refusals = map[string]string{"db-v2-0": "it cannot be created: exceeded quota"}
 		}), ""},
-		{"W8 a pod that is there is not refused", scaledDown().but(refused).but(func(w *world) {
+		{"W8 a refusal of a pod that exists is ignored", scaledDown().but(refused).but(func(w *world) {
 			w.children[0].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v1-0"}}
 		}), ""},
-		{"W8 not before the scale-down is observed", scaledDown(func(c *child) { c.set.Status.ObservedGeneration = 0 }).but(refused), ""},
-		{"W8 one that is being deleted is left alone", scaledDown(func(c *child) { c.pods[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }).but(refused), ""},
+		{"W8 a surplus pod is not deleted before the scale-down is observed", scaledDown(func(c *child) { c.set.Status.ObservedGeneration = 0 }).but(refused), ""},
+		{"W8 a terminating surplus pod is not deleted again", scaledDown(func(c *child) { c.pods[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }).but(refused), ""},
 	} {
 		t.Run(row.name, row.check)
 	}

@@ -134,7 +134,7 @@ type sentence struct {
 
 func (row sentence) check(t *testing.T) {
 	if got := row.scene.says(); got != row.want {
-		t.Errorf("it says\n%swant\n%s", got, row.want)
+		t.Errorf("got\n%swant\n%s", got, row.want)
 	}
 }
 
@@ -142,65 +142,65 @@ func TestDecide(t *testing.T) {
 	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
 	canary, promoting, postJob := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob
 	for _, row := range []sentence{
-		{"nothing is done at rest", of(plain()).has(1, span{0, 3}), ""},
-		{"E12 ordinals that another client gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
-		{"a number is in the record before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
+		{"a stable set is not changed", of(plain()).has(1, span{0, 3}), ""},
+		{"E12 ordinals that another client added are removed", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
+		{"a version is recorded before its objects are created", of(plain()).has(1, span{0, 3}).edited(),
 			"record: Canary, version 1 to 2, attempt 1"},
-		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "record: Waiting, version 1"},
-		{"E22 but not when it need not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
+		{"E22 an upgrade waits until the current version is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "record: Waiting, version 1"},
+		{"E22 an upgrade with updateNotReady does not wait", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
 			"record: Canary, version 1 to 2, attempt 1"},
-		{"what an earlier template took is given back before, also when it need not wait", of(plain()).has(1, span{0, 3}).edited().
+		{"an upgrade with updateNotReady waits until the ordinals of an earlier upgrade are returned", of(plain()).has(1, span{0, 3}).edited().
 			but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady, w.set.Status.UpdateVersion = true, 0 }).has(2, span{0, 1}),
 			"record: Waiting, version 1"},
-		{"a write that changed nothing is not taken for an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+		{"a write without a change is not treated as an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			set := w.children[0].set
 			set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 2}.String()
 		}), "patch statefulset db-v1: Child\n"},
-		{"E9 a number above all that were is given out, also when its StatefulSet is gone",
+		{"E9 a version number above all earlier ones is used after their StatefulSets were deleted",
 			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "record: Canary, version 1 to 12, attempt 1"},
-		{"E19 one canary is not two", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
+		{"E19 phase Canary continues with one of two canaries", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "patch statefulset db-v2: Scale, ordinals 0 to 1\n"},
-		{"E19 two canaries are", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 2}).
+		{"E19 phase Canary ends with two of two canaries", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 2}).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "record: Promoting, version 1 to 2, attempt 1"},
 		{"a canary is good only after minReadySeconds", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 3601 }).
 			has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}), ""},
-		{"a canary has its time to the last nanosecond", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5*time.Minute - 1), ""},
-		{"and not longer", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute),
+		{"a canary does not fail before canaryWatchTime ends", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5*time.Minute - 1), ""},
+		{"a canary fails when canaryWatchTime ends", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute),
 			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
-		{"E20 there is another attempt while there may be", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute).
+		{"E20 another attempt follows within retryCount", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.RetryCount = 1 }), "record: Canary, version 1 to 2, attempt 1, CanaryFailed"},
-		{"the whole has its time too", of(plain()).has(1, span{0, 3}).upgrading(promoting, coexist).has(2, span{0, 3}, 2).after(10 * time.Minute),
+		{"an upgrade fails when updateWatchTime ends", of(plain()).has(1, span{0, 3}).upgrading(promoting, coexist).has(2, span{0, 3}, 2).after(10 * time.Minute),
 			"record: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
-		{"the old version goes only when all of the new one serve", of(plain()).has(1, span{0, 3}).upgrading(postJob, coexist).has(2, span{0, 3}, 1), ""},
-		{"a template that comes back is the version that serves", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
+		{"the old version is kept until all new pods serve", of(plain()).has(1, span{0, 3}).upgrading(postJob, coexist).has(2, span{0, 3}, 1), ""},
+		{"a reverted template restores the current version", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
 			but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "record: CleaningUp, version 1"},
-		{"an ordinal is not given away while its old pod ends", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}).leaving(1, 2), ""},
-		{"nor before its StatefulSet controller has seen that it has it no more", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).
+		{"an ordinal is not assigned while its old pod is terminating", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}).leaving(1, 2), ""},
+		{"an ordinal is not assigned before the StatefulSet controller has observed its removal", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).
 			has(2, span{start: 3}).but(func(w *world) {
 			observedLater(w.children[0])
 			w.children[0].set.Annotations[v1alpha1.AnnotationApplied] = ""
 		}), ""},
-		{"it is when both are so", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}),
+		{"an ordinal is assigned after the old pod is deleted and its removal is observed", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}),
 			"patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"no second ordinal is taken while one does not serve", of(volumes()).has(1, span{0, 2}, 0).upgrading(promoting, perOrdinal).has(2, span{2, 1}), ""},
-		{"but one that serves no client is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
+		{"no ordinal of a serving pod is taken while another does not serve", of(volumes()).has(1, span{0, 2}, 0).upgrading(promoting, perOrdinal).has(2, span{2, 1}), ""},
+		{"an ordinal whose pod does not serve is taken", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
 			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
-		{"on the way back a pod that had its time holds up nothing", of(volumes()).has(1, span{0, 2}, 0).upgrading(v1alpha1.PhaseStale, perOrdinal).
+		{"a rollback does not wait for a pod that was not Ready for canaryWatchTime", of(volumes()).has(1, span{0, 2}, 0).upgrading(v1alpha1.PhaseStale, perOrdinal).
 			has(2, span{2, 1}).but(stale2), "patch statefulset db-v2: Scale, no pods\n"},
-		{"E6 what is below the version that serves goes, what is above stays", of(plain()).has(1, span{}).upgrading(canary, coexist).has(2, span{0, 3}).
+		{"E6 versions below the current one are deleted, and versions above it are kept", of(plain()).has(1, span{}).upgrading(canary, coexist).has(2, span{0, 3}).
 			but(func(w *world) {
 				w.set.Status.CurrentVersion, w.set.Status.CurrentDigest, w.set.Status.UpdateVersion = 2, "of version 2", 3
 				w.set.Status.VersionHighWater = 3
 			}).has(3, span{0, 1}, 0), "delete statefulset db-v1: OldVersion\n"},
-		{"E8 nothing is deleted while none serves", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
-		{"a status that was lost is found again", of(plain()).has(1, span{0, 3}).has(7, span{}).
+		{"E8 no version is deleted while none serves", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
+		{"a lost status is restored from the StatefulSets", of(plain()).has(1, span{0, 3}).has(7, span{}).
 			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "record: CleaningUp, version 1"},
-		{"ES10 also when only a job of an earlier version is left: its number was given out", of(plain()).
+		{"ES10 a lost status is restored from a job of an earlier version", of(plain()).
 			but(func(w *world) {
 				w.set.Status = v1alpha1.ExtendedStatefulSetStatus{}
 				w.jobs = map[string]*batchv1.Job{"db-post-v7-1": buildJob(w.set, job("x"), "post", 7, 1)}
 			}), "record: Promoting, version 8"},
-		{"what goes is left to the garbage collector", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
+		{"a terminating set is not changed", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.check(t)
@@ -220,14 +220,14 @@ func stale2(w *world) {
 func TestHandEdits(t *testing.T) {
 	const coexist = v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
-		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
-		{"one of its replicas too", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
-		{"one of which it is not known what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+		{"an edit is reverted", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
+		{"an edit of replicas is reverted", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
+		{"an edit is reported if the original content is unknown", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept\n"},
-		{"and its replicas are put back", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+		{"an edit of replicas is reverted if the original content is unknown", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept, ordinals 0 to 2\n"},
-		{"but once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(keptEdit), ""},
-		{"and it is undone when that is known again", of(plain()).has(1, span{0, 3}).but(keptEdit), "patch statefulset db-v1: EditUndone\n"},
+		{"a kept edit is reported once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(keptEdit), ""},
+		{"a kept edit is reverted when the original content is known", of(plain()).has(1, span{0, 3}).but(keptEdit), "patch statefulset db-v1: EditUndone\n"},
 	} {
 		t.Run(row.name, row.check)
 	}
@@ -255,11 +255,11 @@ func TestTrim(t *testing.T) {
 		name       string
 		have, want spans
 	}{
-		{"what is not disputed stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
-		{"what is above the replicas goes", spans{1: {0, 5}}, spans{1: {0, 3}}},
-		{"the goal keeps what two have", spans{1: {0, 3}, 2: {1, 2}}, spans{1: {0, 3}, 2: {3, 0}}},
-		{"from below", spans{1: {1, 2}, 2: {0, 2}}, spans{1: {1, 2}, 2: {0, 1}}},
-		{"of one around the goal its lower part stays", spans{1: {1, 1}, 2: {0, 3}}, spans{1: {1, 1}, 2: {0, 1}}},
+		{"ordinals of one version are kept", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
+		{"ordinals above replicas are removed", spans{1: {0, 5}}, spans{1: {0, 3}}},
+		{"the goal keeps ordinals that two versions have", spans{1: {0, 3}, 2: {1, 2}}, spans{1: {0, 3}, 2: {3, 0}}},
+		{"the goal keeps its lower ordinals that two versions have", spans{1: {1, 2}, 2: {0, 2}}, spans{1: {1, 2}, 2: {0, 1}}},
+		{"a version with ordinals on both sides of the goal keeps the lower ones", spans{1: {1, 1}, 2: {0, 3}}, spans{1: {1, 1}, 2: {0, 1}}},
 	} {
 		if trim(row.have, 1, 3); !maps.Equal(row.have, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, row.have, row.want)
@@ -281,7 +281,7 @@ func TestKeepInZone(t *testing.T) {
 		for _, term := range terms {
 			last := term.MatchExpressions[len(term.MatchExpressions)-1]
 			if last.Key != corev1.LabelTopologyZone || last.Operator != corev1.NodeSelectorOpIn || !slices.Equal(last.Values, []string{"z"}) {
-				t.Errorf("a term without the zone: %v", term)
+				t.Errorf("got a term without the zone: %v", term)
 			}
 		}
 	}
@@ -307,11 +307,11 @@ func TestDigest(t *testing.T) {
 		"an empty map": func(s *appsv1.StatefulSetSpec) { s.Template.Spec.NodeSelector = map[string]string{} },
 	} {
 		if digest(change) != same {
-			t.Errorf("%s makes a version", name)
+			t.Errorf("%s creates a version", name)
 		}
 	}
 	if digest(func(s *appsv1.StatefulSetSpec) { s.Template.Spec.Containers[0].Image = "two" }) == same {
-		t.Error("an image makes no version")
+		t.Error("an image creates no version")
 	}
 }
 
@@ -328,10 +328,10 @@ func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		{"it is Ready for a moment", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting).but(crashed),
+		{"a crashed pod that has just become Ready", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting).but(crashed),
 			"; not Ready: db-v1-1 (CrashLoopBackOff: container main ended with code 7)"},
-		{"it is Ready for long enough", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Minute).but(lasting).but(crashed), ""},
-		{"it never crashed", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting), ""},
+		{"a crashed pod that was Ready for minReadySeconds", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Minute).but(lasting).but(crashed), ""},
+		{"a pod without crashes that has just become Ready", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting), ""},
 	} {
 		if got := unready(row.scene.w, 1); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
@@ -357,21 +357,21 @@ func TestACanaryThatCrashes(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		{"one that was Ready for a moment is not good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(9*time.Second, 2)), ""},
-		{"one that outlived the kubelet's first delay is", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(10*time.Second, 2)), promoting},
-		{"minReadySeconds are the user's word", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+		{"a canary that was Ready for 9 s is not good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(9*time.Second, 2)), ""},
+		{"a canary that was Ready for longer than the first restart delay is good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(10*time.Second, 2)), promoting},
+		{"minReadySeconds replaces the probation", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
 			but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).but(since(2*time.Second, 2)), promoting},
-		{"half of a short canaryWatchTime is left for the start", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+		{"half of a short canaryWatchTime is enough", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
 			but(func(w *world) {
 				w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 6 * time.Second}
 			}).but(since(3*time.Second, 2)), promoting},
-		{"the second ordinal waits for the first canary", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(9*time.Second, 2)), ""},
-		{"and follows when it is good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(10*time.Second, 2)),
+		{"the second ordinal is not taken while the first canary is on probation", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(9*time.Second, 2)), ""},
+		{"the second ordinal is taken when the first canary is good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(10*time.Second, 2)),
 			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := row.scene.says(); got != row.want {
-				t.Errorf("it does\n%s\nwant\n%s", got, row.want)
+				t.Errorf("got\n%s\nwant\n%s", got, row.want)
 			}
 		})
 	}

@@ -66,26 +66,26 @@ func TestE13E15OwnerReferences(t *testing.T) {
 		object   *metav1.PartialObjectMetadata
 		want     string // owners after the write; "-" means no write
 	}{
-		{"a used one", trackedSet(), metadata(configuration.KindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
-		{"a used one of another owner", trackedSet(), metadata(configuration.KindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
-		{"one that belongs to the namespace already", trackedSet(), metadata(configuration.KindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
-		{"one whose guard was taken off", trackedSet(), metadata(configuration.KindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
-		{"one that has all", trackedSet(), withGuard(metadata(configuration.KindSecret, "used", space, ours)), "-"},
-		{"before the finalizer is on", trackedSet(bare), metadata(configuration.KindSecret, "used"), "-"},
-		{"one that goes", trackedSet(), func() *metav1.PartialObjectMetadata {
+		{"a used object", trackedSet(), metadata(configuration.KindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
+		{"a used object of another owner", trackedSet(), metadata(configuration.KindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
+		{"a used object with an owner reference to the namespace", trackedSet(), metadata(configuration.KindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
+		{"a used object whose guard was removed", trackedSet(), metadata(configuration.KindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
+		{"a used object with all references", trackedSet(), withGuard(metadata(configuration.KindSecret, "used", space, ours)), "-"},
+		{"a used object before the finalizer is set", trackedSet(bare), metadata(configuration.KindSecret, "used"), "-"},
+		{"a terminating object", trackedSet(), func() *metav1.PartialObjectMetadata {
 			m := metadata(configuration.KindSecret, "used")
 			m.DeletionTimestamp = &metav1.Time{Time: noon}
 			return m
 		}(), "-"},
-		{"one of another kind by that name", trackedSet(), metadata(configuration.KindConfigMap, "used"), "-"},
-		{"one that is used no more", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", friend, space, ours)), "Service friend"},
-		{"one that is used no more, and by another set", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", space, sibling, ours)), "Namespace space, ExtendedStatefulSet sibling, guarded"},
-		{"one that is used no more, and was the namespace's before", trackedSet(), metadata(configuration.KindSecret, "dropped", space, ours), "Namespace space"},
-		{"the flag is off", trackedSet(off), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
-		{"tracking is by index", trackedSet(byIndex), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
-		{"the set goes", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
-		{"the set goes, and the garbage collector was first", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space)), ""},
-		{"the set goes, and has nothing on it", trackedSet(goes), metadata(configuration.KindSecret, "used", space), "-"},
+		{"an object of another kind with the same name", trackedSet(), metadata(configuration.KindConfigMap, "used"), "-"},
+		{"an unused object", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", friend, space, ours)), "Service friend"},
+		{"an unused object that another set uses", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", space, sibling, ours)), "Namespace space, ExtendedStatefulSet sibling, guarded"},
+		{"an unused object with an earlier owner reference to the namespace", trackedSet(), metadata(configuration.KindSecret, "dropped", space, ours), "Namespace space"},
+		{"configTracking is off", trackedSet(off), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"configTracking is by index", trackedSet(byIndex), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"the set is terminating", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"the set is terminating, and the garbage collector removed its owner reference", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space)), ""},
+		{"the set is terminating, and the object has no owner reference to it", trackedSet(goes), metadata(configuration.KindSecret, "used", space), "-"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			before := row.object.DeepCopy()
@@ -96,13 +96,13 @@ func TestE13E15OwnerReferences(t *testing.T) {
 			}
 			if len(chains) == 0 {
 				if row.want != "-" {
-					t.Errorf("nothing is written, want %s", row.want)
+					t.Errorf("got no write, want %s", row.want)
 				}
 				return
 			}
 			write := chains[0][0]
 			if got := owners(write.Object); got != row.want || !write.Unchanged {
-				t.Errorf("owners are %q, want %q; bound to the version: %v", got, row.want, write.Unchanged)
+				t.Errorf("got owners %q, want %q; with resourceVersion: %v", got, row.want, write.Unchanged)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestE13TheReferenceIsAsSpecified(t *testing.T) {
 	r := refs[len(refs)-1]
 	if r.APIVersion != "fissile.cloudfoundry.org/v1alpha1" || r.Kind != "ExtendedStatefulSet" || r.Name != "db" || r.UID != "set" ||
 		r.Controller == nil || *r.Controller || r.BlockOwnerDeletion == nil || !*r.BlockOwnerDeletion {
-		t.Errorf("the reference is %+v", r)
+		t.Errorf("got owner reference %+v", r)
 	}
 }
 
@@ -123,20 +123,20 @@ func TestTheFinalizerGoesOnFirstAndOffLast(t *testing.T) {
 	set := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.Finalizers = nil })
 	track := &tracking{set: set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{object}, namespace: "space"}
 	if !track.needsFinalizer() || len(track.chains()) > 0 {
-		t.Error("a reference is written before the finalizer")
+		t.Error("an owner reference is written before the finalizer")
 	}
 	goes := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: noon} })
 	tracked := withGuard(metadata(configuration.KindSecret, "used", ownerOf("Namespace", "space"), ownerOf(v1alpha1.Kind, "set")))
 	track = &tracking{set: goes, objects: []*metav1.PartialObjectMetadata{tracked}}
 	if track.needsNoFinalizer() || len(track.chains()) != 1 {
-		t.Error("the finalizer goes before the references")
+		t.Error("the finalizer is removed before the owner references")
 	}
 	track.objects = nil
 	if !track.needsNoFinalizer() {
-		t.Error("the finalizer stays for nothing")
+		t.Error("the finalizer is kept without owner references")
 	}
 	if got := track.finalizer(false)[0].Object.GetFinalizers(); len(got) > 0 {
-		t.Errorf("finalizers are %v", got)
+		t.Errorf("got finalizers %v", got)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestTheGardenTakesWhatIsNotGuarded(t *testing.T) {
 		taken = taken || g.taken
 	}
 	if !taken {
-		t.Error("the garbage collector of this test takes nothing, so that it proves nothing")
+		t.Error("the garbage collector of this test never deletes an object, so the test proves nothing")
 	}
 }
 
@@ -218,7 +218,7 @@ func (g *garden) step() {
 	case 8:
 		if g.set.DeletionTimestamp != nil && len(g.set.Finalizers) == 0 {
 			g.gone = true
-			g.tell("the set is gone")
+			g.tell("the set is deleted")
 		}
 	}
 }
@@ -247,7 +247,7 @@ func (g *garden) operator() {
 		g.tell("the operator writes")
 	case track.needsNoFinalizer():
 		g.set = track.finalizer(false)[0].Object.(*v1alpha1.ExtendedStatefulSet)
-		g.tell("the operator lets the set go")
+		g.tell("the operator removes the finalizer")
 	}
 }
 
@@ -289,10 +289,10 @@ func (g *garden) collect() {
 	case len(solid) > 0 || orphans:
 		latest.OwnerReferences = solid
 		g.write(latest, g.secret.ResourceVersion)
-		g.tell("the garbage collector takes references off")
+		g.tell("the garbage collector removes owner references")
 	default:
 		g.taken = true
-		g.tell("the garbage collector deletes it")
+		g.tell("the garbage collector deletes the object")
 		return
 	}
 	set := g.set.DeepCopy() // it sees no remaining dependent

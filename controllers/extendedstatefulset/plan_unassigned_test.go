@@ -27,11 +27,11 @@ func without(f func(*corev1.Pod)) *scene {
 
 func TestReplaceUnassigned(t *testing.T) {
 	for _, row := range []sentence{
-		{"a pod that no webhook saw is replaced", without(func(*corev1.Pod) {}), "delete pod db-v1-1: StrayReplaced\n"},
-		{"but not more often than that", without(func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(time.Nanosecond - unassignedAge)) }), ""},
-		{"nor twice", without(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), ""},
-		{"nor when it has a node, and may have run", without(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), ""},
-		{"nor when its claim is another", without(func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-db-1" }), ""},
+		{"a pod that was created without the webhook is replaced", without(func(*corev1.Pod) {}), "delete pod db-v1-1: StrayReplaced\n"},
+		{"a pod that was created without the webhook is kept until unassignedAge", without(func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(time.Nanosecond - unassignedAge)) }), ""},
+		{"a terminating pod is not replaced again", without(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), ""},
+		{"a scheduled pod is not replaced", without(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), ""},
+		{"a pod with another claim is not replaced", without(func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-db-1" }), ""},
 	} {
 		t.Run(row.name, row.check)
 	}

@@ -256,7 +256,7 @@ func (s *stage) settleUntil(done func() bool) {
 			return
 		}
 	}
-	s.Fatal(s.t, "it does not come to rest")
+	s.Fatal(s.t, "the set does not become stable")
 }
 
 // rest calls settle, and logs the state that a user sees.
@@ -266,7 +266,7 @@ func (s *stage) rest() *v1alpha1.ExtendedStatefulSet {
 	if before := s.Writes(); s.set() != nil {
 		s.look()
 		if s.pass(); s.Writes() != before {
-			s.Fatal(s.t, "it writes at rest")
+			s.Fatal(s.t, "the operator writes in a stable state")
 		}
 	}
 	set := s.set()
@@ -315,7 +315,7 @@ func (s *stage) invariant(act *action.Action, was, is client.Object) {
 		}
 	case *corev1.PersistentVolumeClaim:
 		if uid, known := s.claims[obj.Name]; known && uid != obj.UID {
-			s.Breaks("claim %s is another one", obj.Name)
+			s.Breaks("claim %s was recreated", obj.Name)
 		}
 		s.claims[obj.Name] = obj.UID
 	}
@@ -334,9 +334,9 @@ func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
 		return
 	}
 	if before, known := s.made[obj.Name]; known && before != digest {
-		s.Breaks("%s is used for another content", obj.Name)
+		s.Breaks("%s is reused for other content", obj.Name)
 	} else if zone := fmt.Sprint(index); !known && number <= s.high[zone] {
-		s.Breaks("%s comes after version %d", obj.Name, s.high[zone])
+		s.Breaks("%s was created after version %d", obj.Name, s.high[zone])
 	} else {
 		s.high[zone] = max(s.high[zone], number)
 	}
@@ -365,7 +365,7 @@ func (s *stage) podInvariants() {
 		}
 	}
 	if ready < s.floor {
-		s.Breaks("%d pods are Ready, and %d must be", ready, s.floor)
+		s.Breaks("%d pods are Ready, want at least %d", ready, s.floor)
 	}
 }
 

@@ -21,18 +21,18 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		of    func(w *world, p *plan) metav1.Condition
 		want  string
 	}{
-		{"all is done", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
-		{"a template was given up, and the version that serves is there",
+		{"a stable set", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
+		{"a version is stale, and the current version exists",
 			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: no operation in progress"},
-		{"or was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods"},
-		{"a Service of another application has the name", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+		{"a version is stale, and the current version was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods"},
+		{"the Service name belongs to another application", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			w.set.Spec.Template.Spec.ServiceName = "db"
 			for _, s := range buildServices(w.set, nil) {
 				s.OwnerReferences = nil
 				w.services[s.Name] = s
 			}
 		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n ns delete service db-active"},
-		{"a StatefulSet that was orphaned has the claims", of(volumes()).has(1, span{}).but(func(w *world) {
+		{"an orphaned StatefulSet uses the claims", of(volumes()).has(1, span{}).but(func(w *world) {
 			for o := range int32(3) {
 				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
 				w.claims[c.Name] = c
@@ -41,24 +41,24 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
-		{"and its Services have no owner: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
+		{"an orphaned StatefulSet uses the claims, and the Services have no owner", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
 			deletedClaim(-1)(w)
 			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
-		{"another attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
+		{"the next attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
 			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available; not Ready: db-v1-2"},
-		{"or for a pod of the new one on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
+		{"the next attempt waits for a pod of the new version on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
 			w.children[1].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
 		}), progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},
-		{"an upgrade that is over waits for a Service that is deleted", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
+		{"a completed upgrade waits for a terminating Service", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
 			st := &w.set.Status
 			st.CurrentVersion, st.UpdateVersion, st.VersionHighWater, st.Phase = 2, 2, 2, v1alpha1.PhaseCleaningUp
 		}), progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects the current version"},
-		{"configuration that is not followed", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not tracked because spec.updateOnEnvChange is false"},
-		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
-		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
+		{"configuration that is not tracked", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not tracked because spec.updateOnEnvChange is false"},
+		{"configuration that exists", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
+		{"configuration that is missing", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
 			w.config.missing = map[string]notice{"db-v1": {Reason: v1alpha1.ReasonConfigMissing, Message: "Secret key"}}
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
@@ -115,16 +115,16 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		was, now v1alpha1.ExtendedStatefulSetStatus
 		want     string
 	}{
-		{"nothing new", stable, stable, ""},
-		{"one begins", stable, at(v1alpha1.PhaseCanary, 1, 2, under), "Normal UpgradeBegun upgrade from version 1 to 2"},
+		{"no change", stable, stable, ""},
+		{"an upgrade begins", stable, at(v1alpha1.PhaseCanary, 1, 2, under), "Normal UpgradeBegun upgrade from version 1 to 2"},
 		{"an attempt fails", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
-		{"an attempt that failed is found after a status was lost", stable, at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
-		{"it is given up", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was marked stale: why"},
+		{"a failed attempt is detected after the loss of the status", stable, at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
+		{"a version is marked stale", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was marked stale: why"},
 		{"a corrected template follows", failed, at(v1alpha1.PhaseCanary, 1, 3, under), "Normal UpgradeBegun upgrade from version 1 to 3"},
-		{"another template follows in the middle", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 3, under),
+		{"another template supersedes the upgrade", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 3, under),
 			"Normal Superseded version 2 was superseded by another template, Normal UpgradeBegun upgrade from version 1 to 3"},
-		{"the old template comes back", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 1, 1, nil), "Normal Superseded version 2 was superseded by another template"},
-		{"it is good", at(v1alpha1.PhasePostJob, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 2, 2, nil), "Normal Upgraded version 2 serves"},
+		{"the old template is restored during an upgrade", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 1, 1, nil), "Normal Superseded version 2 was superseded by another template"},
+		{"an upgrade succeeds", at(v1alpha1.PhasePostJob, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 2, 2, nil), "Normal Upgraded version 2 serves"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
@@ -148,6 +148,6 @@ func TestAVersionIsReadyInAnyZone(t *testing.T) {
 	s := of(plain()).but(inTwoZones).has(1, span{0, 3}).but(turn).has(1, span{0, 3}, 0, 1, 2).but(turn)
 	p := decide(s.w)
 	if got := summarize(s.w, &p).Versions; len(got) != 1 || !got["1"] {
-		t.Errorf("a version that is Ready in one of two zones is %v", got)
+		t.Errorf("got status %v for a version that is Ready in one of two zones", got)
 	}
 }

@@ -16,14 +16,14 @@ func TestTiming(t *testing.T) {
 		says        string
 		less, limit time.Duration
 	}{
-		{"an admission is answered before the API server stops waiting", trialTime + claimsTrialTime, webhookTimeout - 1},
-		{"the first version waits for its configuration at least as long as edits are gathered", configuration.Window, missingGrace},
-		{"a probation ends within the canaryWatchTime that is the default", 2 * maxProbation, defaultCanaryWatch},
-		{"canaries are a part of the upgrade", defaultCanaryWatch, defaultUpdateWatch},
-		{"updateWatchTime may be its default", defaultUpdateWatch, maxWatch},
-		{"a probe is answered before it is asked again", probeTimeout, probePeriod},
-		{"a pass after a write comes no sooner than one that was overtaken", retrySoon, afterWrites},
-		{"own writes are waited for in the cache for longer than an overtaken pass", retrySoon, consistency.Patience},
+		{"admission completes before the webhook timeout", trialTime + claimsTrialTime, webhookTimeout - 1},
+		{"missingGrace is at least the window in which edits are combined", configuration.Window, missingGrace},
+		{"probation ends within the default canaryWatchTime", 2 * maxProbation, defaultCanaryWatch},
+		{"default canaryWatchTime is at most the default updateWatchTime", defaultCanaryWatch, defaultUpdateWatch},
+		{"default updateWatchTime is allowed", defaultUpdateWatch, maxWatch},
+		{"a probe ends before the next one", probeTimeout, probePeriod},
+		{"the pass after a write is at least as late as the one after a conflict", retrySoon, afterWrites},
+		{"the cache wait for own writes is longer than the delay after a conflict", retrySoon, consistency.Patience},
 	} {
 		if row.less > row.limit {
 			t.Errorf("%s: %s is more than %s", row.says, row.less, row.limit)
