@@ -62,7 +62,7 @@ func approvedByHand(make func() *v1alpha1.ExtendedStatefulSet) func() *v1alpha1.
 
 // approve is the approval of a user.
 func (s *stage) approve(revision string) {
-	s.change("approved is "+cmp.Or(revision, "nothing"), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.ApprovedRevision = revision })
+	s.change("approvedRevision is "+cmp.Or(revision, "empty"), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.ApprovedRevision = revision })
 }
 
 // pod returns the pod with the given name.
@@ -72,7 +72,7 @@ func (s *stage) pod(name string) *corev1.Pod {
 			return pod
 		}
 	}
-	s.Fatal(s.t, name+" is not there")
+	s.Fatal(s.t, "missing pod "+name)
 	return nil
 }
 
@@ -89,7 +89,7 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 	}},
-	{"budget of what serves", budgeted(plain, intstr.FromInt32(1)), func(s *stage) {
+	{"budget of the serving pods", budgeted(plain, intstr.FromInt32(1)), func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
@@ -140,7 +140,7 @@ var stories = []story{
 		s.image("three")
 		s.rest()
 	}},
-	{"taken back half-way", volumes, func(s *stage) {
+	{"rolled back half-way", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -150,7 +150,7 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 	}},
-	{"stale, taken back, tried again", plain, func(s *stage) {
+	{"stale, rolled back, retried", plain, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.rest()
@@ -208,7 +208,7 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 		s.floor = -1
-		s.change("zone c comes, b goes, the order is another", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a"} })
+		s.change("zone c is added, zone b is removed, the order changes", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a"} })
 		s.rest()
 		s.change("zone b is back", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a", "b"} })
 		s.rest()
@@ -236,7 +236,7 @@ var stories = []story{
 		s.rest()
 		s.image("two")
 		s.rest()
-		s.change("upgrade all the same", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
+		s.change("updateNotReady", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
 		s.rest()
 	}},
 	{"edited by another client", plain, func(s *stage) {
@@ -259,7 +259,7 @@ var stories = []story{
 		})
 		s.rest()
 	}},
-	{"approved by hand", approvedByHand(volumes), func(s *stage) {
+	{"approved manually", approvedByHand(volumes), func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -287,7 +287,7 @@ var stories = []story{
 		s.approve("")
 		s.rest()
 	}},
-	{"breaks while it waits", approvedByHand(plain), func(s *stage) {
+	{"canary fails while it waits", approvedByHand(plain), func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.rest()
@@ -298,14 +298,14 @@ var stories = []story{
 			s.pass()
 		}
 		s.rest()
-		s.change("more canaries than are good", func(set *v1alpha1.ExtendedStatefulSet) {
+		s.change("more canaries", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Canaries = ptr.To(int32(3))
 		})
-		s.Say("# and the node of db-v2-0 is not Ready")
+		s.Say("# node of db-v2-0 is not Ready")
 		kubelet.Turn(s.Cluster, s.pod("db-v2-0").Spec.NodeName, false)
 		s.rest()
 	}},
-	{"a job about the canaries, then approval", func() *v1alpha1.ExtendedStatefulSet {
+	{"a job for the canaries, then approval", func() *v1alpha1.ExtendedStatefulSet {
 		set := approvedByHand(lastJob(plain, "fine"))()
 		set.Spec.UpdateStrategy.PostUpdateJob.When = v1alpha1.WhenBoth
 		return set
@@ -364,14 +364,14 @@ func TestRandomOrders(t *testing.T) {
 				s.Say("# order %d", seed)
 				story.tell(s)
 				if end(s) != want {
-					s.Fatal(t, fmt.Sprintf("order %d ends with\n%s, want\n%s", seed, end(s), want))
+					s.Fatal(t, fmt.Sprintf("order %d: final state\n%s, want\n%s", seed, end(s), want))
 				}
 			}
 		})
 	}
 }
 
-var everyWrite = flag.Int("every", 6, "of how many writes one goes wrong in TestEachWriteGoesWrong; 1 is each")
+var everyWrite = flag.Int("every", 6, "interval of the writes that fail in TestEachWriteGoesWrong; 1 means each write")
 
 // TestEachWriteGoesWrong verifies E35: if the operator is killed after any write and restarted, or if
 // any write fails, a story has the same final state.
@@ -389,7 +389,7 @@ func TestEachWriteGoesWrong(t *testing.T) {
 					s.Interfere = failure.At(s.Cluster, n)
 					story.tell(s)
 					if end(s) != want {
-						s.Fatal(t, fmt.Sprintf("write %d %s, and it ends with\n%s, want\n%s", n, failure.Name, end(s), want))
+						s.Fatal(t, fmt.Sprintf("write %d %s: final state\n%s, want\n%s", n, failure.Name, end(s), want))
 					}
 				}
 			}
@@ -405,7 +405,7 @@ func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
 	(&childPatch{w: s.w, c: c, next: next}).markStale()
 	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		if c.set.Annotations[key] == "" || next.Annotations[key] != "" {
-			t.Errorf("one that is tried again has %s=%q, before that %q", key, next.Annotations[key], c.set.Annotations[key])
+			t.Errorf("a retried version has %s=%q, before the retry %q", key, next.Annotations[key], c.set.Annotations[key])
 		}
 	}
 }

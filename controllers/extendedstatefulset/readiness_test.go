@@ -20,26 +20,26 @@ func readAsToolsDo() map[golden.Situation]*scene {
 		return func(w *world) { w.config.missing = map[string]notice{"db-v1": {Reason: reason, Message: message}} }
 	}
 	return map[golden.Situation]*scene{
-		{Sentence: "all is well", Kstatus: current}:                                      well(),
-		{Sentence: "it was scaled to nothing on purpose", Kstatus: current}:              of(fakeSet(0)).has(1, span{}),
-		{Sentence: "it is being installed", Kstatus: moving}:                             of(plain()).has(1, span{0, 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
-		{Sentence: "nothing serves, all three crash", Kstatus: failed}:                   ill(),
+		{Sentence: "all pods are available", Kstatus: current}:                           well(),
+		{Sentence: "the set is scaled to 0", Kstatus: current}:                           of(fakeSet(0)).has(1, span{}),
+		{Sentence: "the first version starts", Kstatus: moving}:                          of(plain()).has(1, span{0, 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
+		{Sentence: "all three pods crash", Kstatus: failed}:                              ill(),
 		{Sentence: "the canary cannot pull its image", Kstatus: moving}:                  well().upgrading(canary, coexist).has(2, span{0, 1}, 0).but(states(2, pulling)),
-		{Sentence: "an attempt failed, and another follows", Kstatus: moving}:            well().upgrading(canary, coexist).has(2, span{}).but(givesBack),
-		{Sentence: "an upgrade waits for the version that serves", Kstatus: moving}:      of(plain()).has(1, span{0, 3}, 0).edited(),
-		{Sentence: "one of three is being deleted", Kstatus: moving}:                     of(plain()).has(1, span{0, 3}, 2),
-		{Sentence: "a ConfigMap is not there yet", Kstatus: moving}:                      well().but(follows).but(configIs(v1alpha1.ReasonConfigMissing, "ConfigMap greeter does not exist")),
+		{Sentence: "an attempt failed, and the next one follows", Kstatus: moving}:       well().upgrading(canary, coexist).has(2, span{}).but(givesBack),
+		{Sentence: "an upgrade waits for the current version", Kstatus: moving}:          of(plain()).has(1, span{0, 3}, 0).edited(),
+		{Sentence: "one of three pods is not Ready", Kstatus: moving}:                    of(plain()).has(1, span{0, 3}, 2),
+		{Sentence: "a ConfigMap is missing", Kstatus: moving}:                            well().but(follows).but(configIs(v1alpha1.ReasonConfigMissing, "ConfigMap greeter does not exist")),
 		{Sentence: "a Secret cannot be read", Kstatus: failed}:                           well().but(follows).but(configIs(v1alpha1.ReasonConfigUnreadable, "Secret db cannot be read: forbidden")),
 		{Sentence: "the upgrade is Stale, and the old version serves", Kstatus: failed}:  well().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonCanaryFailed)),
 		{Sentence: "the upgrade is Stale, and the old version crashes", Kstatus: failed}: ill().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonUpdateTimeout)),
 		{Sentence: "the job before the upgrade failed", Kstatus: failed}:                 well().upgrading(v1alpha1.PhaseAborted, coexist).but(gaveUp(v1alpha1.ReasonPreJobFailed)),
-		{Sentence: "a Service of another application has its name", Kstatus: failed}: well().but(serviceOf("uid", nil)).but(func(w *world) {
+		{Sentence: "the Service name belongs to another application", Kstatus: failed}: well().but(serviceOf("uid", nil)).but(func(w *world) {
 			for _, s := range w.services {
 				s.OwnerReferences = nil
 			}
 		}),
-		{Sentence: "a policy refuses what has to be written", Kstatus: failed}: of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
-		{Sentence: "the spec cannot be served", Kstatus: failed}:               well().but(func(w *world) { w.invalid = "spec.zones: what" }),
+		{Sentence: "a policy refuses a write", Kstatus: failed}: of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
+		{Sentence: "the spec is invalid", Kstatus: failed}:      well().but(func(w *world) { w.invalid = "spec.zones: what" }),
 	}
 }
 

@@ -31,9 +31,9 @@ func badCreates() []TableEntry {
 	return []TableEntry{
 		Entry("a template that the API server refuses", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, imagePullPolicy: Sometimes}]}}}}}",
 			pod + `spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
-		Entry("a variable that the API server refuses, behind ours", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, env: [{name: REPLICAS, value: x}, {name: A=B}]}]}}}}}",
+		Entry("a variable that the API server rejects, after a variable of the operator", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, env: [{name: REPLICAS, value: x}, {name: A=B}]}]}}}}}",
 			pod + `spec.containers[0].env[1].name: Invalid value`}),
-		Entry("a mount of no volume", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, volumeMounts: [{name: a, mountPath: /a}]}]}}}}}",
+		Entry("a mount of a missing volume", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, volumeMounts: [{name: a, mountPath: /a}]}]}}}}}",
 			pod + `spec.containers[0].volumeMounts[0].name: Not found`}),
 		Entry("no containers", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, $patch: delete}]}}}}}", pod + `spec.containers: Required value`}),
 		Entry("no selector", refusal{"spec: {template: {spec: {selector: null}}}", `spec.template.spec.selector: Required value`}),
@@ -41,39 +41,39 @@ func badCreates() []TableEntry {
 			`spec.template.spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
 		Entry("a selector that the pods do not match", refusal{"spec: {template: {spec: {selector: {matchLabels: {app: other}}}}}",
 			pod + `metadata.labels: Invalid value: "app=web": does not match template.spec.selector, which is app=other; add its labels to the pods`}),
-		Entry("a selector by a label of ours", refusal{"spec: {template: {spec: {selector: {matchLabels: {fissile.cloudfoundry.org/version: '1'}}}}}",
+		Entry("a selector with a label of the operator", refusal{"spec: {template: {spec: {selector: {matchLabels: {fissile.cloudfoundry.org/version: '1'}}}}}",
 			`spec.template.spec.selector.matchLabels[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
-		Entry("a label of ours on the pods", refusal{"spec: {template: {spec: {template: {metadata: {labels: {fissile.cloudfoundry.org/pod-active: active}}}}}}",
+		Entry("a label of the operator on the pods", refusal{"spec: {template: {spec: {template: {metadata: {labels: {fissile.cloudfoundry.org/pod-active: active}}}}}}",
 			pod + `metadata.labels[fissile.cloudfoundry.org/pod-active]: Forbidden: ` + own}),
-		Entry("an annotation of ours on the StatefulSets", refusal{"spec: {template: {metadata: {annotations: {fissile.cloudfoundry.org/version: '7'}}}}",
+		Entry("an annotation of the operator on the StatefulSets", refusal{"spec: {template: {metadata: {annotations: {fissile.cloudfoundry.org/version: '7'}}}}",
 			`spec.template.metadata.annotations[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
-		Entry("no Service's name", refusal{"spec: {template: {spec: {serviceName: My_App}}}",
+		Entry("an invalid serviceName", refusal{"spec: {template: {spec: {serviceName: My_App}}}",
 			`spec.template.spec.serviceName: Invalid value: "My_App": is not a valid Service name; use a letter, followed by at most 62 lower-case letters, digits and hyphens`}),
-		Entry("ordinals of one's own", refusal{"spec: {template: {spec: {ordinals: {start: 5}}}}",
+		Entry("spec.ordinals", refusal{"spec: {template: {spec: {ordinals: {start: 5}}}}",
 			`spec.template.spec.ordinals.start: Forbidden: the operator uses it to move ordinals between versions; remove it`}),
 		Entry("canaries of 0", refusal{"spec: {updateStrategy: {canaries: 0}}", update + `canaries: Invalid value: 0: spec.updateStrategy.canaries in body should be greater than or equal to 1`}),
 		Entry("a canaryWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s}}", update + `canaryWatchTime: Invalid value: "0s": ` + notPos}),
 		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", update + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
 		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", update + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
-		Entry("a watch time that no clock can hold", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", update + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
-		Entry("canaries that may take longer than the upgrade", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
+		Entry("a watch time that overflows", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", update + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
+		Entry("a canaryWatchTime above updateWatchTime", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
 			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
-		Entry("side by side on claims for one", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
+		Entry("Coexist with ReadWriteOnce claims", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
 			update + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; use PerOrdinal, or make it ReadWriteMany if the application allows two pods to share its data`}),
 		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", update + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),
-		Entry("a job that is always restarted", refusal{"spec: {updateStrategy: {preUpdateJob: " + jobOf("Always") + "}}",
+		Entry("a job with restartPolicy Always", refusal{"spec: {updateStrategy: {preUpdateJob: " + jobOf("Always") + "}}",
 			update + `preUpdateJob.spec.template.spec.restartPolicy: Invalid value: "Always": must be Never or OnFailure: a Job whose pods are always restarted never ends`}),
-		Entry("a job that does not say", refusal{"spec: {updateStrategy: {postUpdateJob: " + jobOf("null") + "}}",
+		Entry("a job without restartPolicy", refusal{"spec: {updateStrategy: {postUpdateJob: " + jobOf("null") + "}}",
 			update + `postUpdateJob.spec.template.spec.restartPolicy: Required value: set Never or OnFailure: by default pods are always restarted, so the Job would never end`}),
-		Entry("a job of no pods", refusal{"spec: {updateStrategy: {preUpdateJob: {spec: {parallelism: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+		Entry("a job with parallelism 0", refusal{"spec: {updateStrategy: {preUpdateJob: {spec: {parallelism: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			update + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job without pods never ends`}),
 		Entry("a job that the API server refuses", refusal{"spec: {updateStrategy: {postUpdateJob: {spec: {backoffLimit: -1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			update + `postUpdateJob.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0`}),
-		Entry("a zone twice", refusal{"spec: {zones: [a, b, a]}", `spec.zones[2]: Duplicate value: "a"`}),
+		Entry("a duplicate zone", refusal{"spec: {zones: [a, b, a]}", `spec.zones[2]: Duplicate value: "a"`}),
 		Entry("a zone without a name", refusal{"spec: {zones: [a, '']}", `spec.zones[1]: Invalid value: "": spec.zones[1] in body should be at least 1 chars long`}),
-		Entry("a zone that fits no label", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": is not a valid label value: `}),
-		Entry("a zone label that is none", refusal{"spec: {zoneNodeLabel: a b}", `spec.zoneNodeLabel: Invalid value: "a b": is not a valid label key: `}),
-		Entry("a probe of a container that is not there", refusal{"spec: {activePassiveProbes: {db: {exec: {command: [/x]}}}}",
+		Entry("a zone that is not a label value", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": is not a valid label value: `}),
+		Entry("an invalid zoneNodeLabel", refusal{"spec: {zoneNodeLabel: a b}", `spec.zoneNodeLabel: Invalid value: "a b": is not a valid label key: `}),
+		Entry("a probe of a missing container", refusal{"spec: {activePassiveProbes: {db: {exec: {command: [/x]}}}}",
 			`spec.activePassiveProbes[db]: Invalid value: "db": is not the name of a container in template.spec.template.spec.containers; use the name of one of them`}),
 		Entry("a probe without exec", refusal{"spec: {activePassiveProbes: {web: {}}}", `spec.activePassiveProbes.web.exec: Required value`}),
 		Entry("a probe without a command", refusal{"spec: {activePassiveProbes: {web: {exec: {}}}}",
@@ -82,9 +82,9 @@ func badCreates() []TableEntry {
 			`spec.template.spec.volumeClaimTemplates[0].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}),
 		Entry("claims that the API server refuses", refusal{strings.Replace(stored, "accessModes: [ReadWriteOnce], ", "", 1),
 			`spec.template.spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required`}),
-		Entry("a volume of a claim's name", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: data, emptyDir: {}}]}}, ", 1),
+		Entry("a volume with the name of a claim template", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: data, emptyDir: {}}]}}, ", 1),
 			pod + `spec.volumes[0].name: Invalid value: "data": a volume claim template has the same name; rename one of them`}),
-		Entry("a volume that the API server refuses, behind a claim", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: B_C, emptyDir: {}}]}}, ", 1),
+		Entry("a volume that the API server rejects, after a claim template", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: B_C, emptyDir: {}}]}}, ", 1),
 			pod + `spec.volumes[0].name: Invalid value`}),
 	}
 }
@@ -93,11 +93,11 @@ func badCreates() []TableEntry {
 func v11Creates() []TableEntry {
 	const pod, update = "spec.template.spec.template.", "spec.updateStrategy."
 	return []TableEntry{
-		Entry("V11 a watch time in words, and nothing beside that", refusal{"spec: {updateStrategy: {canaryWatchTime: five minutes}}", "only: " +
+		Entry("V11 a watch time in words, as the only error", refusal{"spec: {updateStrategy: {canaryWatchTime: five minutes}}", "only: " +
 			update + `canaryWatchTime: Invalid value: "five minutes": spec.updateStrategy.canaryWatchTime in body should match '^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$'`}),
-		Entry("V11 pods that are not restarted", refusal{"spec: {template: {spec: {template: {spec: {restartPolicy: Never}}}}}",
+		Entry("V11 restartPolicy Never in the pods", refusal{"spec: {template: {spec: {template: {spec: {restartPolicy: Never}}}}}",
 			pod + `spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`}),
-		Entry("V11 pods that end after a while", refusal{"spec: {template: {spec: {template: {spec: {activeDeadlineSeconds: 60}}}}}",
+		Entry("V11 activeDeadlineSeconds in the pods", refusal{"spec: {template: {spec: {template: {spec: {activeDeadlineSeconds: 60}}}}}",
 			pod + `spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported`}),
 	}
 }
@@ -106,7 +106,7 @@ var _ = Describe("admission", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
+	DescribeTable("rejects", func(ctx SpecContext, r refusal) {
 		text := said(user.Create(ctx, object(ns, r.patch)))
 		if want, only := strings.CutPrefix(r.want, "only: "); only {
 			Expect(text).To(server.Says(invalid + want))
@@ -116,7 +116,7 @@ var _ = Describe("admission", func() {
 		Expect(text).To(HavePrefix(invalid))
 	}, badCreates(), v11Creates())
 
-	It("refuses an updateWatchTime of 0, for which canaryWatchTime has to be 0 too", func(ctx SpecContext) {
+	It("rejects watch times of 0", func(ctx SpecContext) {
 		const (
 			canary = `spec.updateStrategy.canaryWatchTime: Invalid value: "0s": must be more than 0, for example 5m`
 			update = `spec.updateStrategy.updateWatchTime: Invalid value: "0h0m": must be more than 0, for example 5m`
@@ -127,10 +127,10 @@ var _ = Describe("admission", func() {
 		Expect(text).To(HavePrefix(invalid))
 	})
 
-	DescribeTable("takes, and warns of", func(ctx SpecContext, patch string, want ...string) {
+	DescribeTable("accepts with a warning", func(ctx SpecContext, patch string, want ...string) {
 		Expect(create(ctx, object(ns, patch))).To(ConsistOf(want))
 	},
-		Entry("nothing that has an effect", `spec:
+		Entry("no warning for fields with an effect", `spec:
   scaling: {min: 1, max: 9, oddOnly: true}
   updateOnEnvChange: true
   configTracking: OwnerReference
@@ -142,34 +142,34 @@ var _ = Describe("admission", func() {
   template:
     metadata: {labels: {a: b}, annotations: {a: b}}
     spec: {podManagementPolicy: Parallel, serviceName: web, minReadySeconds: 5, revisionHistoryLimit: 3, updateStrategy: {type: RollingUpdate}, ordinals: {start: 0}}`),
-		Entry("side by side without claims", "spec: {updateStrategy: {handover: Coexist}}"),
-		Entry("side by side on claims for many", "spec: {updateStrategy: {handover: Coexist}, "+strings.Replace(strings.TrimPrefix(stored, "spec: {"), "ReadWriteOnce", "ReadWriteMany", 1)),
-		Entry("az", "spec: {az: here}", "spec.az is ignored; list the zones in spec.zones"),
+		Entry("no warning for Coexist without claims", "spec: {updateStrategy: {handover: Coexist}}"),
+		Entry("no warning for Coexist with ReadWriteMany claims", "spec: {updateStrategy: {handover: Coexist}, "+strings.Replace(strings.TrimPrefix(stored, "spec: {"), "ReadWriteOnce", "ReadWriteMany", 1)),
+		Entry("spec.az", "spec: {az: here}", "spec.az is ignored; list the zones in spec.zones"),
 		Entry("a name in the template", "spec: {template: {metadata: {name: db}}}",
 			"spec.template.metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"),
 		Entry("a namespace in the template", "spec: {template: {metadata: {namespace: other}}}",
 			"spec.template.metadata.namespace is ignored: the StatefulSets are in the namespace of the ExtendedStatefulSet"),
-		Entry("what only the StatefulSet controller would follow", "spec: {template: {spec: {podManagementPolicy: OrderedReady, updateStrategy: {type: OnDelete}, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}}",
+		Entry("fields that only a StatefulSet supports", "spec: {template: {spec: {podManagementPolicy: OrderedReady, updateStrategy: {type: OnDelete}, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}}",
 			"spec.template.spec.podManagementPolicy is ignored: pods are started and stopped in parallel",
 			"spec.template.spec.updateStrategy applies only to restarts after configuration changes; a template change creates a new version, which follows spec.updateStrategy",
 			"spec.template.spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"),
-		Entry("V11 names of pods, which have their own", "spec: {template: {spec: {template: {spec: {hostname: a, subdomain: b}}}}}",
+		Entry("V11 hostname and subdomain of the pods", "spec: {template: {spec: {template: {spec: {hostname: a, subdomain: b}}}}}",
 			"spec.template.spec.template.spec: hostname and subdomain are ignored: the host name is the pod name or the name of the ordinal, and the subdomain is serviceName"),
-		Entry("V11 a Node for all pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
+		Entry("V11 nodeName of the pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
 			"spec.template.spec.template.spec.nodeName assigns all pods to Node node-1 without the scheduler, so taints, resources and zones are not checked; use nodeSelector instead"),
-		Entry("V6 pods that a policy refuses", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
+		Entry("V6 pods that a policy rejects", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
 			"pods such as web-v1-0 cannot be created at present: a policy forbids it, or something that it names is missing, such as a service account, "+
 				"a priority class or a runtime class; once the object is there, its conditions say which"),
 		// A feature gate that is off in all tested Kubernetes versions simulates a field that is newer
 		// than the API server. The API server drops the field in both cases.
-		Entry("K1 a field that the API server leaves out", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}}}}",
+		Entry("K1 a field that the API server drops", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}}}}",
 			"spec.template.spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out of what is made from it, as its Kubernetes "+
 				"is too old for it or has it turned off. Take the field out, or upgrade the cluster"),
-		Entry("a job's fields that are ours", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+		Entry("fields of a job that the operator sets", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			"spec.updateStrategy.preUpdateJob.spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them"),
 	)
 
-	It("warns of what is refused for now only", func(ctx SpecContext) {
+	It("accepts with a warning if a quota rejects the dry run", func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}}}
 		Expect(user.Create(ctx, quota)).To(Succeed())
@@ -178,7 +178,7 @@ var _ = Describe("admission", func() {
 		Expect(create(ctx, object(ns))).To(ConsistOf("dry run of StatefulSet web-v1 failed, so it cannot be created at present: a quota of the namespace has no room; make room"))
 	})
 
-	It("leaves nothing behind", func(ctx SpecContext) {
+	It("creates no objects", func(ctx SpecContext) {
 		jobs := "spec: {updateStrategy: {preUpdateJob: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}"
 		Expect(create(ctx, object(ns, stored, jobs))).To(BeEmpty())
 		for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.PersistentVolumeClaimList{}} {
@@ -194,30 +194,30 @@ var _ = Describe("a name", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	DescribeTable("is refused", func(ctx SpecContext, name, patch, want string) {
+	DescribeTable("is rejected", func(ctx SpecContext, name, patch, want string) {
 		err := user.Create(ctx, object(ns, "metadata: {name: "+name+"}", patch))
 		Expect(said(err)).To(Equal(`ExtendedStatefulSet.fissile.cloudfoundry.org "` + name + `" is invalid: metadata.name: Invalid value: "` + name + `": ` + want))
 	},
 		Entry("that is too long", long(46), "{}", "may have at most 45 characters: its StatefulSets are named <name>"+digits+" and may have 52; choose a shorter name"),
 		Entry("that is too long with zones", long(42), "spec: {zones: [a]}", "may have at most 41 characters: its StatefulSets are named <name>-z<index>"+digits+" and may have 52; choose a shorter name"),
-		Entry("that no Service can have", "a.b", "{}", "must start with a letter, contain only lower-case letters, digits and hyphens, and not end with a hyphen, because a Service has this name"),
-		Entry("of a zone", "web-z0", "{}", "may not end with -z and a number, because it would share claims with a zone of another object; choose another name"),
+		Entry("that is not a Service name", "a.b", "{}", "must start with a letter, contain only lower-case letters, digits and hyphens, and not end with a hyphen, because a Service has this name"),
+		Entry("with the suffix of a zone", "web-z0", "{}", "may not end with -z and a number, because it would share claims with a zone of another object; choose another name"),
 	)
 
-	It("of the longest kind is taken", func(ctx SpecContext) {
+	It("of the max length is accepted", func(ctx SpecContext) {
 		Expect(create(ctx, object(ns, "metadata: {name: "+long(45)+"}"))).To(BeEmpty())
 		Expect(create(ctx, object(ns, "metadata: {name: "+long(41)+"}", "spec: {zones: [a]}"))).To(BeEmpty())
 		Expect(create(ctx, object(ns, "metadata: {name: shop-v2}"))).To(BeEmpty())
 	})
 
-	It("is refused while the StatefulSet of another owner has it, and taken while that of a namesake goes", func(ctx SpecContext) {
+	It("is rejected while a StatefulSet of another owner has it, and accepted while a StatefulSet of a deleted object of that name is terminating", func(ctx SpecContext) {
 		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-v1", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		strangers := other.DeepCopy()
 		Expect(user.Create(ctx, strangers)).To(Succeed())
 		Expect(said(user.Create(ctx, object(ns)))).To(Equal(invalid + `metadata.name: Invalid value: "web": StatefulSet web-v1 exists and belongs to another owner; choose another name, or delete it`))
-		By("as of any version that an orphaning deletion left behind")
+		By("rejecting the name of an orphaned StatefulSet of any version")
 		orphan := other.DeepCopy()
 		orphan.Name, orphan.Labels = "left-v3", map[string]string{v1alpha1.LabelSet: "left"}
 		Expect(user.Create(ctx, orphan)).To(Succeed())
@@ -228,7 +228,7 @@ var _ = Describe("a name", func() {
 		Expect(user.Create(ctx, object(ns))).To(Succeed())
 	})
 
-	It("is refused while a StatefulSet has the claims that it would have", func(ctx SpecContext) {
+	It("is rejected while a StatefulSet has claims of the same names", func(ctx SpecContext) {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
 		const said1, said2 = invalid + `metadata.name: Invalid value: "web": the claims of template `,
@@ -238,13 +238,13 @@ var _ = Describe("a name", func() {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		Expect(user.Create(ctx, other)).To(Succeed())
 		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(said1 + `"data" have the same names as those of StatefulSet web` + said2 + ns + ` annotate pvc <claim> fissile.cloudfoundry.org/adopt=web`))
-		By("also of a StatefulSet of another name, whose template makes up for it")
+		By("rejecting the claims of a StatefulSet with another name and claim template")
 		longer := other.DeepCopy()
 		longer.ObjectMeta = metav1.ObjectMeta{Name: "my-web", Namespace: ns}
 		Expect(user.Delete(ctx, other)).To(Succeed())
 		Expect(user.Create(ctx, longer)).To(Succeed())
 		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "name: data", "name: data-my", 1))))).To(HavePrefix(said1 + `"data-my" have the same names as those of StatefulSet my-web` + said2))
-		Expect(user.Create(ctx, object(ns))).To(Succeed(), "no claims, nothing to share")
+		Expect(user.Create(ctx, object(ns))).To(Succeed(), "a set without claims is accepted")
 	})
 })
 
@@ -260,7 +260,7 @@ var _ = Describe("a claim of another owner", func() {
 		return `claim data-web-1 belongs to another owner, and is used only with the owner's consent: kubectl -n ` + ns + ` annotate pvc data-web-1 fissile.cloudfoundry.org/adopt=web`
 	}
 
-	It("keeps a set from being made that would take it, until its owner says so", func(ctx SpecContext) {
+	It("causes a rejection of a set that would use it, until its owner consents", func(ctx SpecContext) {
 		Expect(user.Create(ctx, theirs)).To(Succeed())
 		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(invalid + `metadata.name: Invalid value: "web": ` + ask() + `; or choose another name`))
 		Expect(user.Create(ctx, object(ns, "metadata: {name: other}", stored))).To(Succeed())
@@ -268,12 +268,12 @@ var _ = Describe("a claim of another owner", func() {
 		Expect(user.Create(ctx, object(ns, stored))).To(Succeed())
 	})
 
-	It("cannot be given by the template of another set", func(ctx SpecContext) {
+	It("cannot be assigned by the template of another set", func(ctx SpecContext) {
 		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "{name: data}", "{name: data, annotations: {fissile.cloudfoundry.org/adopt: x}}", 1))))).
 			To(Equal(invalid + `spec.template.spec.volumeClaimTemplates[0].metadata.annotations[fissile.cloudfoundry.org/adopt]: Forbidden: keys with prefix fissile.cloudfoundry.org/ are reserved for the operator; remove it`))
 	})
 
-	It("is neither written on nor mounted before its owner gives it, and grows then", func(ctx SpecContext) {
+	It("is not written or mounted before its owner consents", func(ctx SpecContext) {
 		startFakeControlPlane(ns)
 		startOperator(ns)
 		one := strings.Replace(stored, "spec: {volume", "spec: {replicas: 1, volume", 1)
@@ -285,7 +285,7 @@ var _ = Describe("a claim of another owner", func() {
 		now := theirs.DeepCopy()
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(theirs), now)).To(Succeed())
 		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
-		By("not even by a pod that another client has made for it")
+		By("rejecting a pod of another client that would use it")
 		child := statefulSets(ctx, ns)["web-v1"]
 		child.Spec.Replicas = ptr.To[int32](3)
 		Expect(user.Update(ctx, &child)).To(Succeed())
@@ -305,25 +305,25 @@ var _ = Describe("a change", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	DescribeTable("E33 of claim templates is refused", func(ctx SpecContext, patch, want string) {
+	DescribeTable("E33 of claim templates is rejected", func(ctx SpecContext, patch, want string) {
 		o := object(ns, stored)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(said(change(ctx, o, patch))).To(Equal(invalid + want))
 	},
-		Entry("that makes them smaller", strings.Replace(stored, "1Gi", "512Mi", 1), claims+`[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`),
-		Entry("of another kind", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`),
-		Entry("that adds one", "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}, {metadata: {name: log}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}",
+		Entry("to less storage", strings.Replace(stored, "1Gi", "512Mi", 1), claims+`[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`),
+		Entry("of the access mode", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`),
+		Entry("that adds a template", "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}, {metadata: {name: log}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}",
 			claims+`[1]: Forbidden: claim template "log" is new; claim templates cannot be added or renamed after creation`),
-		Entry("that drops one", "spec: {template: {spec: {volumeClaimTemplates: null}}}", claims+`: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`),
+		Entry("that removes a template", "spec: {template: {spec: {volumeClaimTemplates: null}}}", claims+`: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`),
 	)
 
-	It("E33 that lets claims grow is taken", func(ctx SpecContext) {
+	It("E33 to more storage is accepted", func(ctx SpecContext) {
 		o := object(ns, stored)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(change(ctx, o, strings.Replace(stored, "1Gi", "2Gi", 1))).To(Succeed())
 	})
 
-	It("to what the API server refuses is refused, also while the StatefulSet is there", func(ctx SpecContext) {
+	It("that the API server rejects in a dry run is rejected while the StatefulSet exists", func(ctx SpecContext) {
 		o := object(ns)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(said(change(ctx, o, "spec: {template: {spec: {template: {spec: {dnsPolicy: Sometimes}}}}}"))).To(HavePrefix(invalid + `spec.template.spec.template.spec.dnsPolicy: Unsupported value: "Sometimes"`))
@@ -337,15 +337,15 @@ var _ = Describe("a change", func() {
 		set.Status.Phase = phase
 		Expect(user.Status().Update(ctx, set)).To(Succeed())
 		Expect(said(change(ctx, o, "spec: {updateStrategy: {handover: PerOrdinal}}"))).To(Equal(want))
-		Expect(change(ctx, o, "spec: {updateStrategy: {handover: Coexist}}")).To(Succeed(), "it is what Auto meant")
+		Expect(change(ctx, o, "spec: {updateStrategy: {handover: Coexist}}")).To(Succeed(), "Auto means Coexist")
 	},
-		Entry("is taken at rest", v1alpha1.PhaseStable, ""),
-		Entry("is taken when the upgrade was given up", v1alpha1.PhaseStale, ""),
-		Entry("is refused in the middle of an upgrade", v1alpha1.PhaseCanary,
+		Entry("is accepted in phase Stable", v1alpha1.PhaseStable, ""),
+		Entry("is accepted in phase Stale", v1alpha1.PhaseStale, ""),
+		Entry("is rejected during an upgrade", v1alpha1.PhaseCanary,
 			invalid+`spec.updateStrategy.handover: Forbidden: handover cannot be changed during an upgrade (phase Canary); wait until status.phase is Stable, Stale or Aborted`),
 	)
 
-	It("of other things passes, whatever slipped past before", func(ctx SpecContext) {
+	It("of other fields is accepted for an object that is already invalid", func(ctx SpecContext) {
 		o := object(ns)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		Expect(change(ctx, o, "metadata: {finalizers: [example.com/x], labels: {a: b}}")).To(Succeed())

@@ -75,11 +75,11 @@ const (
 func situations() []situation {
 	installing := withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })
 	return []situation{
-		{"all is well", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: no operation in progress", nil},
-		{"the new set's pods are refused for want of quota; nothing serves", of(plain()).has(1, span{0, 3}).but(installing).but(absent(1, quota)),
+		{"all pods are available", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: no operation in progress", nil},
+		{"a quota refuses all pods of a new set", of(plain()).has(1, span{0, 3}).but(installing).but(absent(1, quota)),
 			"3 0 1 Promoting False", "False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")", nil},
-		{"the new set's claims have no StorageClass; nothing serves",
+		{"the claims of a new set have no StorageClass",
 			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(deletedClaim(-1)).but(func(w *world) {
 				for _, c := range w.claims {
 					c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, ptr.To("none")
@@ -87,21 +87,21 @@ func situations() []situation {
 			}), "3 0 1 Promoting False",
 			`False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0 (Unschedulable: 0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims; claim data-db-0 of StorageClass "none" is not bound), db-v1-1 (`,
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0 (Unschedulable: ", nil},
-		{"it serves with two of three, and one crashes", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { crashing(1)(w.children[0].pods[2]) }),
+		{"one of three pods crashes", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { crashing(1)(w.children[0].pods[2]) }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)",
 			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)", nil},
-		{"nothing serves: all three crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))), "3 0 1 Stable False",
+		{"all three pods crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))), "3 0 1 Stable False",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)", nil},
-		{"one pod is being deleted", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+		{"one pod is terminating", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			w.children[0].pods[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		}), "3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-1 (it is being deleted)",
 			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-1 (it is being deleted)", nil},
-		{"the API server refuses what the operator has to write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
+		{"the API server refuses a write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
 			"True WriteRefused: the API server refuses a write, which will be retried: patch statefulset db-v1: denied", nil},
-		{"it was scaled to nothing on purpose", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
-		{"the spec cannot be served, and what was made of the last one runs on", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
+		{"the set is scaled to 0", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
+		{"the spec is invalid, and the pods of the last valid spec run", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
 			"3 3 1 Stable False", "False InvalidSpec: the spec is invalid, and the operator makes no changes: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
 	}
 }
@@ -123,41 +123,41 @@ func inUpgrades() []situation {
 	return []situation{
 		{"the old version serves, and the canary cannot pull its image", upgrade(0).but(states(2, pulling)), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (ImagePullBackOff: image new (container main))", nil},
-		{"the old version serves with two, since ordinal 2 is tried with a new version that crashes",
+		{"two pods of the old version serve, and the canary on ordinal 2 crashes",
 			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
 			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries are good; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
-		{"the canary is good, and a user is asked", upgrade().but(manual).but(held(0)), "3 3 1 Canary False", allAvailable,
+		{"the canary is good and waits for approval", upgrade().but(manual).but(held(0)), "3 3 1 Canary False", allAvailable,
 			"True WaitingForApproval: the canaries of version 2 are good; waiting for approval of its revision: " +
 				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To roll back, apply the template of version 1, which needs no approval`, nil},
 		{"the user approved another version", upgrade().but(manual).but(held(0)).but(word("v1-0")), "3 3 1 Canary False", allAvailable,
 			"True WaitingForApproval: the canaries of version 2 are good; waiting for approval of its revision: " +
 				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To roll back, apply the template of version 1, which needs no approval; ` +
 				`spec.approvedRevision "v1-0" is ignored: it is the revision of neither the current version nor the upgrade (v2-b883872df0ff2555)`, nil},
-		{"the canary was good, and crashes while a user is asked", upgrade(0).but(manual).but(states(2, crashing(1))), "3 3 1 Canary False", allAvailable,
+		{"the canary was good and crashes while it waits for approval", upgrade(0).but(manual).but(states(2, crashing(1))), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (CrashLoopBackOff: container main ended with code 1)", nil},
-		{"a version was approved that is not there any more", of(plain()).has(1, span{0, 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
+		{"the approved version no longer exists", of(plain()).has(1, span{0, 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
 			`False Complete: no operation in progress; spec.approvedRevision "v7-0" is ignored: it is the revision of neither the current version nor the upgrade (v1-`, nil},
-		{"a job is asked about the canary", upgrade().but(askedAt(v1alpha1.WhenCanary, "")), "3 3 1 Canary False", allAvailable,
+		{"the job for the canary runs", upgrade().but(askedAt(v1alpha1.WhenCanary, "")), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until Job db-canary-v2-1 ends", nil},
-		{"the job about the canary refused it", upgrade().but(askedAt(v1alpha1.WhenCanary, v1alpha1.JobFailed)), "3 3 1 Stale True", allAvailable,
+		{"the job for the canary failed", upgrade().but(askedAt(v1alpha1.WhenCanary, v1alpha1.JobFailed)), "3 3 1 Stale True", allAvailable,
 			"True Returning: attempt 1 with version 2 failed: Job db-canary-v2-1 failed",
 			[]string{"Stale=True PostUpdateJobFailed: version 2 was marked stale (attempts: 1): Job db-canary-v2-1 failed. Version 1 serves",
 				"Aborted=True PostUpdateJobFailed: the upgrade to version 2 was aborted: Job db-canary-v2-1 failed"}},
-		{"the old version serves, the new one was marked stale for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
+		{"the old version serves, and the new one is stale because of a quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
 			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
 			"3 3 1 Stale True", allAvailable, "False Complete: no operation in progress", []string{
 				"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
 					"). Version 1 serves. To try another version, edit spec.template. To retry the same template after the cause is fixed: " +
 					`kubectl -n ns patch ests db --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"2"}}}}}'`}},
-		{"nothing serves: the new one was given up, and now the old one crashes too", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
+		{"the new version is stale, and all pods of the old one crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
 			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, ", "True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, ",
 			[]string{"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): why. Version 1 serves"}},
-		{"an upgrade waits for the version that serves, which is ill", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
+		{"an upgrade waits for the current version, of which a pod crashes", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
 			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
 			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
-		{"the job before the upgrade failed, and all serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
+		{"the job before the upgrade failed, and the old version serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
 			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
 		}), "3 3 1 Aborted False", allAvailable, "False Complete: no operation in progress",
 			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was aborted: Job db-pre-v2-1 failed. Version 1 serves"}},
@@ -178,7 +178,7 @@ func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 			columns := fmt.Sprintf("%d %d %d %s %s", row.scene.w.replicas, s.ReadyReplicas, s.CurrentVersion, s.Phase,
 				meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStale).Status)
 			if columns != row.columns {
-				t.Errorf("the columns are %s, want %s", columns, row.columns)
+				t.Errorf("got columns %s, want %s", columns, row.columns)
 			}
 			want := map[string]string{v1alpha1.ConditionAvailable: row.available, v1alpha1.ConditionProgressing: row.progressing,
 				v1alpha1.ConditionStale: "False ", v1alpha1.ConditionAborted: "False ", v1alpha1.ConditionConfigMissing: "False "}
@@ -188,7 +188,7 @@ func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 			}
 			for kind, text := range want {
 				if !strings.HasPrefix(said[kind], text) {
-					t.Errorf("%s is\n%s, want\n%s", kind, said[kind], text)
+					t.Errorf("condition %s: got\n%s, want\n%s", kind, said[kind], text)
 				}
 			}
 		})
@@ -207,7 +207,7 @@ func TestV13ColumnsAreShown(t *testing.T) {
 		`.status.conditions[?(@.type=="Stale")].status`} {
 		i := strings.Index(columns[at:], "jsonPath: "+path+"\n")
 		if i < 0 {
-			t.Fatalf("no column shows %s, or in another place", path)
+			t.Fatalf("column %s is missing or at another position", path)
 		}
 		at += i
 	}
@@ -222,9 +222,9 @@ func TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs(t *testing.T) {
 		scene  *scene
 		rebase bool
 	}{
-		{"a pod is not Ready any more", of(plain()).has(1, span{0, 3}, 0), true},
+		{"a pod becomes not Ready", of(plain()).has(1, span{0, 3}, 0), true},
 		{"an upgrade begins", of(plain()).has(1, span{0, 3}).edited(), false},
-		{"a canary is given up", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).after(time.Hour), false},
+		{"a canary fails", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).after(time.Hour), false},
 	} {
 		p := decide(row.scene.w)
 		steps := statusPatch(row.scene.w, &p)

@@ -31,9 +31,9 @@ func TestSmallestLegal(t *testing.T) {
 		rules *v1alpha1.Scaling
 		want  int32
 	}{
-		{"one without rules", nil, 1}, {"one with rules that say nothing", rules(-1, -1, false), 1}, {"one where none would be legal", rules(0, 5, false), 1},
-		{"none where nothing else is legal", rules(-1, 0, false), 0}, {"the min", rules(4, -1, false), 4}, {"the next odd one", rules(4, -1, true), 5},
-		{"the odd min", rules(3, 13, true), 3}, {"an odd one below an even max", rules(2, 4, true), 3},
+		{"1 without rules", nil, 1}, {"1 with empty rules", rules(-1, -1, false), 1}, {"1 although 0 is legal", rules(0, 5, false), 1},
+		{"0 if only 0 is legal", rules(-1, 0, false), 0}, {"the min", rules(4, -1, false), 4}, {"the next odd number above an even min", rules(4, -1, true), 5},
+		{"an odd min", rules(3, 13, true), 3}, {"an odd number below an even max", rules(2, 4, true), 3},
 	} {
 		if got := smallestLegal(r.rules); got != r.want {
 			t.Errorf("%s: %d, want %d", r.name, got, r.want)
@@ -65,7 +65,7 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 				errs := validateReplicas(&set.Spec, nil)
 				if first < 0 {
 					if len(errs) == 0 {
-						t.Errorf("%d to %d, odd %t: taken, and nothing is legal", low, high, odd)
+						t.Errorf("%d to %d, odd %t: accepted although no number is legal", low, high, odd)
 					}
 				} else if got != numbers[first] || len(errs) > 0 {
 					t.Errorf("%d to %d, odd %t: %d, want %d; %v", low, high, odd, got, numbers[first], errs)
@@ -106,37 +106,37 @@ func TestValidate(t *testing.T) {
 	}
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	for _, r := range []invalid{
-		{"an ordinary set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
-		{"a Service with the name of ours", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.ServiceName = "db-active" },
+		{"a valid set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
+		{"the name of the operator's Service", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.ServiceName = "db-active" },
 			[]string{`spec.template.spec.serviceName: Invalid value: "db-active": is reserved for the Service that selects the current version; choose another name`}},
-		{"no replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
-		{"a negative number", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
+		{"default replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
+		{"negative replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
 			[]string{`spec.template.spec.replicas: Invalid value: -1: must be 0 or more`}},
-		{"too few", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: ptr.To[int32](4)} },
+		{"replicas below scaling.min", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: ptr.To[int32](4)} },
 			[]string{`spec.template.spec.replicas: Invalid value: 3: may not be less than scaling.min; take more replicas, or lower min first`}},
-		{"too many", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](2)} },
+		{"replicas above scaling.max", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](2)} },
 			[]string{`spec.template.spec.replicas: Invalid value: 3: may not be more than scaling.max; take fewer replicas, or raise max first`}},
-		{"an even number", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"even replicas with oddOnly", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Replicas, set.Spec.Scaling = ptr.To[int32](4), &v1alpha1.Scaling{OddOnly: true}
 		}, []string{`spec.template.spec.replicas: Invalid value: 4: scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first`}},
-		{"none at all, with canaries", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](0) }, nil},
-		{"canaries above what replicas become", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"0 replicas with canaries", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](0) }, nil},
+		{"canaries above the default replicas", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Replicas, set.Spec.UpdateStrategy.Canaries = nil, ptr.To[int32](2)
 		}, []string{`spec.updateStrategy.canaries: Invalid value: 2: may not be more than template.spec.replicas; lower canaries first, or take more replicas`}},
-		{"watch times", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"invalid watch times", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.CanaryWatchTime, set.Spec.UpdateStrategy.UpdateWatchTime = minutes(0), minutes(-1)
 		}, []string{`spec.updateStrategy.canaryWatchTime: Invalid value: "0s": must be more than 0, for example 5m`,
 			`spec.updateStrategy.updateWatchTime: Invalid value: "-1m0s": must be more than 0, for example 5m`}},
-		{"watch times that do not fit", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.CanaryWatchTime = minutes(11) },
+		{"canaryWatchTime above updateWatchTime", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.CanaryWatchTime = minutes(11) },
 			[]string{`spec.updateStrategy.canaryWatchTime: Invalid value: "11m0s": may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}},
-		{"side by side on claims that are for one and for many", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"Coexist with ReadWriteOnce and ReadWriteMany claims", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 			many(set)
 		}, nil},
-		{"zones", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"a", "", "a", "b/c"} }, []string{
+		{"invalid zones", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"a", "", "a", "b/c"} }, []string{
 			`spec.zones[1]: Required value: set the name of the zone, or remove the entry`, `spec.zones[2]: Duplicate value: "a"`,
 			`spec.zones[3]: Invalid value: "b/c": is not a valid label value: `}},
-		{"claims without names, of one name and without size", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"claims without name, with duplicate name, and without size", func(set *v1alpha1.ExtendedStatefulSet) {
 			one := set.Spec.Template.Spec.VolumeClaimTemplates[0]
 			nameless, sizeless := *one.DeepCopy(), *one.DeepCopy()
 			nameless.Name, sizeless.Spec.Resources = "", corev1.VolumeResourceRequirements{}
@@ -144,23 +144,23 @@ func TestValidate(t *testing.T) {
 		}, []string{`spec.template.spec.volumeClaimTemplates[1].metadata.name: Required value: volume mounts refer to the claim by this name`,
 			`spec.template.spec.volumeClaimTemplates[2].metadata.name: Duplicate value: "data"`,
 			`spec.template.spec.volumeClaimTemplates[2].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}},
-		{"a selector that cannot be read", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"an invalid selector", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}
 		}, []string{`spec.template.spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`}},
-		{"no selector at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Selector = nil },
+		{"no selector", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Selector = nil },
 			[]string{`spec.template.spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}},
-		{"a job of another controller", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"a job with managedBy", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PostUpdateJob = job("x")
 			set.Spec.UpdateStrategy.PostUpdateJob.Spec.ManagedBy = ptr.To("example.com/x")
 		}, []string{`spec.updateStrategy.postUpdateJob.spec.managedBy: Forbidden: only the Job controller of Kubernetes may run these Jobs; remove it`}},
-		{"a job whose pods would ask for claims", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"a job with labels of the operator", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PreUpdateJob = job("x")
 			set.Spec.UpdateStrategy.PreUpdateJob.Spec.Template.Labels = map[string]string{v1alpha1.LabelSet: "db"}
 		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: keys with prefix fissile.cloudfoundry.org/ are reserved for the operator; remove it`}},
-		{"E44 a job with a template that is none", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"E44 a job with an invalid pod template", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PreUpdateJob = &v1alpha1.UpdateJob{Problem: `unknown field "spec.template.spec.container"`}
 		}, []string{`spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is not a valid pod template: unknown field "spec.template.spec.container"; correct or remove the named field`}},
-		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
+		{"an empty spec", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
 			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod must have at least one container`}},
 	} {
 		r.check(t)
@@ -169,15 +169,15 @@ func TestValidate(t *testing.T) {
 
 func TestValidateBudget(t *testing.T) {
 	for _, r := range []invalid{
-		{"E40 a budget that says nothing", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{} },
+		{"E40 an empty budget", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{} },
 			[]string{`spec.podDisruptionBudget: Invalid value: {}: must have minAvailable or maxUnavailable, and not both; write one of them`}},
-		{"E40 a budget of no number", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"E40 a budget with a value that is not a number", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: ptr.To(intstr.FromString("many"))}
 		}, []string{`spec.podDisruptionBudget.maxUnavailable: Invalid value: "many": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
-		{"E40 a budget of fewer than none", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"E40 a budget with a negative number", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromInt32(-1))}
 		}, []string{`spec.podDisruptionBudget.minAvailable: Invalid value: "-1": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
-		{"E40 a budget", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"E40 a valid budget", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromString("50%"))}
 		}, nil},
 	} {
@@ -209,7 +209,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 			}
 		}
 		if len(set.Name) < 41 {
-			t.Errorf("%v: names may have %d characters only", zones, len(set.Name)-1)
+			t.Errorf("zones %v: max length of names is %d, want at least 40", zones, len(set.Name)-1)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 // TestV11HandoverMayChangeBeforeThereIsAnUpgrade verifies V11: a change of handover is rejected only
 // while two versions have pods.
 func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
-	const refused = "cannot change the way in the middle"
+	const refused = "handover cannot be changed during an upgrade"
 	first := v1alpha1.ExtendedStatefulSetStatus{Phase: v1alpha1.PhasePromoting, CurrentVersion: 1}
 	upgrade := v1alpha1.ExtendedStatefulSetStatus{Phase: v1alpha1.PhasePromoting, CurrentVersion: 1, UpdateVersion: 2, Update: &v1alpha1.UpdateStatus{}}
 	perOrdinal := func(set *v1alpha1.ExtendedStatefulSet) {
@@ -230,10 +230,10 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 		change func(*v1alpha1.ExtendedStatefulSet)
 		want   bool
 	}{
-		{"the very first version has its pods made", first, perOrdinal, false},
-		{"claims are added meanwhile, which is refused by itself", first, claims, false},
-		{"claims are added in an upgrade, which is refused by itself", upgrade, claims, false},
-		{"the way is changed in an upgrade", upgrade, perOrdinal, true},
+		{"handover is changed while the first version starts", first, perOrdinal, false},
+		{"claims are added while the first version starts", first, claims, false},
+		{"claims are added during an upgrade", upgrade, claims, false},
+		{"handover is changed during an upgrade", upgrade, perOrdinal, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			old := fakeSet(3)
@@ -242,7 +242,7 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 			row.change(set)
 			said := validateChange(withDefaults(old), withDefaults(set)).ToAggregate()
 			if got := said != nil && strings.Contains(said.Error(), refused); got != row.want {
-				t.Errorf("it says %v", said)
+				t.Errorf("got %v", said)
 			}
 		})
 	}
@@ -251,13 +251,13 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	set := withClaims(fakeSet(3))
 	if got := warnings(set); got != nil {
-		t.Errorf("warned of nothing: %v", got)
+		t.Errorf("unexpected warnings: %v", got)
 	}
 	set.Spec.Template.Namespace = "ns"
 	set.Spec.Template.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
 	set.Spec.Template.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)}}
 	if got := warnings(set); got != nil {
-		t.Errorf("warned of what a StatefulSet that is exported says: %v", got)
+		t.Errorf("unexpected warnings for fields of an exported StatefulSet: %v", got)
 	}
 	set.Spec.Template.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
 	if got := warnings(set); len(got) != 1 {
