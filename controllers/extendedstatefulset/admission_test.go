@@ -129,7 +129,7 @@ var _ = Describe("E11 the scaling rules", func() {
 		Expect(said(scaleAfterReading(ctx, o.DeepCopy(), n))).To(Equal(count + want))
 		Expect(replicas(ctx, o)).To(HaveValue(BeEquivalentTo(3)))
 	},
-		Entry("too few", 1, tooFew), Entry("too many", 9, tooMany), Entry("an even number", 4, even))
+		Entry("below scaling.min", 1, tooFew), Entry("above scaling.max", 9, tooMany), Entry("an even number with oddOnly", 4, even))
 
 	It("allow a legal number on create, update and /scale", func(ctx SpecContext) {
 		o := object(ns, odd)

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("The number of pods", func() {
+var _ = Describe("A limit", func() {
 	const (
 		count = invalid + `spec.template.spec.replicas: Invalid value: `
 	)
@@ -31,27 +31,27 @@ var _ = Describe("The number of pods", func() {
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	}
-	DescribeTable("is limited", func(ctx SpecContext, most, more, want string) {
+	DescribeTable("applies to", func(ctx SpecContext, most, more, want string) {
 		Expect(said(user.Create(ctx, object(ns, more)))).To(server.Mentions(want))
 		Expect(user.Create(ctx, object(ns, most))).To(Succeed())
 		Expect(said(change(ctx, object(ns), more))).To(server.Mentions(want))
 	},
-		Entry("in a zone", "spec: {template: {spec: {replicas: 1000}}}", "spec: {template: {spec: {replicas: 1001}}}",
+		Entry("replicas in a zone", "spec: {template: {spec: {replicas: 1000}}}", "spec: {template: {spec: {replicas: 1001}}}",
 			count+"may be at most 1000; take fewer replicas"),
-		Entry("in all zones", "spec: {zones: "+zones(64)+", template: {spec: {replicas: 31}}}", "spec: {zones: "+zones(64)+", template: {spec: {replicas: 32}}}",
+		Entry("replicas in all zones", "spec: {zones: "+zones(64)+", template: {spec: {replicas: 31}}}", "spec: {zones: "+zones(64)+", template: {spec: {replicas: 32}}}",
 			count+"times the number of zones may be at most 2000; take fewer replicas or fewer zones"),
-		Entry("with claims", "spec: {template: {spec: {replicas: 250, volumeClaimTemplates: "+claims(16)+"}}}", "spec: {template: {spec: {replicas: 251, volumeClaimTemplates: "+claims(16)+"}}}",
+		Entry("replicas with claims", "spec: {template: {spec: {replicas: 250, volumeClaimTemplates: "+claims(16)+"}}}", "spec: {template: {spec: {replicas: 251, volumeClaimTemplates: "+claims(16)+"}}}",
 			count+"times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"),
-		Entry("of claim templates", "spec: {template: {spec: {replicas: 1, volumeClaimTemplates: "+claims(16)+"}}}", "spec: {template: {spec: {replicas: 1, volumeClaimTemplates: "+claims(17)+"}}}",
+		Entry("claim templates", "spec: {template: {spec: {replicas: 1, volumeClaimTemplates: "+claims(16)+"}}}", "spec: {template: {spec: {replicas: 1, volumeClaimTemplates: "+claims(17)+"}}}",
 			"spec.template.spec.volumeClaimTemplates: Invalid value: may be at most 16; take fewer claim templates"),
-		Entry("of zones", "spec: {zones: "+zones(64)+"}", "spec: {zones: "+zones(65)+"}", "spec.zones: Too many: 65: must have at most 64 items"),
-		Entry("of scaling.max", "spec: {scaling: {max: 1000}}", "spec: {scaling: {max: 1001}}", "spec.scaling.max: Invalid value: 1001: spec.scaling.max in body should be less than or equal to 1000"),
-		Entry("of scaling.min", "spec: {scaling: {min: 1000}, template: {spec: {replicas: 1000}}}", "spec: {scaling: {min: 1001}}", "spec.scaling.min: Invalid value: 1001: spec.scaling.min in body should be less than or equal to 1000"),
-		Entry("of canaries", "spec: {updateStrategy: {canaries: 1000}, template: {spec: {replicas: 1000}}}", "spec: {updateStrategy: {canaries: 1001}}",
+		Entry("zones", "spec: {zones: "+zones(64)+"}", "spec: {zones: "+zones(65)+"}", "spec.zones: Too many: 65: must have at most 64 items"),
+		Entry("scaling.max", "spec: {scaling: {max: 1000}}", "spec: {scaling: {max: 1001}}", "spec.scaling.max: Invalid value: 1001: spec.scaling.max in body should be less than or equal to 1000"),
+		Entry("scaling.min", "spec: {scaling: {min: 1000}, template: {spec: {replicas: 1000}}}", "spec: {scaling: {min: 1001}}", "spec.scaling.min: Invalid value: 1001: spec.scaling.min in body should be less than or equal to 1000"),
+		Entry("canaries", "spec: {updateStrategy: {canaries: 1000}, template: {spec: {replicas: 1000}}}", "spec: {updateStrategy: {canaries: 1001}}",
 			"spec.updateStrategy.canaries: Invalid value: 1001: spec.updateStrategy.canaries in body should be less than or equal to 1000"),
 	)
 
-	It("is limited on /scale", func(ctx SpecContext) {
+	It("applies to /scale", func(ctx SpecContext) {
 		o := object(ns)
 		Expect(user.Create(ctx, o)).To(Succeed())
 		for _, n := range []int{1001, math.MaxInt32} {

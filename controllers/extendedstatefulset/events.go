@@ -106,7 +106,7 @@ type telling struct{ kind, verb, text string }
 // tellings are the events about writes, by the reason of the write. The text is formatted with the name
 // of the object.
 var tellings = map[string]telling{
-	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "StatefulSet %s"},
+	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "created StatefulSet %s"},
 	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
 		"StatefulSet %s was edited by another client; the edit was undone"},
 	v1alpha1.EventEditKept: {corev1.EventTypeWarning, "Patch",
@@ -125,8 +125,8 @@ var tellings = map[string]telling{
 		"deleted surplus pod %s: its StatefulSet controller cannot delete it while the API server refuses a missing pod"},
 	v1alpha1.EventForeignPod: {corev1.EventTypeWarning, "Patch",
 		"removed the labels of this object from pod %s: it belongs to no version, but would have received client traffic"},
-	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
-	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
+	reasonOld:      {corev1.EventTypeNormal, "Delete", "deleted %s"},
+	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "deleted %s"},
 }
 
 // emit records an event for a write that has one.

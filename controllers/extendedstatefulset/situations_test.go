@@ -154,7 +154,7 @@ func inUpgrades() []situation {
 			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, ", "True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, ",
 			[]string{"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): why. Version 1 serves"}},
-		{"an upgrade waits for the current version, of which a pod crashes", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
+		{"an upgrade waits because a pod of the current version crashes", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
 			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
 			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
 		{"the job before the upgrade failed, and the old version serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
