@@ -33,7 +33,7 @@ func badCreates() []TableEntry {
 		Entry("SC-28 selector missing", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = nil },
 			prefix + `[spec.selector: Required value`}),
 		Entry("SC-28 selector empty", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = &metav1.LabelSelector{} },
-			prefix + `spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+			prefix + `spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
 		Entry("SC-28 selector that does not match the template", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Selector.MatchLabels["app"] = "other" },
 			prefix + `spec.template.metadata.labels: Invalid value: {"app":"db"}: must match spec.selector; add the selector's labels, or leave the labels out to get the selector's matchLabels`}),
 		Entry("SC-28 negative replicas", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = new(int32(-1)) },
@@ -57,7 +57,7 @@ func badCreates() []TableEntry {
 		}, prefix + `spec.replacement.maxConcurrent: Invalid value: "0%": maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%`}),
 		Entry("an update that can never move", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromInt32(0))}
-		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`}),
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`}),
 		Entry("V11 a wrong label key", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["bad key!"] = "x" },
 			prefix + `spec.template.metadata.labels: Invalid value: "bad key!": name part must`}),
 		Entry("V11 a wrong label key of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
@@ -147,7 +147,7 @@ var _ = Describe("admission", func() {
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}))).To(Succeed())
-		Expect(warned.Texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never a container that ends may end its pod")))
+		Expect(warned.Texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never, the pod may end when a container ends")))
 	})
 
 	// A field behind a gate that is off in all tested versions of Kubernetes stands for a field
@@ -170,6 +170,6 @@ var _ = Describe("admission", func() {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 1))).To(Succeed())
 		Expect(warned.Texts).To(ContainElement(
-			"spec.template could not be tried out; members cannot be created while this lasts: a quota of the namespace has no room; make room"))
+			"dry-run create of spec.template failed; members cannot be created until this is resolved: a quota of the namespace has no room; make room"))
 	})
 })

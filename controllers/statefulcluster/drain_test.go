@@ -69,7 +69,7 @@ var _ = Describe("drain", func() {
 		Eventually(func() string {
 			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			return meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing).Message
-		}).Should(And(HavePrefix("2 members on cordoned nodes, to be retired when new ones are available: "),
+		}).Should(And(HavePrefix("2 members on cordoned nodes will be retired when new members are available: "),
 			ContainSubstring(added+" (Unschedulable)"), HaveSuffix("to keep them: `kubectl uncordon "+node+"`")))
 		cordon(ctx, false)
 		Eventually(func() []string { return names(pods(ctx, set)) }).Should(ConsistOf(slices.Collect(maps.Keys(before))))
@@ -80,9 +80,9 @@ var _ = Describe("drain", func() {
 		set := newSet(ns, 0, replacesFirst, func(s *v1alpha1.StatefulCluster) { change(&s.Spec.Template.Spec) })
 		Expect(clean(user.Create(ctx, set))).To(ContainSubstring(message))
 	},
-		Entry("by name", func(p *corev1.PodSpec) { p.NodeName = "node-1" }, "spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst"),
+		Entry("by name", func(p *corev1.PodSpec) { p.NodeName = "node-1" }, "spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst,"),
 		Entry("by a toleration", func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
-			"one of these tolerates taint node.kubernetes.io/unschedulable; remove it, or name the taints that you mean"),
+			"one of these tolerations tolerates taint node.kubernetes.io/unschedulable; remove it, or list the taints to tolerate"),
 	)
 
 	It("SC-47 refuses a value that there is none of", func(ctx SpecContext) {

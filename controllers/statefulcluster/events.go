@@ -151,7 +151,7 @@ func (r *Reconciler) emitNews(f *facts, p *plan) {
 	if len(p.held) > 0 && !heldBefore(f.set) {
 		first := slices.IndexFunc(f.members, func(m *member) bool { return m.name() == p.held[0] })
 		r.Events.Eventf(f.set, f.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
-			"waiting for other replacements, as replacement.maxConcurrent limits them: %s", someOf(p.held))
+			"pending replacement, limited by replacement.maxConcurrent: %s", someOf(p.held))
 	}
 }
 

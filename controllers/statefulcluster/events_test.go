@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 			"(db-a uid-of-a) Warning MemberLost NodeGone: NodeGone: db-a; the member is lost and will not come back, claims db-data-a",
 			"(db-f1 fresh-uid) Normal MemberCreated Replacement: Replacement: db-f1; in place of db-a"}},
 		{"SC-38 a lost member is held", seen(set("db"), gone("a"), gone("b"), c()), errors.New("timeout"),
-			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting for other replacements, as replacement.maxConcurrent limits them: db-b"}},
+			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: pending replacement, limited by replacement.maxConcurrent: db-b"}},
 		{"SC-39 members that a user deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
 		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
@@ -108,7 +108,7 @@ func TestEvents(t *testing.T) {
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberUpdated Updated: Updated: db-a; in place"}},
 		{"a member comes back", seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), nil,
-			[]string{"(db-a fresh-uid) Normal MemberUpdated Returned: Returned: db-a; the same member on the same claims"}},
+			[]string{"(db-a fresh-uid) Normal MemberUpdated Returned: Returned: db-a; recreated with the same name and claims"}},
 		{"SC-18 a write is refused", seen(set("db"), a(), b()), apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota")),
 			[]string{`(db-f1 ) Warning WriteRefused Write: pods "db-f1" is forbidden: quota`}},
 	} {

@@ -374,7 +374,7 @@ func replaces(old, id string, why v1alpha1.LossReason) string {
 
 func retires(ids ...string) (lines []string) {
 	for _, id := range ids {
-		lines = append(lines, fmt.Sprintf("patch persistentvolumeclaim db-data-%s: Retention, its member is scaled > "+
+		lines = append(lines, fmt.Sprintf("patch persistentvolumeclaim db-data-%s: Retention, labeled enge.me/retained=Scaled > "+
 			"delete pod db-%s: Retired, claims db-data-%s", id, id, id))
 	}
 	return lines
@@ -383,13 +383,13 @@ func retires(ids ...string) (lines []string) {
 // recreates returns the lines of an update, which begins with a dry-run create of the first new
 // pod.
 func recreates(ids ...string) []string {
-	return slices.Insert(restarts(ids...), 0, fmt.Sprintf("try pod db-%s: Trial, before pods are deleted for the update", ids[0]))
+	return slices.Insert(restarts(ids...), 0, fmt.Sprintf("try pod db-%s: Trial, dry run before pods are deleted for the update", ids[0]))
 }
 
 func restarts(ids ...string) []string {
 	lines := []string{"patch status of statefulcluster db: Update"}
 	for _, id := range ids {
-		lines = append(lines, fmt.Sprintf("delete pod db-%s: Update, the pod comes back under its name on its claims", id))
+		lines = append(lines, fmt.Sprintf("delete pod db-%s: Update, the pod will be recreated with the same name and claims", id))
 	}
 	return lines
 }
@@ -403,7 +403,7 @@ func updatesInPlace(ids ...string) (lines []string) {
 
 func brings(ids ...string) (lines []string) {
 	for _, id := range ids {
-		lines = append(lines, fmt.Sprintf("create pod db-%s: Returned, the same member on the same claims", id))
+		lines = append(lines, fmt.Sprintf("create pod db-%s: Returned, recreated with the same name and claims", id))
 	}
 	return lines
 }

@@ -88,7 +88,7 @@ var _ = Describe("the life of a set", func() {
 		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "another", Controller: new(true)}}
 		Expect(user.Create(ctx, theirs)).To(Succeed())
 		Expect(degraded(ctx, set, v1alpha1.ReasonForeignPods)).To(Equal(
-			"pods that are not members carry the selector's labels and are left alone: stranger; Services that select them send them traffic; `kubectl -n " +
+			"pods that are not members match the selector and are ignored: stranger; Services that select them send them traffic; `kubectl -n " +
 				set.Namespace + " get pod stranger --show-labels` shows which labels to change"))
 		scaleTo(ctx, set, 0)
 		settled(ctx, set, 0)

@@ -22,7 +22,7 @@ var (
 	}, []string{"namespace", "name", "state"})
 	replacementSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "statefulcluster_replacement_seconds",
-		Help:    "Seconds from the evidence of a loss (its deadline passed) to the create of the replacement.",
+		Help:    "Seconds from the detection of a loss (its deadline passed) to the creation of the replacement.",
 		Buckets: prometheus.ExponentialBuckets(0.05, 2, 12),
 	})
 )

@@ -138,14 +138,14 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	}
 	if from.Live && !r.of(w.set).searched {
 		if w.abandoned, err = r.readAbandoned(ctx, client.ObjectKeyFromObject(w.set), w.set.UID); err != nil {
-			return nil, fmt.Errorf("list the claims of namesakes: %w", err)
+			return nil, fmt.Errorf("list the claims of earlier sets with the same name: %w", err)
 		}
 	}
 	if err := r.readEnds(ctx, w, from); err != nil {
-		return nil, fmt.Errorf("look for pods that are gone: %w", err)
+		return nil, fmt.Errorf("look for deleted pods: %w", err)
 	}
 	if err := readOffers(ctx, w, from); err != nil {
-		return nil, fmt.Errorf("list the claims that the set may get: %w", err)
+		return nil, fmt.Errorf("list the claims that the set may adopt: %w", err)
 	}
 	r.of(w.set).recall(w)
 	if w.served() {

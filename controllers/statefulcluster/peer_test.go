@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("who may create a StatefulCluster and no pods", func() {
-	const untold = "spec.template was not tried out: only who may create pods in this namespace is told whether they would be taken"
+	const untold = "spec.template was not validated with a dry-run create: only who may create pods in this namespace is told whether they would be taken"
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
@@ -40,7 +40,7 @@ var _ = Describe("who may create a StatefulCluster and no pods", func() {
 	It("is told when he may, and of nothing else than what he wrote", func(ctx SpecContext) {
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", "", "pods")).To(Succeed())
 		Eventually(func() []string { return hears(ctx, named("no-such-class")) }).Should(ConsistOf(HavePrefix(
-			"spec.template could not be tried out; members cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))
+			"dry-run create of spec.template failed; members cannot be created until this is resolved: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))
 		Expect(hears(ctx, named("system-node-critical"))).To(BeEmpty())
 		text := clean((&apiserver.Warned{Who: "peer"}).Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullPolicy("Sometimes")

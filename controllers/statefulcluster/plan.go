@@ -68,28 +68,28 @@ const (
 // rules are sorted by priority.
 var rules = []engine.Rule[*facts, plan]{
 	{Name: "record the revision", Act: recordRevision, Mode: engine.Leading},
-	{Name: "adopt members without an owner", Act: adoptOrphans},
-	{Name: "put our labels back", Act: relabel},
+	{Name: "adopt orphaned members", Act: adoptOrphans},
+	{Name: "restore the operator's labels", Act: relabel},
 	{Name: "keep evicted members", Act: keepEvicted},
-	{Name: "give members their claims", Act: createClaims},
+	{Name: "create missing claims", Act: createClaims},
 	{Name: "retire surplus members", Act: scaleDown},
 	// After scaleDown, which removes members that are still returning.
-	{Name: "bring updated members back", Act: bringBack, Mode: engine.Leading},
+	{Name: "recreate updated members", Act: bringBack, Mode: engine.Leading},
 	{Name: "replace lost members", Act: replaceLost},
 	{Name: "create missing members", Act: createMissing},
 	// Timeless: the spec determines the allowed disruptions, and the set owns its budget.
-	{Name: "keep the disruption budget", Act: keepBudget, Mode: engine.Timeless},
-	{Name: "set claims aside", Act: setAside},
+	{Name: "reconcile the disruption budget", Act: keepBudget, Mode: engine.Timeless},
+	{Name: "retain or delete claims of former members", Act: setAside},
 	// Timeless: a member that was Ready once stays proof that the revision works.
-	{Name: "mark the revision as good", Act: markReady, Mode: engine.Beside | engine.Timeless},
+	{Name: "mark the revision as ready", Act: markReady, Mode: engine.Beside | engine.Timeless},
 	// What is no member now is not made one by any of the others.
-	{Name: "remove our labels from pods that are no members", Act: removeLabels, Mode: engine.Beside},
+	{Name: "remove labels from pods that are not members", Act: removeLabels, Mode: engine.Beside},
 	{Name: "finish in-place updates", Act: finishInPlace},
-	{Name: "retire members that leave their nodes", Act: retireLeaving},
+	{Name: "retire members on cordoned nodes", Act: retireLeaving},
 	{Name: "update members", Act: rollOut},
 	{Name: "restart ended members", Act: restartEnded},
-	{Name: "grow claims", Act: growClaims},
-	{Name: "trim the history", Act: trimHistory},
+	{Name: "expand claims", Act: growClaims},
+	{Name: "trim the revision history", Act: trimHistory},
 }
 
 // decide returns the plan for the facts. It has no side effects: the same facts give the same plan.

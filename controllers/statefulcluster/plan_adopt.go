@@ -33,7 +33,7 @@ func adoptOrphans(f *facts, p *plan) {
 		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache only contains pods with these labels
 		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.world))
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: adopted, From: m.pod, Reason: reasonAdopted,
-			Detail: "a member that lost its owner reference"}})
+			Detail: "its owner reference was missing"}})
 	}
 	switch {
 	case len(chains) == 0:
@@ -93,7 +93,7 @@ func orphanedPods(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonOrphanedPods, Message: fmt.Sprintf(
-		"these pods have the labels of members and no owner, and it is unknown whether they were members, so they are left alone and no successor is created for %s: %s; "+
+		"pods have the labels of members but no owner. The operator cannot determine whether they were members, so it ignores them and creates no replacement for %s: %s; "+
 			"if %s was a member: `kubectl -n %s patch pod %s --type=merge -p '%s'`; if not: `kubectl -n %s delete pod %s`",
 		members(int32(len(f.orphanIDs))), someOf(names), names[0], f.set.Namespace, names[0], ownerPatch(f.set), f.set.Namespace, names[0])}
 }

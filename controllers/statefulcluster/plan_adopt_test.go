@@ -36,7 +36,7 @@ func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name,
 func TestAdopt(t *testing.T) {
 	check(t, []row{
 		{name: "W5 a member that lost its owner reference gets it back", world: seen(set("db"), a(), b(), c(), ownerless),
-			want: []string{"patch pod db-a: Adopted, a member that lost its owner reference"}},
+			want: []string{"patch pod db-a: Adopted, its owner reference was missing"}},
 		{name: "W5 a member that is being recreated waits while another pod has its name",
 			world: seen(set("db"), a(), b(), updating("c", "uid-of-c", "now"), orphan("c"))},
 		{name: "W5 the slots of others are filled then", world: seen(set("db"), a(), updating("c", "uid-of-c", "now"), orphan("c")), want: creates("f1")},
@@ -55,8 +55,8 @@ func TestOrphanedPodsCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"W5 with claims", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: these pods have the labels of members and no owner, and it is unknown whether they were members, " +
-			"so they are left alone and no successor is created for 1 member: db-a; " +
+		{"W5 with claims", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: pods have the labels of members but no owner. The operator cannot determine whether they were members, " +
+			"so it ignores them and creates no replacement for 1 member: db-a; " +
 			"if db-a was a member: `kubectl -n ns patch pod db-a --type=merge -p '{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"enge.me/v1alpha1\",\"kind\":\"StatefulCluster\",\"name\":\"db\",\"uid\":\"uid-of-set\",\"controller\":true,\"blockOwnerDeletion\":true}]}}'`; " +
 			"if not: `kubectl -n ns delete pod db-a`"},
 		{"W5 the command names one with claims", seen(set("db"), b(), c(), stray("0"), orphan("a")), "if not: `kubectl -n ns delete pod db-a`"},

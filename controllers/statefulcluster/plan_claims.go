@@ -154,14 +154,14 @@ func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (acti
 		return action.Action{}, false
 	case deletable(f.world, c):
 		return action.Action{Verb: action.Delete, Object: c, Reason: c.Labels[v1alpha1.LabelRetained],
-			Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
+			Detail: "as set by persistentVolumeClaimRetentionPolicy"}, true
 	}
 	return ownAsPolicySays(f.world, c)
 }
 
 func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
 	if isRetained(c) && !m.terminating() {
-		return action.Action{Verb: action.Patch, Object: withoutNotes(c), From: c, Reason: reasonRetention, Detail: "its member stays"}, true
+		return action.Action{Verb: action.Patch, Object: withoutNotes(c), From: c, Reason: reasonRetention, Detail: "its member still exists"}, true
 	}
 	return ownAsPolicySays(w, c)
 }
@@ -185,10 +185,10 @@ func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, 
 	if owned {
 		changed.OwnerReferences = slices.DeleteFunc(changed.OwnerReferences,
 			func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
-		return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim outlives the set"}, true
+		return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim is kept when the set is deleted"}, true
 	}
 	changed.OwnerReferences = append(changed.OwnerReferences, claimOwner(w))
-	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim goes with the set"}, true
+	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim is deleted with the set"}, true
 }
 
 // retain labels a claim with the reason why it is set aside, and records the retention policy of
@@ -203,7 +203,7 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 		labelled.Labels = map[string]string{}
 	}
 	labelled.Labels[v1alpha1.LabelRetained] = why
-	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "its member is " + strings.ToLower(why)}
+	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "labeled " + v1alpha1.LabelRetained + "=" + why}
 }
 
 // relabel restores the operator's labels on pods, claims and revisions. The cache selects objects
@@ -215,7 +215,7 @@ func relabel(f *facts, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range f.members {
-		chains = append(chains, putBack(m.pod, memberLabels(f.world, m.id), "membership is decided by the owner, not by labels")...)
+		chains = append(chains, putBack(m.pod, memberLabels(f.world, m.id), "membership depends on the owner, not on labels")...)
 		for _, c := range m.sortedClaims() {
 			chains = append(chains, putBack(c, memberLabels(f.world, m.id), "")...)
 		}

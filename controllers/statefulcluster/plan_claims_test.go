@@ -28,15 +28,15 @@ func TestClaimsOfAPod(t *testing.T) {
 			want: []string{"create pod db-f1: Replacement, in place of db-a > create persistentvolumeclaim db-data-f1: Claim"}},
 		{name: "a retained label that a pass left on the claims of a member that stays is taken off",
 			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained(), b(), c()),
-			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member stays"}},
+			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member still exists"}},
 	})
 }
 
 func TestClaimsThatLostTheirPod(t *testing.T) {
 	loose := func(claim *claimFixture, s *setFixture) *world { return seen(s, a(), b(), c(), claim) }
-	labels := []string{"patch persistentvolumeclaim db-data-x: Retention, its member is lost"}
+	labels := []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Lost"}
 	deletes := func(why string) []string {
-		return []string{"delete persistentvolumeclaim db-data-x: " + why + ", as persistentVolumeClaimRetentionPolicy says"}
+		return []string{"delete persistentvolumeclaim db-data-x: " + why + ", as set by persistentVolumeClaimRetentionPolicy"}
 	}
 	check(t, []row{
 		{name: "SC-39 a claim that lost its pod is set aside as evidence", world: loose(looseClaimOf("x"), set("db")), want: labels},
@@ -67,11 +67,11 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 	goes := set("db").retention(remove, keep, keep)
 	check(t, []row{
 		{name: "SC-19 SC-27 whenDeleted turned to Delete: claims get an owner",
-			world: seen(goes, pod("a").on("n1").ready().claimsAre(unowned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim goes with the set"}},
+			world: seen(goes, pod("a").on("n1").ready().claimsAre(unowned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim is deleted with the set"}},
 		{name: "SC-19 SC-27 whenDeleted turned to Retain: they lose it",
-			world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim outlives the set"}},
+			world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim is kept when the set is deleted"}},
 		{name: "those set aside too", world: seen(goes, a(), b(), c(), looseClaimOf("x").retained(lost).onRecord().but(unowned)),
-			want: []string{"patch persistentvolumeclaim db-data-x: Retention, the claim goes with the set"}},
+			want: []string{"patch persistentvolumeclaim db-data-x: Retention, the claim is deleted with the set"}},
 		{name: "not those that are being deleted", world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned).claimsAre(func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp = ptr.To(ago(0))
 		}), b(), c())},
@@ -88,7 +88,7 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 
 func TestAbandonedClaims(t *testing.T) {
 	steps := labelAbandoned([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
-	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, its member is deleted" ||
+	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Deleted" ||
 		got.Object.GetLabels()[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted || got.Object.GetUID() != "u" {
 		t.Errorf("SC-19 claims that outlive their set: %s, labels %v", got, got.Object.GetLabels())
 	}

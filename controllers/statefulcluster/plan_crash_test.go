@@ -82,18 +82,18 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 		want  string
 	}{
 		{"V9 a crash loop, while the container waits", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
-			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
+			"containers keep restarting, and no member with the same template has been Ready for 10 minutes, so these members are not replaced: db-c; `kubectl -n ns logs --previous db-c` shows why; correct the template"},
 		{"V9 a crash loop, while the container runs", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
-			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
+			"containers keep restarting, and no member with the same template has been Ready for 10 minutes, so these members are not replaced: db-c; `kubectl -n ns logs --previous db-c` shows why; correct the template"},
 		{"V9 one restart is no crash loop", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
 		{"V8 a new set whose StorageClass does not exist", seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").unschedulableFor(old)),
-			"no node can run these members, and they are not replaced because new ones would find none either: db-a, db-b; `kubectl -n ns describe pod db-a` says what is missing, such as room, a node label, a StorageClass or a volume"},
+			"members are unschedulable and are not replaced, because new members would be unschedulable too: db-a, db-b; `kubectl -n ns describe pod db-a` shows what is missing, such as capacity, a node label, a StorageClass or a volume"},
 		{"V8 a bad image", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
-			"these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` says why; correct the template"},
+			"members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` shows why; correct the template"},
 		{"V8 a probe that fails, and one that finds no node",
 			seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").on("n1").starting()),
-			"these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-b; `kubectl -n ns describe pod db-b` says why; correct the template; " +
-				"no node can run these members, and they are not replaced because new ones would find none either: db-a; `kubectl -n ns describe pod db-a` says what is missing, such as room, a node label, a StorageClass or a volume"},
+			"members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-b; `kubectl -n ns describe pod db-b` shows why; correct the template; " +
+				"members are unschedulable and are not replaced, because new members would be unschedulable too: db-a; `kubectl -n ns describe pod db-a` shows what is missing, such as capacity, a node label, a StorageClass or a volume"},
 	} {
 		got := says(told(r.world), v1alpha1.ConditionDegraded)
 		want := "True RevisionFailing: " + r.want

@@ -42,7 +42,7 @@ func (f *facts) startsAgain() string {
 	if !ok || !startsOnCordoned(&current.Template.Spec) {
 		return ""
 	}
-	return fmt.Sprintf("new ones could start there again: rollingUpdate.partition keeps members at revision %s, whose template names a node or tolerates cordons; lower the partition",
+	return fmt.Sprintf("new members could start there again, because rollingUpdate.partition keeps members at revision %s, whose template sets nodeName or tolerates cordoned nodes; lower the partition",
 		f.set.Status.CurrentRevision)
 }
 
@@ -52,7 +52,7 @@ func (f *facts) aheadOf(slot int) string {
 	if slot < f.replicas() || len(f.leaving) == 0 {
 		return ""
 	}
-	return "before members leave their cordoned nodes: " + atMost(3, namesOf(f.leaving))
+	return "to replace members on cordoned nodes: " + atMost(3, namesOf(f.leaving))
 }
 
 // waitsForRoom reports whether an unschedulable member is a new one in a set whose Nodes are being
@@ -89,7 +89,7 @@ func retireLeaving(f *facts, p *plan) {
 
 // drainingMessage returns which members leave, and which members the drain waits for.
 func drainingMessage(f *facts) string {
-	return fmt.Sprintf("%s on cordoned nodes, to be retired when new ones are available: %s%s; to keep them: `kubectl uncordon %s`",
+	return fmt.Sprintf("%s on cordoned nodes will be retired when new members are available: %s%s; to keep them: `kubectl uncordon %s`",
 		members(int32(len(f.leaving))), atMost(3, namesOf(f.leaving)), unready(f), strings.Join(nodesOf(f.leaving, 3), " "))
 }
 
@@ -100,11 +100,11 @@ func drainBlocked(f *facts, _ *plan, _ results) engine.Notice {
 	switch {
 	case f.stays != "":
 		if cordoned := f.cordoned(); len(cordoned) > 0 {
-			found.Message = fmt.Sprintf("these members stay on cordoned nodes, and evictions of them are refused: %s; %s", someOf(cordoned), f.stays)
+			found.Message = fmt.Sprintf("members stay on cordoned nodes and their evictions are refused: %s; %s", someOf(cordoned), f.stays)
 		}
 	case len(f.roomless) > 0 && len(f.leaving) > 0:
-		found.Message = fmt.Sprintf("no node takes the new members that must be available before these leave their cordoned nodes: %s; "+
-			"`kubectl -n %s describe pod %s` says what is missing; make room, or end the drain: `kubectl uncordon %s`",
+		found.Message = fmt.Sprintf("new members are unschedulable, and these members cannot leave their cordoned nodes without them: %s; "+
+			"`kubectl -n %s describe pod %s` shows what is missing; add capacity, or end the drain: `kubectl uncordon %s`",
 			someOf(namesOf(f.leaving)), f.set.Namespace, f.roomless[0], strings.Join(nodesOf(f.leaving, 3), " "))
 	}
 	return found

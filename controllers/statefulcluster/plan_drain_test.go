@@ -26,13 +26,13 @@ func budgeted(wanted int) thing {
 
 // ahead returns the line of a member that is created before others leave.
 func ahead(id, leaving string) string {
-	return "create pod db-" + id + ": Missing, before members leave their cordoned nodes: " + leaving + " > create persistentvolumeclaim db-data-" + id + ": Claim"
+	return "create pod db-" + id + ": Missing, to replace members on cordoned nodes: " + leaving + " > create persistentvolumeclaim db-data-" + id + ": Claim"
 }
 
 // retiresLeaving returns the lines of members that are retired from cordoned nodes.
 func retiresLeaving(ids ...string) (lines []string) {
 	for _, id := range ids {
-		lines = append(lines, "patch persistentvolumeclaim db-data-"+id+": Retention, its member is scaled > "+
+		lines = append(lines, "patch persistentvolumeclaim db-data-"+id+": Retention, labeled enge.me/retained=Scaled > "+
 			"delete pod db-"+id+": Retired, its node is cordoned, claims db-data-"+id)
 	}
 	return lines
@@ -115,8 +115,8 @@ func TestSuccessorsUnderAPartition(t *testing.T) {
 	if p := planOf(w); len(p.Steps) > 0 {
 		t.Errorf("SC-44 new members would have to go again, and it does\n  %s", p.Steps.Strings())
 	}
-	want := "True DrainBlocked: these members stay on cordoned nodes, and evictions of them are refused: db-a; new ones could start there again: " +
-		"rollingUpdate.partition keeps members at revision old, whose template names a node or tolerates cordons; lower the partition"
+	want := "True DrainBlocked: members stay on cordoned nodes and their evictions are refused: db-a; new members could start there again, because " +
+		"rollingUpdate.partition keeps members at revision old, whose template sets nodeName or tolerates cordoned nodes; lower the partition"
 	if got := says(told(w), v1alpha1.ConditionDegraded); got != want {
 		t.Errorf("SC-44 it says\n  %s\nwant\n  %s", got, want)
 	}
@@ -144,9 +144,9 @@ func TestWhatIsSaidOfADrain(t *testing.T) {
 	roomless := pod("d").unschedulableFor(time.Hour)
 	for _, r := range []struct{ name, condition, want string }{
 		{"SC-44 who leaves, and what is waited for", progressing,
-			"True Draining: 2 members on cordoned nodes, to be retired when new ones are available: db-a, db-b; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2`"},
+			"True Draining: 2 members on cordoned nodes will be retired when new members are available: db-a, db-b; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2`"},
 		{"SC-44 that there is no room", degraded,
-			"True DrainBlocked: no node takes the new members that must be available before these leave their cordoned nodes: db-a, db-b; `kubectl -n ns describe pod db-d` says what is missing; make room, or end the drain: `kubectl uncordon n1 n2`"},
+			"True DrainBlocked: new members are unschedulable, and these members cannot leave their cordoned nodes without them: db-a, db-b; `kubectl -n ns describe pod db-d` shows what is missing; add capacity, or end the drain: `kubectl uncordon n1 n2`"},
 	} {
 		if got := says(told(seen(replacing(), leavingA(), leavingB(), c(), roomless)), r.condition); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)

@@ -27,7 +27,7 @@ func removeLabels(f *facts, p *plan) {
 	}
 	pods := outsiders(f.world)
 	for _, pod := range pods[:min(len(pods), maxLabelled)] {
-		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is no member"))
+		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is not a member"))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // losesLabels returns the text of the patch of a pod that is no member.
-func losesLabels(id string) string { return "patch pod db-" + id + ": Foreign, it is no member" }
+func losesLabels(id string) string { return "patch pod db-" + id + ": Foreign, it is not a member" }
 
 // ofAnother is a pod with the set's labels that another object controls.
 func ofAnother(id string) thing {

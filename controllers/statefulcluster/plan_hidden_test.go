@@ -27,7 +27,7 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	s.Put(theirs)
 	s.settle(15 * time.Minute)
 	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
-	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner") {
+	if !strings.HasPrefix(degraded(), "True WriteRefused: PodDisruptionBudget db exists and belongs to another owner") {
 		t.Errorf("the condition says %s", degraded())
 	}
 	for range 100 { // at rest nothing is written or retried

@@ -36,7 +36,7 @@ func recordRevision(f *facts, p *plan) {
 		p.Then(action.Chain{{Verb: action.Create, Object: f.spec, Reason: reasonRevision}})
 	case !revision.Latest(f.revisions, f.spec):
 		p.Then(action.Chain{{Verb: action.Patch, Object: revision.Promote(f.revisions, f.spec), From: f.spec,
-			Reason: reasonRevision, Detail: "the template is an old one again"}})
+			Reason: reasonRevision, Detail: "the template matches an older revision"}})
 	}
 }
 

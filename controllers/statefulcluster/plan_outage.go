@@ -90,11 +90,11 @@ func noneReady(f *facts, _ *plan, _ results) engine.Notice {
 	switch {
 	case len(f.kept) == 0:
 	case f.up.IsZero():
-		found.Message = fmt.Sprintf("no member is Ready, so none is replaced and no claim is set aside; these would be replaced: %s; bring back their nodes, and they come back on their claims. "+
+		found.Message = fmt.Sprintf("no member is Ready, so no member is replaced and no claim is set aside; members that would be replaced: %s; restore their nodes, and they are recreated on their claims. "+
 			"If their data is not needed: `kubectl -n %s patch stc %s --type=merge -p '{\"spec\":{\"replacement\":{\"whenNoneReady\":\"Replace\"}}}'`",
 			someOf(f.kept), f.set.Namespace, f.set.Name)
 	default:
-		found.Message = fmt.Sprintf("no member was Ready before; these are still down, and are replaced if they are not back %d minutes after the first one became Ready: %s",
+		found.Message = fmt.Sprintf("no member was Ready until recently; members that are not Ready %d minutes after the first one became Ready will be replaced: %s",
 			int(outageGrace.Minutes()), someOf(f.kept))
 	}
 	return found

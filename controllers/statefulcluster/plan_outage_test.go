@@ -56,7 +56,7 @@ func TestMembersThatVanishUnseen(t *testing.T) {
 			world: seen(keep(), b(), c(), looseClaimOf("a"), lostBefore("a")), want: creates("f1")},
 		{name: "W1 nor one that has a successor",
 			world: seen(keep(), b().inPlaceOf("a", 1), c(), pod("d").on("n1").ready(), looseClaimOf("a")),
-			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member is lost"}},
+			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Lost"}},
 		{name: "W1 nor one whose claims are not all there",
 			world: seen(keep().withClaims("data", "logs"), b(), c(), with(func(w *world) {
 				looseClaimOf("a").into(w)
@@ -189,7 +189,7 @@ var offered = with(func(w *world) {
 func TestClaimsThatAreGivenBack(t *testing.T) {
 	x := func() *claimFixture { return looseClaimOf(xs).retained("Lost").givenBack() }
 	const names = "patch status of statefulcluster db: Names"
-	back := []string{names, "create pod db-" + xs + ": Missing > patch persistentvolumeclaim db-data-" + xs + ": Claim, given by its owner"}
+	back := []string{names, "create pod db-" + xs + ": Missing > patch persistentvolumeclaim db-data-" + xs + ": Claim, adopted as its annotation requests"}
 	fresh := []string{names, creates("f1")[0]}
 	remove := func() *setFixture {
 		return set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
@@ -247,7 +247,7 @@ func TestClaimsAreDeletedAtASecondLook(t *testing.T) {
 	lost := func(d time.Duration) *claimFixture {
 		return looseClaimOf("x").retained("Lost").setAsideUnder(v1alpha1.DeleteClaims).onRecord().seenFor(d)
 	}
-	gone := []string{"delete persistentvolumeclaim db-data-x: Lost, as persistentVolumeClaimRetentionPolicy says"}
+	gone := []string{"delete persistentvolumeclaim db-data-x: Lost, as set by persistentVolumeClaimRetentionPolicy"}
 	scaled := func(replicas int32) *setFixture {
 		return set().replicas(replicas).retention(v1alpha1.RetainClaims, v1alpha1.DeleteClaims, v1alpha1.RetainClaims)
 	}
@@ -261,7 +261,7 @@ func TestClaimsAreDeletedAtASecondLook(t *testing.T) {
 			world: seen(set(), pod("a").on("n1").unreadyFor(time.Minute), pod("b").on("n2").unreadyFor(time.Minute), pod("c").on("n3").unreadyFor(time.Minute), lost(time.Hour)),
 			wait:  4 * time.Minute},
 		{name: "W2 nor of a scale-down while no member is Ready", world: seen(scaled(1), pod("a").on("n1").unreadyFor(time.Minute), retired()), wait: 4 * time.Minute},
-		{name: "W2 but where none is wanted", world: seen(scaled(0), retired()), want: []string{"delete persistentvolumeclaim db-data-x: Scaled, as persistentVolumeClaimRetentionPolicy says"}},
+		{name: "W2 but where none is wanted", world: seen(scaled(0), retired()), want: []string{"delete persistentvolumeclaim db-data-x: Scaled, as set by persistentVolumeClaimRetentionPolicy"}},
 	})
 }
 

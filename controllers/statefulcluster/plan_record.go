@@ -131,7 +131,7 @@ func (f *facts) unrecorded() (names []string) {
 // keptUnrecorded returns a message that names these claims, with advice.
 func keptUnrecorded(f *facts) string {
 	names := f.unrecorded()
-	return fmt.Sprintf("these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: %s; "+
+	return fmt.Sprintf("claims have the set's labels but are not in status.claims, so they are kept regardless of the retention policy: %s; "+
 		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, remove it from the set: `kubectl -n %s label pvc %s %s-`",
 		someOf(names), f.set.Namespace, names[0], f.set.Namespace, names[0], v1alpha1.LabelClusterUID)
 }

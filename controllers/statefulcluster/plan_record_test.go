@@ -114,7 +114,7 @@ func TestALabelMakesNoClaimOurs(t *testing.T) {
 }
 
 func TestUnrecordedClaimsAreTold(t *testing.T) {
-	const want = "True UnrecordedClaims: these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: " +
+	const want = "True UnrecordedClaims: claims have the set's labels but are not in status.claims, so they are kept regardless of the retention policy: " +
 		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, remove it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
 	x := func() *claimFixture { return looseClaimOf("x").retained(lost).setAsideUnder(remove) }
 	for _, r := range []struct {

@@ -198,7 +198,7 @@ func (f restore) onGivenClaims(pod *corev1.Pod, id string) action.Chain {
 		mine := withoutNotes(c)
 		maps.Copy(mine.Labels, memberLabels(f.world, id))
 		chain = append(chain, action.Action{Verb: action.Patch, Object: mine, From: c, Reason: reasonClaim,
-			Detail: "given by its owner"})
+			Detail: "adopted as its annotation requests"})
 	}
 	return chain
 }
@@ -236,13 +236,13 @@ func asideMessage(f *facts) string {
 	}
 	var message string
 	if len(aside) > 0 {
-		message = fmt.Sprintf("; data of lost members was set aside on these claims: %s; to bring a member back: "+
-			"`kubectl -n %s annotate pvc -l %s=%s,%s=%s %s=%s`, then delete the pod of the member whose place it takes, or raise replicas",
+		message = fmt.Sprintf("; data of lost members was set aside on these claims: %s; to restore a member: "+
+			"`kubectl -n %s annotate pvc -l %s=%s,%s=%s %s=%s`, then delete the pod of the member to replace, or raise replicas",
 			atMost(3, aside), f.set.Namespace, v1alpha1.LabelCluster, f.set.Name, v1alpha1.LabelMember, member, v1alpha1.AnnotationAdopt, f.set.Name)
 	}
 	if len(waiting) > 0 {
-		message += fmt.Sprintf("; these claims were given back and wait until all claims of their member were, its old pod is gone and a slot is empty: %s; "+
-			"delete the pod of the member whose place it takes, or raise replicas", atMost(3, waiting))
+		message += fmt.Sprintf("; claims annotated for adoption wait until all claims of their member are annotated, its old pod is deleted and a slot is empty: %s; "+
+			"delete the pod of the member to replace, or raise replicas", atMost(3, waiting))
 	}
 	return message
 }
@@ -253,9 +253,9 @@ func adviseOnRestored(f *facts) string {
 	if n := len(f.offers.namesakes); n > 1 {
 		several = fmt.Sprintf(" (of %d sets: kubectl -n %s get pvc -L %s)", n, f.set.Namespace, v1alpha1.LabelClusterUID)
 	}
-	return fmt.Sprintf("the set comes from backup %s, and so do claims of a set of its name%s: %s. No member is made on empty claims before you say whether they are its own. "+
-		"If they are, delete the pods that were restored with them, and give them to it: kubectl -n %s annotate pvc -l '%s=%s,%s notin (%s,%s)' %s=%s. "+
-		"To begin with empty claims: kubectl -n %s label stc %s %s-",
+	return fmt.Sprintf("the set was restored from backup %s, and so were claims of a set with the same name%s: %s. No member is created on empty claims until you decide whether the set adopts them. "+
+		"To adopt them, delete the pods that were restored with them, and annotate them: kubectl -n %s annotate pvc -l '%s=%s,%s notin (%s,%s)' %s=%s. "+
+		"To start with empty claims: kubectl -n %s label stc %s %s-",
 		backup.Of(f.set), several, atMost(3, f.offers.restored),
 		f.set.Namespace, v1alpha1.LabelClusterUID, f.offers.namesakes[0],
 		v1alpha1.LabelRetained, v1alpha1.RetainedLost, v1alpha1.RetainedScaled, v1alpha1.AnnotationAdopt, f.set.Name,
@@ -265,6 +265,6 @@ func adviseOnRestored(f *facts) string {
 // podsInTheWay returns the message about the pods that prevent members from using their claims.
 func podsInTheWay(f *facts) string {
 	pods := f.offers.inTheWay
-	return fmt.Sprintf("these pods are not the set's and have the names of members whose claims were given to it, so these members are not made: %s. "+
-		"Delete each of them (claims stay): kubectl -n %s delete pod %s", someOf(pods), f.set.Namespace, pods[0])
+	return fmt.Sprintf("pods that the set does not own have the names of members whose claims were given to it, so these members are not created: %s. "+
+		"Delete each of these pods (their claims are kept): kubectl -n %s delete pod %s", someOf(pods), f.set.Namespace, pods[0])
 }

@@ -100,7 +100,7 @@ func (s *setFixture) twoClaims() *setFixture {
 
 // takes returns the line of a member that is created on claims given to the set.
 func takes(id string) string {
-	return fmt.Sprintf("create pod db-%s: Missing > patch persistentvolumeclaim db-data-%s: Claim, given by its owner", id, id)
+	return fmt.Sprintf("create pod db-%s: Missing > patch persistentvolumeclaim db-data-%s: Claim, adopted as its annotation requests", id, id)
 }
 
 func TestClaimsOfNamesakes(t *testing.T) {
@@ -187,13 +187,13 @@ func TestRestoredClaimsAreTold(t *testing.T) {
 		says  []string
 	}{
 		{"SC-50 what waits, why, and the commands", waits(left(xs).from("monday"), left(ys).from("monday")), []string{
-			"the set comes from backup monday, and so do claims of a set of its name: db-data-xxxxxxxxxx, db-data-yyyyyyyyyy. No member is made on empty claims before you say whether they are its own.",
+			"the set was restored from backup monday, and so were claims of a set with the same name: db-data-xxxxxxxxxx, db-data-yyyyyyyyyy. No member is created on empty claims until you decide whether the set adopts them.",
 			"kubectl -n ns annotate pvc -l 'enge.me/cluster-uid=uid-of-old,enge.me/retained notin (Lost,Scaled)' enge.me/adopt=db.",
 			"kubectl -n ns label stc db velero.io/backup-name-"}},
 		{"SC-50 that they are of several sets", waits(left(xs).from("monday"), left(ys).from("monday").by("uid-of-older")), []string{
 			"of 2 sets: kubectl -n ns get pvc -L enge.me/cluster-uid"}},
 		{"SC-50 which pods are in the way", waits(left(xs).from("monday").given().beside()), []string{
-			"these members are not made: db-xxxxxxxxxx.", "kubectl -n ns delete pod db-xxxxxxxxxx"}},
+			"these members are not created: db-xxxxxxxxxx.", "kubectl -n ns delete pod db-xxxxxxxxxx"}},
 	} {
 		p := planOf(r.world)
 		s := statusOf(r.world, &p, nil)

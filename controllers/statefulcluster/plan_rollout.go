@@ -121,7 +121,7 @@ func renew(f *facts, p *plan, members []*member, revision string) {
 	}
 	first := members[0]
 	pod := returned(f.world, f.revisionFor(cmp.Or(revision, first.revision())), first.id, v1alpha1.UpdatingUpdate)
-	p.Then(action.Chain{{Verb: action.Try, Object: pod, From: first.pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
+	p.Then(action.Chain{{Verb: action.Try, Object: pod, From: first.pod, Reason: reasonTrial, Detail: "dry run before pods are deleted for the update"}})
 	recreate(f, p, members, revision)
 }
 
@@ -147,7 +147,7 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 		}
 		p.updating = append(p.updating, entry)
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
-			Detail: "the pod comes back under its name on its claims"}})
+			Detail: "the pod will be recreated with the same name and claims"}})
 	}
 	p.record(f, reasonUpdate)
 	p.Then(deletes...)
@@ -181,7 +181,7 @@ func bringBack(f *facts, p *plan) {
 			}
 		}
 		chains = append(chains, action.Chain{{Verb: action.Create, Object: returned(f.world, rev, id, why), Reason: reasonReturned,
-			Detail: "the same member on the same claims"}})
+			Detail: "recreated with the same name and claims"}})
 	}
 	switch {
 	case len(p.updating) < len(f.returning):

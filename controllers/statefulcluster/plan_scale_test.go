@@ -92,17 +92,17 @@ func TestScaleDown(t *testing.T) {
 			world: seen(set("db").replicas(2), a().going(), b(), c(), pod("d").on("n4").ready()), want: retires("b")},
 		{name: "a member that is about to come back is given up first, its claims labelled before",
 			world: seen(set("db").replicas(1), a(), updating("x", "uid-of-x", "now"), looseClaimOf("x"), back),
-			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, its member is scaled", "patch status of statefulcluster db: Update"}},
+			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Scaled", "patch status of statefulcluster db: Update"}},
 		{name: "and given up when nothing else is left",
 			world: seen(set("db").replicas(0), updating("x", "uid-of-x", "now"), looseClaimOf("x"), back),
-			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, its member is scaled", "patch status of statefulcluster db: Update"}},
+			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Scaled", "patch status of statefulcluster db: Update"}},
 		{name: "two are given up by one write of the status",
 			world: seen(set("db").replicas(0), updating("x", "uid-of-x", "now"), updating("y", "uid-of-y", "now"), looseClaimOf("x"), looseClaimOf("y"), back),
-			want: []string{"patch persistentvolumeclaim db-data-x: Retention, its member is scaled",
-				"patch persistentvolumeclaim db-data-y: Retention, its member is scaled", "patch status of statefulcluster db: Update"}},
+			want: []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Scaled",
+				"patch persistentvolumeclaim db-data-y: Retention, labeled enge.me/retained=Scaled", "patch status of statefulcluster db: Update"}},
 		{name: "its claims are labelled while its old pod still ends, else they would count as lost",
 			world: seen(set("db").replicas(0), pod("x").on("n1").going(), updating("x", "uid-of-x", "now")),
-			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, its member is scaled", "patch status of statefulcluster db: Update"}},
+			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Scaled", "patch status of statefulcluster db: Update"}},
 	})
 	p := planOf(seen(set("db").replicas(1), updating("x", "uid-of-x", "now"), updating("y", "uid-of-y", "now"), looseClaimOf("x"), looseClaimOf("y"), back))
 	if len(p.updating) != 1 || p.updating[0].Name != "db-x" {

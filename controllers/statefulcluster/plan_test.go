@@ -59,7 +59,7 @@ func TestRevisionAndBudget(t *testing.T) {
 			want:  slices.Concat([]string{"create controllerrevision " + otherName(t, taken, hash) + ": Revision"}, creates("f1", "f2", "f3"))},
 		{name: "SC-24 an old template finds its old revision, which becomes the newest",
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
-			want:  []string{"patch controllerrevision now: Revision, the template is an old one again"}},
+			want:  []string{"patch controllerrevision now: Revision, the template matches an older revision"}},
 		{name: "a set gets its disruption budget when it has its members",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a budget that says something else is corrected",
@@ -137,7 +137,7 @@ func TestHistory(t *testing.T) {
 func TestLabelsComeBack(t *testing.T) {
 	world := seen(set("db"), a().labelled(v1alpha1.LabelMember, ""), b(), c())
 	check(t, []row{{name: "a member whose labels were taken away stays a member and gets them back",
-		world: world, want: []string{"patch pod db-a: Relabel, membership is decided by the owner, not by labels"}}})
+		world: world, want: []string{"patch pod db-a: Relabel, membership depends on the owner, not on labels"}}})
 	patched := firstWritten(world).GetLabels()
 	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
 		t.Errorf("the labels become %v", patched)
@@ -161,17 +161,17 @@ func TestRulesComeInOrder(t *testing.T) {
 		rule   string
 		remedy func(*world)
 	}{
-		{"put our labels back", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
+		{"restore the operator's labels", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
 		{"keep evicted members", func(w *world) { updating("b", "uid-of-b", "v1").into(w) }},
-		{"give members their claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
+		{"create missing claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
 		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)) }},
-		{"bring updated members back", func(w *world) {
+		{"recreate updated members", func(w *world) {
 			w.set.Status.Updating, w.loose = w.set.Status.Updating[1:], w.loose[1:]
 		}},
 		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
 		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
-		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w, w.replicas()) }},
-		{"set claims aside", func(w *world) { w.loose = nil }},
+		{"reconcile the disruption budget", func(w *world) { w.budget = buildBudget(w, w.replicas()) }},
+		{"retain or delete claims of former members", func(w *world) { w.loose = nil }},
 		{"update members", func(w *world) {
 			for _, m := range w.members {
 				m.pod.Labels[labelRevision] = "now"

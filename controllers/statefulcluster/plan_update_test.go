@@ -111,8 +111,8 @@ func TestARefusedTrialIsTold(t *testing.T) {
 		t.Errorf("what is refused for good is tried again at once: %v", err)
 	}
 	status := summarize(derive(w), &p, results{outcomes, known.refused})
-	want := `True WriteRefused: no member is taken down for the update, because the API server would not create its new pod; ` +
-		`correct the template, or what refuses it: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found; create it, or name another in the template: kubectl get priorityclasses`
+	want := `True WriteRefused: no pod is deleted for the update, because the API server would refuse the new pod; ` +
+		`correct the template or the cause of the refusal: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found; create it, or name another in the template: kubectl get priorityclasses`
 	if got := says(status, v1alpha1.ConditionDegraded); got != want {
 		t.Errorf("the status says %s, want %s", got, want)
 	}

@@ -189,7 +189,7 @@ var _ = Describe("replacement", func() {
 		})
 		setNodeReady(ctx, node, corev1.ConditionUnknown)
 		message := degraded(ctx, set, v1alpha1.ReasonReplacementHeld)
-		Expect(message).To(MatchRegexp(`^replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-[a-z2-7]{10}; raise it`))
+		Expect(message).To(MatchRegexp(`^replacement.maxConcurrent allows replacing 1 member at a time; lost members pending replacement: db-[a-z2-7]{10}; raise it`))
 		Consistently(func() int {
 			kept := 0
 			for name := range pods(ctx, set) {
@@ -244,7 +244,7 @@ var _ = Describe("replacement", func() {
 			before := settled(ctx, set, 2)
 			good := set.Spec.Template.DeepCopy()
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { spoil(ctx, &s.Spec.Template.Spec) })
-			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(And(HavePrefix("no member is taken down for the update"), ContainSubstring(says)))
+			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(And(HavePrefix("no pod is deleted for the update"), ContainSubstring(says)))
 			Consistently(func() []types.UID { return uids(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(uids(before)))
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template = *good.DeepCopy() })
 			Expect(uids(settled(ctx, set, 2))).To(ConsistOf(uids(before)))
@@ -295,7 +295,7 @@ var _ = Describe("replacement", func() {
 		crash(ctx, sick, 2)
 		setReady(ctx, sick, corev1.ConditionFalse, time.Minute)
 		Expect(degraded(ctx, set, v1alpha1.ReasonRevisionFailing)).To(ContainSubstring(
-			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: " + sick.Name))
+			"containers keep restarting, and no member with the same template has been Ready for 10 minutes, so these members are not replaced: " + sick.Name))
 		Expect(names(pods(ctx, set))).To(ConsistOf(names(before)))
 		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
 	})

@@ -100,7 +100,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		restore(ctx, velero.Options{Without: velero.Children})
 		uids := claimUIDs(ctx)
 		message := degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
-		Expect(message).To(HavePrefix("the set comes from backup monday, and so do claims of a set of its name: "))
+		Expect(message).To(HavePrefix("the set was restored from backup monday, and so were claims of a set with the same name: "))
 		Expect(pods(ctx, set)).To(BeEmpty())
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 		give(ctx)
@@ -137,7 +137,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		give(ctx)
 		settled(ctx, set, 2)
 		// Its budget was restored too, without an owner. That is reported and affects no member.
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring("has no owner, as one that was restored from a backup"))
+		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring("was restored from a backup and has no owner"))
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 	})
 

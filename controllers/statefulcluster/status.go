@@ -181,7 +181,7 @@ func progressingCondition(f *facts, p *plan, s *v1alpha1.StatefulClusterStatus) 
 	toUpdate -= int32(f.partition())
 	switch {
 	case f.invalid != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "no action is taken until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
 	case len(f.leaving) > 0 && toUpdate <= 0 && len(s.Updating) == 0:
@@ -286,7 +286,7 @@ func gravest(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus)
 	}
 	message := "no problems detected"
 	if int(s.AvailableReplicas) < f.replicas() {
-		message = "no problems detected so far; condition Progressing says what is waited for"
+		message = "no problems detected so far; see condition Progressing"
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message + departedMessage(f) + asideMessage(f)}
 }
@@ -326,7 +326,7 @@ func replacementRefused(f *facts, p *plan, done results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
-		Message: fmt.Sprintf("%s; lost and waiting until it can be created: %s", refused[0], someOf(p.held))}
+		Message: fmt.Sprintf("%s; lost members waiting for their replacements: %s", refused[0], someOf(p.held))}
 }
 
 // replacementHeld returns a notice if lost members wait because of maxConcurrent.
@@ -335,7 +335,7 @@ func replacementHeld(f *facts, p *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonReplacementHeld,
-		Message: fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
+		Message: fmt.Sprintf("replacement.maxConcurrent allows replacing %s at a time; lost members pending replacement: %s; raise it to replace all at once",
 			members(int32(f.maxConcurrent())), someOf(p.held))}
 }
 
@@ -356,8 +356,8 @@ func writeUndone(f *facts, _ *plan, _ results) engine.Notice {
 // updateRefused returns a notice if the API server would not create pods of the current template,
 // so that no pod of an older one is deleted.
 func updateRefused(f *facts, p *plan, done results) engine.Notice {
-	return done.notice(reasonTrial, v1alpha1.ReasonCreateFailing, "no member is taken down for the update, because the API server would not create its new pod; "+
-		"correct the template, or what refuses it: ", f, p)
+	return done.notice(reasonTrial, v1alpha1.ReasonCreateFailing, "no pod is deleted for the update, because the API server would refuse the new pod; "+
+		"correct the template or the cause of the refusal: ", f, p)
 }
 
 // claimNotGrown returns a notice if the API server refuses to expand claims.
@@ -381,20 +381,20 @@ func manyUnready(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonReplacementHeld,
-		Message: fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for it; look for a common cause; `kubectl -n %s describe pod %s` shows one of them",
+		Message: fmt.Sprintf("%d members are unready at the same time, more than replacement.maxConcurrent (%d), so unready members are not replaced; look for a common cause; `kubectl -n %s describe pod %s` shows one of them",
 			f.manyUnready, f.maxConcurrent(), f.set.Namespace, f.firstUnready())}
 }
 
 // outage returns a notice if members are not Ready and the operator cannot resolve it.
 func outage(f *facts, _ *plan, _ results) engine.Notice {
 	look := func(name string) string {
-		return fmt.Sprintf("`kubectl -n %s describe pod %s` says more", f.set.Namespace, name)
+		return fmt.Sprintf("`kubectl -n %s describe pod %s` shows details", f.set.Namespace, name)
 	}
 	found := engine.Notice{Reason: v1alpha1.ReasonMembersNotReady}
 	if len(f.down) > 0 {
-		found.Message = fmt.Sprintf("no member is Ready; these were before: %s; look for a common cause; %s", someOf(f.down), look(f.down[0]))
+		found.Message = fmt.Sprintf("no member is Ready; previously Ready: %s; look for a common cause; %s", someOf(f.down), look(f.down[0]))
 	} else if len(f.ignored) > 0 {
-		found.Message = fmt.Sprintf("these members have not been Ready for more than %d minutes, and are not replaced because spec.replacement sets no deadline for that: %s; %s",
+		found.Message = fmt.Sprintf("members have not been Ready for more than %d minutes and are not replaced, because spec.replacement sets no deadline for this case: %s; %s",
 			int(attentionTime.Minutes()), someOf(f.ignored), look(f.ignored[0]))
 	}
 	return found
@@ -407,7 +407,7 @@ func foreignPods(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonForeignPods,
-		Message: fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic; `kubectl -n %s get pod %s --show-labels` shows which labels to change",
+		Message: fmt.Sprintf("pods that are not members match the selector and are ignored: %s; Services that select them send them traffic; `kubectl -n %s get pod %s --show-labels` shows which labels to change",
 			someOf(f.foreign), f.set.Namespace, f.foreign[0])}
 }
 
@@ -428,11 +428,11 @@ func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 	}
 	if metav1.GetControllerOf(f.budget) == nil && backup.Of(f.budget) != "" {
 		return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
-			Message: fmt.Sprintf("PodDisruptionBudget %s has no owner, as one that was restored from a backup, so none is created; delete it: kubectl -n %s delete pdb %s",
+			Message: fmt.Sprintf("PodDisruptionBudget %s was restored from a backup and has no owner, so none is created; delete it: kubectl -n %s delete pdb %s",
 				f.budget.Name, f.set.Namespace, f.budget.Name)}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
-		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and belongs to another owner, so none is created; rename it if the members should have one", f.budget.Name)}
+		Message: fmt.Sprintf("PodDisruptionBudget %s exists and belongs to another owner, so none is created; rename it if the members need one", f.budget.Name)}
 }
 
 // templateFails returns why members that passed a deadline are not replaced, and what to do: first
@@ -459,17 +459,17 @@ func templateFails(f *facts, p *plan, _ results) engine.Notice {
 	}
 	var all []string
 	if len(f.crashing) > 0 {
-		all = append(all, fmt.Sprintf("containers of these members restart again and again, and no member with their template has been Ready for %d minutes, "+
-			"so they are not replaced: %s; %s says why; correct the template",
+		all = append(all, fmt.Sprintf("containers keep restarting, and no member with the same template has been Ready for %d minutes, "+
+			"so these members are not replaced: %s; %s shows why; correct the template",
 			int(settlingTime.Minutes()), someOf(f.crashing), look("logs --previous", f.crashing[0])))
 	}
 	if len(starting) > 0 {
-		all = append(all, fmt.Sprintf("these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: "+
-			"%s; %s says why; correct the template", someOf(starting), look("describe pod", first[0])))
+		all = append(all, fmt.Sprintf("members do not become Ready and are not replaced, because new members with the same template would fail in the same way: "+
+			"%s; %s shows why; correct the template", someOf(starting), look("describe pod", first[0])))
 	}
 	if len(unschedulable) > 0 {
-		all = append(all, fmt.Sprintf("no node can run these members, and they are not replaced because new ones would find none either: "+
-			"%s; %s says what is missing, such as room, a node label, a StorageClass or a volume", someOf(unschedulable), look("describe pod", unschedulable[0])))
+		all = append(all, fmt.Sprintf("members are unschedulable and are not replaced, because new members would be unschedulable too: "+
+			"%s; %s shows what is missing, such as capacity, a node label, a StorageClass or a volume", someOf(unschedulable), look("describe pod", unschedulable[0])))
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonRevisionFailing, Message: strings.Join(all, "; ")}
 }

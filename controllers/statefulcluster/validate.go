@@ -109,7 +109,7 @@ const maxReplicas = 20000
 func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if *spec.Replicas > maxReplicas {
-		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, fmt.Sprintf("may be at most %d; lower it, and make another set for the rest", maxReplicas)))
+		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, fmt.Sprintf("must be no more than %d; lower it, and create another set for the rest", maxReplicas)))
 	}
 	errs = append(errs, bounds.Selector(spec.Selector, path.Child("selector"))...)
 	errs = append(errs, bounds.Template(&spec.Template, path.Child("template"))...)
@@ -121,7 +121,7 @@ func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.
 func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
 	if spec.Selector == nil || len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(at, "say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+		return field.ErrorList{field.Required(at, "set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
 	if errs := metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
@@ -183,13 +183,13 @@ func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field
 	update := path.Child("updateStrategy", "rollingUpdate")
 	if u := spec.UpdateStrategy.RollingUpdate; u != nil {
 		if spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy {
-			errs = append(errs, field.Forbidden(update, "only type RollingUpdate has a budget; remove it or change the type"))
+			errs = append(errs, field.Forbidden(update, "only allowed with type RollingUpdate; remove it or change the type"))
 		}
 		unavailable := share(ptr.Deref(u.MaxUnavailable, intstr.FromInt32(1)), 100, true)
 		surge := share(ptr.Deref(u.MaxSurge, intstr.FromInt32(0)), 100, true)
 		if unavailable == 0 && surge == 0 {
 			errs = append(errs, field.Invalid(update.Child("maxUnavailable"), u.MaxUnavailable.String(),
-				"may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated"))
+				"must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated"))
 		}
 	}
 	return errs
@@ -200,7 +200,7 @@ func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field
 func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	template := &spec.Template.Spec
 	at := path.Child("template", "spec")
-	const why = "with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned"
+	const why = "with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node"
 	switch {
 	case spec.Replacement.OnEviction != v1alpha1.EvictionReplacesFirst:
 		return nil
@@ -208,7 +208,7 @@ func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.E
 		return field.ErrorList{field.Forbidden(at.Child("nodeName"), why+"; remove it, or use nodeSelector or affinity")}
 	case nodestate.ToleratedCordon(template.Tolerations) != "":
 		return field.ErrorList{field.Forbidden(at.Child("tolerations"), fmt.Sprintf(
-			"%s, and one of these tolerates taint %s; remove it, or name the taints that you mean", why, nodestate.ToleratedCordon(template.Tolerations)))}
+			"%s, but one of these tolerations tolerates taint %s; remove it, or list the taints to tolerate", why, nodestate.ToleratedCordon(template.Tolerations)))}
 	}
 	return nil
 }
@@ -225,18 +225,18 @@ func advise(set *v1alpha1.StatefulCluster) (warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("%s: %s", at.Child(name), why))
 	}
 	if spec.Hostname != "" && set.Spec.ServiceName != "" {
-		warn("hostname", "has no effect: with a serviceName each pod has its own name as hostname; remove it")
+		warn("hostname", "has no effect: with serviceName set, the hostname of each pod is its name; remove it")
 	} else if spec.Hostname != "" {
-		warn("hostname", "all members have the same hostname; remove it, and each has its own name")
+		warn("hostname", "all members have the same hostname; remove it, and the hostname of each pod is its name")
 	}
 	if spec.NodeName != "" {
-		warn("nodeName", fmt.Sprintf("all members run on node %s, past the scheduler, and replacements too when it is lost; remove it, or use nodeSelector or affinity", spec.NodeName))
+		warn("nodeName", fmt.Sprintf("bypasses the scheduler: all members run on node %s, and so do replacements when the node is lost; remove it, or use nodeSelector or affinity", spec.NodeName))
 	}
 	if p := spec.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
-		warn("restartPolicy", fmt.Sprintf("with %s a container that ends may end its pod, and its member is lost and replaced with empty claims; remove it, or say Always", p))
+		warn("restartPolicy", fmt.Sprintf("with %s, the pod may end when a container ends; its member is then lost and replaced with empty claims; remove it, or set Always", p))
 	}
 	if spec.ActiveDeadlineSeconds != nil {
-		warn("activeDeadlineSeconds", fmt.Sprintf("each pod is ended after %d seconds, and its member is lost and replaced with empty claims; remove it", *spec.ActiveDeadlineSeconds))
+		warn("activeDeadlineSeconds", fmt.Sprintf("each pod is terminated after %d seconds; its member is then lost and replaced with empty claims; remove it", *spec.ActiveDeadlineSeconds))
 	}
 	return warnings
 }

@@ -33,17 +33,17 @@ func TestV11Advice(t *testing.T) {
 	}{
 		{"nothing is odd", func(*v1alpha1.StatefulClusterSpec) {}, nil},
 		{"one hostname for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Hostname = "db" },
-			[]string{at + "hostname: all members have the same hostname; remove it, and each has its own name"}},
+			[]string{at + "hostname: all members have the same hostname; remove it, and the hostname of each pod is its name"}},
 		{"a hostname beside a service", func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName, s.Template.Spec.Hostname = "peers", "db" },
-			[]string{at + "hostname: has no effect: with a serviceName each pod has its own name as hostname; remove it"}},
+			[]string{at + "hostname: has no effect: with serviceName set, the hostname of each pod is its name; remove it"}},
 		{"one node for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.NodeName = "n1" },
-			[]string{at + "nodeName: all members run on node n1, past the scheduler, and replacements too when it is lost; remove it, or use nodeSelector or affinity"}},
+			[]string{at + "nodeName: bypasses the scheduler: all members run on node n1, and so do replacements when the node is lost; remove it, or use nodeSelector or affinity"}},
 		{"pods that always restart", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, nil},
 		{"pods that may end", func(s *v1alpha1.StatefulClusterSpec) {
 			s.Template.Spec.RestartPolicy, s.Template.Spec.ActiveDeadlineSeconds = corev1.RestartPolicyNever, new(int64(60))
 		}, []string{
-			at + "restartPolicy: with Never a container that ends may end its pod, and its member is lost and replaced with empty claims; remove it, or say Always",
-			at + "activeDeadlineSeconds: each pod is ended after 60 seconds, and its member is lost and replaced with empty claims; remove it"}},
+			at + "restartPolicy: with Never, the pod may end when a container ends; its member is then lost and replaced with empty claims; remove it, or set Always",
+			at + "activeDeadlineSeconds: each pod is terminated after 60 seconds; its member is then lost and replaced with empty claims; remove it"}},
 	} {
 		if got := advise(&set("db").change(r.change).StatefulCluster); !slices.Equal(got, r.want) {
 			t.Errorf("V11 %s: %q, want %q", r.name, got, r.want)
@@ -69,9 +69,9 @@ func TestValidate(t *testing.T) {
 		{"nothing wrong", func(*v1alpha1.StatefulCluster) {}, ""},
 		{"SC-1 a template without labels", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels = nil }, ""},
 		{"SC-28 a selector that is missing", func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = nil },
-			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"SC-28 a selector that is empty", func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = &metav1.LabelSelector{} },
-			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"a selector of expressions", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"db"}}}}
 		}, ""},
@@ -102,13 +102,13 @@ func TestValidate(t *testing.T) {
 		{"SC-15 a claim and a volume of one name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}} }),
 			`spec.template.spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`},
 		{"an update that can never move", update("0", "0"),
-			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
+			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`},
 		{"an update of none of the hundred", update("0%", "0%"),
-			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
+			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`},
 		{"an update that only adds", update("0", "1"), ""},
 		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
-		}, `spec.updateStrategy.rollingUpdate: Forbidden: only type RollingUpdate has a budget; remove it or change the type`},
+		}, `spec.updateStrategy.rollingUpdate: Forbidden: only allowed with type RollingUpdate; remove it or change the type`},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			s := set("db")
@@ -128,14 +128,14 @@ func TestValidateDrains(t *testing.T) {
 	}{
 		{"SC-47 replace first on a node that the template names", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.NodeName = v1alpha1.EvictionReplacesFirst, "n1"
-		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned; remove it, or use nodeSelector or affinity`},
+		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node; remove it, or use nodeSelector or affinity`},
 		{"SC-47 replace first on nodes that are cordoned", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "x"}, {Operator: corev1.TolerationOpExists}}
-		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint node.kubernetes.io/unschedulable; remove it, or name the taints that you mean`},
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node, but one of these tolerations tolerates taint node.kubernetes.io/unschedulable; remove it, or list the taints to tolerate`},
 		{"SC-47 replace first on nodes that Karpenter removes", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
 			s.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}}
-		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint karpenter.sh/disrupted; remove it, or name the taints that you mean`},
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node, but one of these tolerations tolerates taint karpenter.sh/disrupted; remove it, or list the taints to tolerate`},
 		{"SC-47 replace first past other taints", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		}, ""},
@@ -169,7 +169,7 @@ func TestBounds(t *testing.T) {
 	}{
 		{"as many replicas as may be", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20000)) }, ""},
 		{"one more, which an old object or /scale may say", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20001)) },
-			`spec.replicas: Invalid value: 20001: may be at most 20000; lower it, and make another set for the rest`},
+			`spec.replicas: Invalid value: 20001: must be no more than 20000; lower it, and create another set for the rest`},
 		{"as many containers as may be", containers(32), ""},
 		{"one more container", containers(33), `spec.template.spec.containers: Invalid value: 33: there may be at most 32; remove the others`},
 		{"as many claims as may be", templates(32), ""},

@@ -84,7 +84,7 @@ func (v *validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, e
 func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.StatefulCluster, looks []look) (warnings admission.Warnings, errs field.ErrorList) {
 	end, why := v.court.Open(ctx, set.Namespace)
 	if why != "" {
-		return admission.Warnings{"spec.template was not tried out: " + why}, nil
+		return admission.Warnings{"spec.template was not validated with a dry-run create: " + why}, nil
 	}
 	defer end()
 	for _, look := range looks {
@@ -140,7 +140,7 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 		case apierrors.IsInvalid(err):
 			return nil, rejection.Explain(err, t.at)
 		default:
-			warnings = append(warnings, fmt.Sprintf("%s could not be tried out; members cannot be created while this lasts: %s", t.path, trial.WhyNot(err)))
+			warnings = append(warnings, fmt.Sprintf("dry-run create of %s failed; members cannot be created until this is resolved: %s", t.path, trial.WhyNot(err)))
 		}
 	}
 	return warnings, nil

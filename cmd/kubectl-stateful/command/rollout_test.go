@@ -92,7 +92,7 @@ func TestRolloutStatusOfStatefulClusters(t *testing.T) {
 		return func(x *terminal) { edit(x, &stcv1alpha1.StatefulCluster{}, "web", change) }
 	}
 	tryRollouts(t, []rolloutRow{
-		{"a bad template is a failure", "stc/web", nil, 1, "error: these members do not become Ready"},
+		{"a bad template is a failure", "stc/web", nil, 1, "error: members do not become Ready"},
 		{"members of an earlier template are what the rollout mends", "stc/web",
 			stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.UpdateRevision = "web-another" }), 0, "Waiting for statefulcluster \"web\": Updating: 1 of 3 members"},
 		{"all have it", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { rest(o.Status.Conditions) }), 0, "statefulcluster \"web\" successfully rolled out\n"},
@@ -227,7 +227,7 @@ func TestRolloutStatusTellsOfRefusedWrites(t *testing.T) {
 func TestRolloutStatusWaitsForWhatTheRolloutMends(t *testing.T) {
 	stalled := func(reason string) func([]metav1.Condition) []metav1.Condition {
 		return func(old []metav1.Condition) []metav1.Condition {
-			return with(old, metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: reason, Message: "no member is Ready; these were before: web-sw2arrnz5y"})
+			return with(old, metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: reason, Message: "no member is Ready; previously Ready: web-sw2arrnz5y"})
 		}
 	}
 	g := NewWithT(t)

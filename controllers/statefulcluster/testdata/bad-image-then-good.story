@@ -29,7 +29,7 @@
 = 3 members, 2 ready, 0 updated, 0 lost
 = False MembersUnavailable: 2 of 3 members are available (Available)
 = True Updating: 0 of 3 members have revision revision-2; not Ready: db-a (ImagePullBackOff) (Progressing)
-= False Healthy: no problems detected so far; condition Progressing says what is waited for (Degraded)
+= False Healthy: no problems detected so far; see condition Progressing (Degraded)
 # the user wants image two
   create controllerrevision revision-3: Revision
   patch pod db-a: Updated, in place

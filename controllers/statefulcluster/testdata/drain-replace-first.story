@@ -24,13 +24,13 @@
 = False Healthy: no problems detected (Degraded)
 # n1 is cordoned
   patch status of statefulcluster db: Names
-  create pod db-d: Missing, before members leave their cordoned nodes: db-a
+  create pod db-d: Missing, to replace members on cordoned nodes: db-a
   create persistentvolumeclaim db-data-d: Claim
     db-d is bound to n4
   patch poddisruptionbudget db: Budget
     db-d runs one
     db-d is Ready
-  patch persistentvolumeclaim db-data-a: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Scaled
   delete pod db-a: Retired, its node is cordoned, claims db-data-a
     db-a is gone
   patch poddisruptionbudget db: Budget
@@ -45,13 +45,13 @@
 = False Healthy: no problems detected (Degraded)
 # n2 is cordoned
   patch status of statefulcluster db: Names
-  create pod db-e: Missing, before members leave their cordoned nodes: db-b
+  create pod db-e: Missing, to replace members on cordoned nodes: db-b
   create persistentvolumeclaim db-data-e: Claim
     db-e is bound to n1
   patch poddisruptionbudget db: Budget
     db-e runs one
     db-e is Ready
-  patch persistentvolumeclaim db-data-b: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-b: Retention, labeled enge.me/retained=Scaled
   delete pod db-b: Retired, its node is cordoned, claims db-data-b
     db-b is gone
   patch poddisruptionbudget db: Budget

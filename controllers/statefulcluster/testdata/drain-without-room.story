@@ -24,17 +24,17 @@
 = False Healthy: no problems detected (Degraded)
 # all nodes are cordoned for ten minutes
   patch status of statefulcluster db: Names
-  create pod db-d: Missing, before members leave their cordoned nodes: db-a, db-b, db-c
+  create pod db-d: Missing, to replace members on cordoned nodes: db-a, db-b, db-c
   create persistentvolumeclaim db-data-d: Claim
     db-d finds no node
   patch poddisruptionbudget db: Budget
   patch controllerrevision revision-1: RevisionReady
 = 4 members, 3 ready, 4 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= True Draining: 3 members on cordoned nodes, to be retired when new ones are available: db-a, db-b, db-c; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2 n3` (Progressing)
-= True DrainBlocked: no node takes the new members that must be available before these leave their cordoned nodes: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` says what is missing; make room, or end the drain: `kubectl uncordon n1 n2 n3`; member db-d cannot be scheduled: Unschedulable; see what is missing: kubectl -n ns describe pod db-d (Degraded)
+= True Draining: 3 members on cordoned nodes will be retired when new members are available: db-a, db-b, db-c; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2 n3` (Progressing)
+= True DrainBlocked: new members are unschedulable, and these members cannot leave their cordoned nodes without them: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` shows what is missing; add capacity, or end the drain: `kubectl uncordon n1 n2 n3`; member db-d cannot be scheduled: Unschedulable; see what is missing: kubectl -n ns describe pod db-d (Degraded)
 # they are uncordoned
-  patch persistentvolumeclaim db-data-d: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-d: Retention, labeled enge.me/retained=Scaled
   delete pod db-d: Retired, claims db-data-d
   patch poddisruptionbudget db: Budget
 = 3 members, 3 ready, 3 updated, 0 lost

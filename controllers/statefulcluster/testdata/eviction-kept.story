@@ -25,7 +25,7 @@
 # a drain evicts the first pod
   patch status of statefulcluster db: Update
     db-a is gone
-  create pod db-a: Returned, the same member on the same claims
+  create pod db-a: Returned, recreated with the same name and claims
     db-a is bound to n1
     db-a runs one
     db-a is Ready

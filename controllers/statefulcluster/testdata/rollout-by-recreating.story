@@ -24,28 +24,28 @@
 = False Healthy: no problems detected (Degraded)
 # the user wants command serve
   create controllerrevision revision-2: Revision
-  try pod db-a: Trial, before pods are deleted for the update
+  try pod db-a: Trial, dry run before pods are deleted for the update
   patch status of statefulcluster db: Update
-  delete pod db-a: Update, the pod comes back under its name on its claims
+  delete pod db-a: Update, the pod will be recreated with the same name and claims
     db-a is gone
-  create pod db-a: Returned, the same member on the same claims
+  create pod db-a: Returned, recreated with the same name and claims
     db-a is bound to n1
     db-a runs one
     db-a is Ready
   patch controllerrevision revision-2: RevisionReady
-  try pod db-b: Trial, before pods are deleted for the update
+  try pod db-b: Trial, dry run before pods are deleted for the update
   patch status of statefulcluster db: Update
-  delete pod db-b: Update, the pod comes back under its name on its claims
+  delete pod db-b: Update, the pod will be recreated with the same name and claims
     db-b is gone
-  create pod db-b: Returned, the same member on the same claims
+  create pod db-b: Returned, recreated with the same name and claims
     db-b is bound to n2
     db-b runs one
     db-b is Ready
-  try pod db-c: Trial, before pods are deleted for the update
+  try pod db-c: Trial, dry run before pods are deleted for the update
   patch status of statefulcluster db: Update
-  delete pod db-c: Update, the pod comes back under its name on its claims
+  delete pod db-c: Update, the pod will be recreated with the same name and claims
     db-c is gone
-  create pod db-c: Returned, the same member on the same claims
+  create pod db-c: Returned, recreated with the same name and claims
     db-c is bound to n3
     db-c runs one
     db-c is Ready

@@ -31,7 +31,7 @@
     db-d runs two
     db-d is Ready
   patch controllerrevision revision-2: RevisionReady
-  patch persistentvolumeclaim db-data-a: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Scaled
   delete pod db-a: Retired, claims db-data-a
     db-a is gone
   patch status of statefulcluster db: Names
@@ -40,7 +40,7 @@
     db-e is bound to n1
     db-e runs two
     db-e is Ready
-  patch persistentvolumeclaim db-data-b: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-b: Retention, labeled enge.me/retained=Scaled
   delete pod db-b: Retired, claims db-data-b
     db-b is gone
   patch status of statefulcluster db: Names
@@ -49,7 +49,7 @@
     db-f is bound to n2
     db-f runs two
     db-f is Ready
-  patch persistentvolumeclaim db-data-c: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-c: Retention, labeled enge.me/retained=Scaled
   delete pod db-c: Retired, claims db-data-c
     db-c is gone
 = 3 members, 3 ready, 3 updated, 0 lost

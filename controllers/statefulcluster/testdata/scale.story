@@ -39,9 +39,9 @@
 = False Complete: no operation in progress; the set has 5 members (Progressing)
 = False Healthy: no problems detected (Degraded)
 # the user wants 3 members
-  patch persistentvolumeclaim db-data-e: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-e: Retention, labeled enge.me/retained=Scaled
   delete pod db-e: Retired, claims db-data-e
-  patch persistentvolumeclaim db-data-d: Retention, its member is scaled
+  patch persistentvolumeclaim db-data-d: Retention, labeled enge.me/retained=Scaled
   delete pod db-d: Retired, claims db-data-d
     db-d is gone
     db-e is gone
