@@ -35,17 +35,17 @@ func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name,
 
 func TestAdopt(t *testing.T) {
 	check(t, []row{
-		{name: "W5 a member that lost its owner reference gets it back", world: seen(set("db"), a(), b(), c(), ownerless),
+		{name: "W5 the owner reference of a member is restored", world: seen(set("db"), a(), b(), c(), ownerless),
 			want: []string{"patch pod db-a: Adopted, its owner reference was missing"}},
-		{name: "W5 a member that is being recreated waits while another pod has its name",
+		{name: "W5 a member that is being recreated waits while an orphan has its name",
 			world: seen(set("db"), a(), b(), updating("c", "uid-of-c", "now"), orphan("c"))},
-		{name: "W5 the slots of others are filled then", world: seen(set("db"), a(), updating("c", "uid-of-c", "now"), orphan("c")), want: creates("f1")},
-		{name: "W5 a pod that terminates is not adopted", world: seen(set("db"), a().going(), b(), c(), ownerless), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "W5 a refused adoption is tried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(reasonAdopted, "no", time.Minute)), wait: time.Minute},
-		{name: "W5 no successor is created beside an orphan with claims", world: seen(set("db"), b(), c(), orphan("a"))},
-		{name: "W5 the other missing members are created", world: seen(set("db"), c(), orphan("a")), want: creates("f1")},
-		{name: "W5 an orphan with claims makes no member surplus", world: seen(set("db"), a(), b(), c(), orphan("x"))},
-		{name: "W5 an orphan without claims holds up nothing", world: seen(set("db"), b(), c(), stray("a")), want: append(creates("f1"), losesLabels("a"))},
+		{name: "W5 other slots are filled while an orphan has the name of a returning member", world: seen(set("db"), a(), updating("c", "uid-of-c", "now"), orphan("c")), want: creates("f1")},
+		{name: "W5 a terminating pod is not adopted", world: seen(set("db"), a().going(), b(), c(), ownerless), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "W5 a refused adoption is retried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(reasonAdopted, "no", time.Minute)), wait: time.Minute},
+		{name: "W5 an orphan with claims is not replaced", world: seen(set("db"), b(), c(), orphan("a"))},
+		{name: "W5 other missing members are created despite an orphan with claims", world: seen(set("db"), c(), orphan("a")), want: creates("f1")},
+		{name: "W5 no member is retired because of an orphan with claims", world: seen(set("db"), a(), b(), c(), orphan("x"))},
+		{name: "W5 an orphan without claims blocks no replacement", world: seen(set("db"), b(), c(), stray("a")), want: append(creates("f1"), losesLabels("a"))},
 	})
 }
 
@@ -55,12 +55,12 @@ func TestOrphanedPodsCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"W5 with claims", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: pods have the labels of members but no owner. The operator cannot determine whether they were members, " +
+		{"W5 an orphan with claims is reported", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: pods have the labels of members but no owner. The operator cannot determine whether they were members, " +
 			"so it ignores them and creates no replacement for 1 member: db-a; " +
 			"if db-a was a member: `kubectl -n ns patch pod db-a --type=merge -p '{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"enge.me/v1alpha1\",\"kind\":\"StatefulCluster\",\"name\":\"db\",\"uid\":\"uid-of-set\",\"controller\":true,\"blockOwnerDeletion\":true}]}}'`; " +
 			"if not: `kubectl -n ns delete pod db-a`"},
-		{"W5 the command names one with claims", seen(set("db"), b(), c(), stray("0"), orphan("a")), "if not: `kubectl -n ns delete pod db-a`"},
-		{"W5 without claims", seen(set("db"), a(), b(), c(), stray("x")), "False "},
+		{"W5 the command in the message names an orphan with claims", seen(set("db"), b(), c(), stray("0"), orphan("a")), "if not: `kubectl -n ns delete pod db-a`"},
+		{"W5 an orphan without claims is not reported", seen(set("db"), a(), b(), c(), stray("x")), "False "},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); !strings.Contains(got, r.want) {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
@@ -97,7 +97,7 @@ func TestW5AMemberThatLostItsOwnerIsAdopted(t *testing.T) {
 		}
 	}
 	if got := uidsOf(s); !slices.Equal(got, before) || len(s.set().Status.Lost) > 0 {
-		t.Errorf("W5 the pods are %q, want %q; lost are %v", got, before, s.set().Status.Lost)
+		t.Errorf("W5 pods are %q, want %q; status.lost is %v", got, before, s.set().Status.Lost)
 	}
 	s.ends()
 	s.Check(t)
@@ -112,14 +112,14 @@ func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 	s.restart()
 	s.settle(2 * time.Second)
 	if got := uidsOf(s); !slices.Equal(got, before) {
-		t.Errorf("W5 the pods are %q, want %q", got, before)
+		t.Errorf("W5 pods are %q, want %q", got, before)
 	}
 	if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True OrphanedPods: ") || !strings.Contains(got, left.Name) {
 		t.Errorf("W5 condition Degraded is %s", got)
 	}
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if p.Name == left.Name && len(p.OwnerReferences) > 0 {
-			t.Errorf("W5 %s was adopted on the word of its labels", p.Name)
+			t.Errorf("W5 %s was adopted because of its labels", p.Name)
 		}
 	}
 	left = s.members()[0]
@@ -142,7 +142,7 @@ func TestW5NothingIsAdoptedBySetsThatAreDeleted(t *testing.T) {
 	s.Put(going)
 	w := s.observe(read, engine.View{Reader: s.Cluster, Live: true})
 	if got := planOf(w).Steps.Strings(); len(got) > 0 {
-		t.Errorf("W5 it does %q", got)
+		t.Errorf("W5 the plan has steps %q, want none", got)
 	}
 }
 

@@ -20,13 +20,13 @@ const (
 
 func TestClaimsOfAPod(t *testing.T) {
 	check(t, []row{
-		{name: "SC-30 a pod without its claims gets them: its creator died in between",
+		{name: "SC-30 missing claims of a pod are created after the operator crashed between the creates",
 			world: seen(set("db"), pod("a").withoutClaims(), b(), c()), want: []string{"create persistentvolumeclaim db-data-a: Claim"}},
-		{name: "SC-18 claims that were refused wait", world: seen(set("db"), pod("a").withoutClaims(), b(), c(), refused(reasonClaim, "quota", time.Minute)),
+		{name: "SC-18 refused creates of claims wait for their retry", world: seen(set("db"), pod("a").withoutClaims(), b(), c(), refused(reasonClaim, "quota", time.Minute)),
 			wait: time.Minute},
-		{name: "a pod that is being deleted gets none", world: seen(set("db"), pod("a").withoutClaims().going(), b(), c()),
+		{name: "no claims are created for a terminating pod", world: seen(set("db"), pod("a").withoutClaims().going(), b(), c()),
 			want: []string{"create pod db-f1: Replacement, in place of db-a > create persistentvolumeclaim db-data-f1: Claim"}},
-		{name: "a retained label that a pass left on the claims of a member that stays is taken off",
+		{name: "label retained is removed from the claims of a member that still exists",
 			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained(), b(), c()),
 			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member still exists"}},
 	})
@@ -39,23 +39,23 @@ func TestClaimsThatLostTheirPod(t *testing.T) {
 		return []string{"delete persistentvolumeclaim db-data-x: " + why + ", as set by persistentVolumeClaimRetentionPolicy"}
 	}
 	check(t, []row{
-		{name: "SC-39 a claim that lost its pod is set aside as evidence", world: loose(looseClaimOf("x"), set("db")), want: labels},
-		{name: "SC-27 and labelled first even where the policy is to delete it", world: loose(looseClaimOf("x"), set("db").retention(keep, keep, remove)), want: labels},
-		{name: "SC-27 whenLost Retain keeps it", world: loose(looseClaimOf("x").retained(lost), set("db"))},
-		{name: "SC-27 whenLost Delete deletes it", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove)), want: deletes("Lost")},
-		{name: "one that is not on record is kept: anyone who may patch it can label it so", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove), set("db").retention(keep, remove, remove))},
-		{name: "nor is the record of another claim of its name its own", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecordAs("restored"), set("db").retention(keep, remove, remove))},
-		{name: "nor does it get an owner that goes", world: loose(looseClaimOf("x").retained(lost).but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }), set("db").retention(remove, keep, keep))},
-		{name: "what was set aside to be kept is kept when the policy changes", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(keep).onRecord(), set("db").retention(keep, keep, remove))},
-		{name: "SC-27 whenScaled Retain keeps it", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove))},
-		{name: "SC-27 whenScaled Delete deletes it", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep)), want: deletes("Scaled")},
-		{name: "SC-27 whenScaled Delete does not speak of the lost", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep))},
-		{name: "a label that another client invented keeps the claim", world: loose(looseClaimOf("x").retained("Mine").setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, remove))},
-		{name: "the claim of a member that comes back is left alone",
+		{name: "SC-39 a claim without a pod is labeled as Lost", world: loose(looseClaimOf("x"), set("db")), want: labels},
+		{name: "SC-27 a claim without a pod is labeled before whenLost Delete deletes it", world: loose(looseClaimOf("x"), set("db").retention(keep, keep, remove)), want: labels},
+		{name: "SC-27 whenLost Retain keeps a claim of a lost member", world: loose(looseClaimOf("x").retained(lost), set("db"))},
+		{name: "SC-27 whenLost Delete deletes a claim of a lost member", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove)), want: deletes("Lost")},
+		{name: "a labeled claim that is not in status.claims is kept, because other clients may have labeled it", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove), set("db").retention(keep, remove, remove))},
+		{name: "a labeled claim is kept if status.claims has another claim with its name", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecordAs("restored"), set("db").retention(keep, remove, remove))},
+		{name: "a claim that is not in status.claims gets no owner reference with whenDeleted Delete", world: loose(looseClaimOf("x").retained(lost).but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }), set("db").retention(remove, keep, keep))},
+		{name: "a claim that was set aside under Retain is kept after the policy changes to Delete", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(keep).onRecord(), set("db").retention(keep, keep, remove))},
+		{name: "SC-27 whenScaled Retain keeps a claim of a retired member", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove))},
+		{name: "SC-27 whenScaled Delete deletes a claim of a retired member", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep)), want: deletes("Scaled")},
+		{name: "SC-27 whenScaled Delete does not delete a claim of a lost member", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep))},
+		{name: "a claim with an unknown value of label retained is kept", world: loose(looseClaimOf("x").retained("Mine").setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, remove))},
+		{name: "the claim of a returning member is not changed",
 			world: seen(set("db").replicas(4), a(), b(), c(), looseClaimOf("x"), updating("x", "uid-of-x", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
-		{name: "a claim that is being deleted is left alone",
+		{name: "a claim that is being deleted is not changed",
 			world: loose(looseClaimOf("x").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), set("db"))},
-		{name: "the claims of a pod that still ends are left alone", world: seen(set("db").retention(keep, remove, remove), a(), b(), c(), pod("x").on("n9").ready().going())},
+		{name: "the claims of a terminating pod are not changed", world: seen(set("db").retention(keep, remove, remove), a(), b(), c(), pod("x").on("n9").ready().going())},
 	})
 }
 
@@ -66,23 +66,23 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 	}
 	goes := set("db").retention(remove, keep, keep)
 	check(t, []row{
-		{name: "SC-19 SC-27 whenDeleted turned to Delete: claims get an owner",
+		{name: "SC-19 SC-27 claims get an owner reference when whenDeleted changes to Delete",
 			world: seen(goes, pod("a").on("n1").ready().claimsAre(unowned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim is deleted with the set"}},
-		{name: "SC-19 SC-27 whenDeleted turned to Retain: they lose it",
+		{name: "SC-19 SC-27 claims lose their owner reference when whenDeleted changes to Retain",
 			world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim is kept when the set is deleted"}},
-		{name: "those set aside too", world: seen(goes, a(), b(), c(), looseClaimOf("x").retained(lost).onRecord().but(unowned)),
+		{name: "claims that were set aside get an owner reference when whenDeleted changes to Delete", world: seen(goes, a(), b(), c(), looseClaimOf("x").retained(lost).onRecord().but(unowned)),
 			want: []string{"patch persistentvolumeclaim db-data-x: Retention, the claim is deleted with the set"}},
-		{name: "not those that are being deleted", world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned).claimsAre(func(c *corev1.PersistentVolumeClaim) {
+		{name: "claims that are being deleted keep their owner reference when whenDeleted changes to Retain", world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned).claimsAre(func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp = ptr.To(ago(0))
 		}), b(), c())},
 	})
 	scaledDown := firstWritten(seen(set("db").replicas(2).retention(keep, remove, keep), a(), b(), c()))
 	if got := scaledDown.GetAnnotations()[v1alpha1.AnnotationRetention]; got != string(remove) {
-		t.Errorf("SC-27 a claim of a member that a scale-down takes is set aside under %q, want what whenScaled says", got)
+		t.Errorf("SC-27 the claim of a retired member is set aside under policy %q, want the value of whenScaled", got)
 	}
 	changed := firstWritten(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()))
 	if refs := changed.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != "else" {
-		t.Errorf("owners that are not ours become %v", refs)
+		t.Errorf("owner references of others become %v", refs)
 	}
 }
 
@@ -90,6 +90,6 @@ func TestAbandonedClaims(t *testing.T) {
 	steps := labelAbandoned([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
 	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Deleted" ||
 		got.Object.GetLabels()[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted || got.Object.GetUID() != "u" {
-		t.Errorf("SC-19 claims that outlive their set: %s, labels %v", got, got.Object.GetLabels())
+		t.Errorf("SC-19 keeping the claims of a deleted set: action %s, labels %v", got, got.Object.GetLabels())
 	}
 }

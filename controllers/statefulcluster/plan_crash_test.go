@@ -15,45 +15,45 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(settlingTime - time.Minute) }
 	rolling := func(things ...thing) *world { return seen(set("db"), append(things, oldCommand(), nowUnproven)...) }
 	check(t, []row{
-		{name: "V9 a member that crashes with a revision that works nowhere is not replaced",
+		{name: "V9 a crashing member is not replaced if no member was Ready for long enough with its revision",
 			world: rolling(oldA(), oldB(), crashes().recreated()), failing: []string{"db-c"}},
-		{name: "V9 nor is the only member of a set",
+		{name: "V9 the only member of a set is not replaced while it crashes",
 			world: seen(set("db").replicas(1), nowUnproven, crashes()), failing: []string{"db-c"}},
-		{name: "V9 nor one whose revision has worked elsewhere for a short time only",
+		{name: "V9 a crashing member is not replaced if another member was Ready with its revision for a short time only",
 			world: seen(set("db"), nowUnproven, short("a"), short("b"), crashes()), failing: []string{"db-c"}, wait: time.Minute},
-		{name: "V9 one whose revision works elsewhere is replaced: its data or its node is bad",
+		{name: "V9 a crashing member is replaced if its revision works elsewhere, because its data or node may be bad",
 			world: seen(set("db"), nowUnproven, pod("a").on("n1").readyFor(settlingTime), short("b"), crashes()),
 			want:  []string{replaces("c", "f1", v1alpha1.LossUnready), "patch controllerrevision now: RevisionReady"}},
-		{name: "V9 one that did not crash is replaced as before",
+		{name: "V9 an unready member that did not crash is replaced",
 			world: seen(set("db"), nowUnproven, short("a"), short("b"), pod("c").on("n3").unreadyFor(50*time.Minute)),
 			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}, wait: time.Minute},
-		{name: "V9 one that crashed before it was updated in place, and not since, is replaced as before",
+		{name: "V9 a member that crashed only before its in-place update is replaced",
 			world: seen(set("db"), nowUnproven, short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "5")),
 			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}, wait: time.Minute},
-		{name: "V9 a note that cannot be read counts as none",
+		{name: "V9 an invalid note about restarts is ignored",
 			world:   seen(set("db"), nowUnproven, short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "many")),
 			failing: []string{"db-c"}, wait: time.Minute},
-		{name: "V9 one whose revision worked at any time is replaced",
+		{name: "V9 a crashing member is replaced if its revision ever worked",
 			world: seen(set("db").replicas(1).replacesInOutage(), crashes()), want: []string{replaces("c", "f1", v1alpha1.LossUnready)}},
-		{name: "V9 a lost Node is evidence all the same",
+		{name: "V9 a crashing member on a lost Node is replaced",
 			world: rolling(oldA(), oldB(), crashes().nodeGone()), want: []string{replaces("c", "f1", v1alpha1.LossNodeGone)}},
 
-		{name: "V9 the update goes on when a member is Ready",
+		{name: "V9 the update continues when a member is Ready",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a"), wait: settlingTime - time.Second},
-		{name: "V9 it waits when that member has crashed already",
+		{name: "V9 the update waits when the updated member has crashed",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
-		{name: "V9 and goes on when it has been Ready for a while",
+		{name: "V9 the update continues when a member that crashed once has been Ready for a while",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(1)), want: recreates("a"), wait: settlingTime - steadyTime},
-		{name: "V9 it waits longer when it has crashed again",
+		{name: "V9 the update waits longer when the updated member has crashed twice",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(2)), wait: settlingTime - steadyTime},
-		{name: "V9 and goes on when the template has shown that it works",
+		{name: "V9 the update continues when the revision is proven, despite crashes",
 			world: seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), oldCommand()), want: recreates("a")},
-		{name: "V9 restarts of an old revision hold nothing up",
+		{name: "V9 restarts of members with an old revision do not block the update",
 			world: seen(set("db"), pod("a").on("n1").readyFor(time.Second).restarted(7).of("old"), oldB(), c(), oldCommand()), want: recreates("a")},
-		{name: "V9 members that do not serve are updated all the same: they may need it",
+		{name: "V9 unready members are updated despite crashes, because they may need the update",
 			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
 			want:  recreates("a"), wait: steadyTime - time.Second},
-		{name: "V9 a surge retires none for a member that crashed",
+		{name: "V9 a surge update retires no member for a new one that crashed",
 			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
 	})
 }
@@ -61,16 +61,16 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 func TestRestartsAreCountedFromTheUpdateInPlace(t *testing.T) {
 	patched := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage()))
 	if got := patched.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "3" {
-		t.Errorf("V9 when it is patched %q is noted, want 3", got)
+		t.Errorf("V9 the patch notes %q restarts, want 3", got)
 	}
 	done := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
 		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c()))
 	if got := done.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "4" {
-		t.Errorf("V9 when it is complete %q is noted, want 4", got)
+		t.Errorf("V9 the completed update notes %q restarts, want 4", got)
 	}
 	fresh := firstWritten(seen(set("db"), oldA(), b(), c(), oldImage()))
 	if got, noted := fresh.GetAnnotations()[v1alpha1.AnnotationRestarts]; noted {
-		t.Errorf("V9 %q is noted on a pod that never restarted", got)
+		t.Errorf("V9 %q restarts are noted on a pod that never restarted", got)
 	}
 }
 
@@ -81,16 +81,16 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"V9 a crash loop, while the container waits", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
+		{"V9 a crash loop is reported while the container waits", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
 			"containers keep restarting, and no member with the same template has been Ready for 10 minutes, so these members are not replaced: db-c; `kubectl -n ns logs --previous db-c` shows why; correct the template"},
-		{"V9 a crash loop, while the container runs", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
+		{"V9 a crash loop is reported while the container runs", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
 			"containers keep restarting, and no member with the same template has been Ready for 10 minutes, so these members are not replaced: db-c; `kubectl -n ns logs --previous db-c` shows why; correct the template"},
-		{"V9 one restart is no crash loop", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
-		{"V8 a new set whose StorageClass does not exist", seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").unschedulableFor(old)),
+		{"V9 one restart is not a crash loop", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
+		{"V8 the members of a new set are unschedulable because their StorageClass does not exist", seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").unschedulableFor(old)),
 			"members are unschedulable and are not replaced, because new members would be unschedulable too: db-a, db-b; `kubectl -n ns describe pod db-a` shows what is missing, such as capacity, a node label, a StorageClass or a volume"},
-		{"V8 a bad image", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
+		{"V8 an image cannot be pulled", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
 			"members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` shows why; correct the template"},
-		{"V8 a probe that fails, and one that finds no node",
+		{"V8 one member fails its probe and another is unschedulable",
 			seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").on("n1").starting()),
 			"members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-b; `kubectl -n ns describe pod db-b` shows why; correct the template; " +
 				"members are unschedulable and are not replaced, because new members would be unschedulable too: db-a; `kubectl -n ns describe pod db-a` shows what is missing, such as capacity, a node label, a StorageClass or a volume"},

@@ -30,7 +30,7 @@ func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 		{name: "pendingSeconds", after: 300 * time.Second,
 			member: func(passed time.Duration) *podFixture { return pod("a").unschedulableFor(passed) },
 			want:   []string{replaces("a", "f1", v1alpha1.LossPending)}},
-		{name: "a back-off between replacements", after: 630 * time.Second,
+		{name: "backoff between replacements", after: 630 * time.Second,
 			member: func(passed time.Duration) *podFixture {
 				return pod("a").inPlaceOf("x", 2).aged(passed).on("n1").starting()
 			},
@@ -38,7 +38,7 @@ func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 		{name: "nodeLostSeconds", after: 30 * time.Second,
 			member: func(passed time.Duration) *podFixture { return a().nodeNotReadyFor(passed) },
 			want:   []string{replaces("a", "f1", v1alpha1.LossNodeNotReady)}},
-		{name: "nodeLostSeconds of a member that is to come back", after: 30 * time.Second,
+		{name: "nodeLostSeconds of a returning member", after: 30 * time.Second,
 			member: func(passed time.Duration) *podFixture {
 				return pod("a").on("n1").ready().going().nodeNotReadyFor(passed)
 			},
@@ -52,12 +52,12 @@ func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 			passed time.Duration
 			late   bool
 		}{
-			{"the operator looked all the time", leadership.Watch{}, d.after, true},
-			{"a moment too early", leadership.Watch{}, d.after - time.Second, false},
-			{"the operator was frozen, or the API server away", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after, false},
-			{"and it is over when the missing time has passed", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after + away, true},
-			{"the operator was started since", leadership.Watch{Since: ago(d.after - time.Second)}, 2 * d.after, false},
-			{"and it is over when that long has passed since", leadership.Watch{Since: ago(d.after)}, 2 * d.after, true},
+			{"the operator watched without gaps", leadership.Watch{}, d.after, true},
+			{"one second before the deadline", leadership.Watch{}, d.after - time.Second, false},
+			{"the watch had a gap: operator frozen or API server unreachable", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after, false},
+			{"the deadline has passed after the gap is added to it", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after + away, true},
+			{"the operator was started less than the deadline ago", leadership.Watch{Since: ago(d.after - time.Second)}, 2 * d.after, false},
+			{"the operator was started a full deadline ago", leadership.Watch{Since: ago(d.after)}, 2 * d.after, true},
 		} {
 			w := seen(set("db"), append(slices.Clone(d.things), d.member(r.passed), b(), c())...)
 			w.watch = r.watch
@@ -67,10 +67,10 @@ func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 			}
 			p := planOf(w)
 			if got := p.Steps.Strings(); !slices.Equal(got, want) {
-				t.Errorf("V5 %s, %s: it does %q, want %q", d.name, r.name, got, want)
+				t.Errorf("V5 %s, %s: the steps are %q, want %q", d.name, r.name, got, want)
 			}
 			if !r.late && p.Wait <= 0 {
-				t.Errorf("V5 %s, %s: no pass looks again", d.name, r.name)
+				t.Errorf("V5 %s, %s: no pass is requeued", d.name, r.name)
 			}
 		}
 	}

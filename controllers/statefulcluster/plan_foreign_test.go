@@ -30,12 +30,12 @@ func TestForeign(t *testing.T) {
 		many, want = append(many, stray("x")), append(want, losesLabels("x"))
 	}
 	check(t, []row{
-		{name: "a pod of another owner loses our labels", world: seen(set("db"), a(), b(), c(), ofAnother("x")), want: []string{losesLabels("x")}},
-		{name: "so does one without an owner that has no claims", world: seen(set("db"), a(), b(), c(), stray("x")), want: []string{losesLabels("x")}},
-		{name: "one with the claims of a member keeps them until a person decides", world: seen(set("db"), a(), b(), c(), orphan("x"))},
-		{name: "it holds up nothing", world: seen(set("db"), b(), c(), ofAnother("x")), want: append(creates("f1"), losesLabels("x"))},
-		{name: "a pass changes so many", world: seen(set("db"), append(many, ofAnother("y"))...), want: append([]string{losesLabels("y")}, want[1:]...)},
-		{name: "a refused patch is tried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(reasonForeign, "no", time.Minute)), wait: time.Minute},
+		{name: "the operator's labels are removed from a pod of another owner", world: seen(set("db"), a(), b(), c(), ofAnother("x")), want: []string{losesLabels("x")}},
+		{name: "the operator's labels are removed from a pod without an owner and claims", world: seen(set("db"), a(), b(), c(), stray("x")), want: []string{losesLabels("x")}},
+		{name: "a pod without an owner but with the claims of a member keeps its labels until a user decides", world: seen(set("db"), a(), b(), c(), orphan("x"))},
+		{name: "a foreign pod blocks no replacement", world: seen(set("db"), b(), c(), ofAnother("x")), want: append(creates("f1"), losesLabels("x"))},
+		{name: "a pass removes labels from maxLabelled pods only", world: seen(set("db"), append(many, ofAnother("y"))...), want: append([]string{losesLabels("y")}, want[1:]...)},
+		{name: "a refused patch is retried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(reasonForeign, "no", time.Minute)), wait: time.Minute},
 	})
 }
 
@@ -45,9 +45,9 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 		name   string
 		owners []metav1.OwnerReference
 	}{
-		{"without an owner", nil},
-		{"of another owner", []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}},
-		{"of a group that does not exist", []metav1.OwnerReference{{APIVersion: "x.example/v1", Kind: "StatefulCluster", Name: "db", UID: "uid-of-set", Controller: ptr.To(true)}}},
+		{"pod without an owner", nil},
+		{"pod of another owner", []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}},
+		{"pod whose owner has an unknown API group", []metav1.OwnerReference{{APIVersion: "x.example/v1", Kind: "StatefulCluster", Name: "db", UID: "uid-of-set", Controller: ptr.To(true)}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newStage(t, three())
@@ -64,14 +64,14 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 			}
 			for _, label := range ownPodLabels {
 				if value, has := pod.Labels[label]; has {
-					t.Errorf("it has label %s=%s", label, value)
+					t.Errorf("the pod has label %s=%s", label, value)
 				}
 			}
 			if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True ForeignPods: ") || !strings.Contains(got, "db-evil") {
 				t.Errorf("condition Degraded is %s", got)
 			}
 			if pod.Labels["mine"] != "stays" {
-				t.Errorf("it lost labels that are not ours: %v", pod.Labels)
+				t.Errorf("labels of other clients were removed: %v", pod.Labels)
 			}
 			selector := labels.SelectorFromSet(labels.Set{v1alpha1.LabelClusterUID: string(s.set().UID)})
 			for _, p := range s.members() {
@@ -80,7 +80,7 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 				}
 			}
 			if got := uidsOf(s); !slices.Contains(got, "evil") || len(got) != len(before)+1 {
-				t.Errorf("the pods are %q, were %q", got, before)
+				t.Errorf("pods are %q, want %q", got, before)
 			}
 		})
 	}

@@ -28,14 +28,14 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	s.settle(15 * time.Minute)
 	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
 	if !strings.HasPrefix(degraded(), "True WriteRefused: PodDisruptionBudget db exists and belongs to another owner") {
-		t.Errorf("the condition says %s", degraded())
+		t.Errorf("condition Degraded is %s", degraded())
 	}
 	for range 100 { // at rest nothing is written or retried
 		tried := len(s.Story)
 		s.Now = s.Now.Add(foreignInterval)
 		s.look()
 		if s.pass(); len(s.Story) != tried {
-			t.Fatalf("at rest it tries %q", s.Story[tried:])
+			t.Fatalf("steps at rest are %q, want none", s.Story[tried:])
 		}
 	}
 	s.Remove(theirs)
@@ -44,7 +44,7 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	s.ends()
 	s.Check(s.t)
 	if !strings.HasPrefix(degraded(), "False") {
-		t.Errorf("it is gone, and the condition says %s", degraded())
+		t.Errorf("condition Degraded after the budget was deleted is %s", degraded())
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 	s.settle(15 * time.Minute)
 	s.Check(s.t)
 	if now := kubelet.Pods(s.Cluster); len(now) != len(before) {
-		t.Errorf("there were %d pods and there are %d:\n%s", len(before), len(now), strings.Join(s.Story, "\n"))
+		t.Errorf("%d pods before, %d pods now:\n%s", len(before), len(now), strings.Join(s.Story, "\n"))
 	}
 	if lines := strings.Join(s.Story, "\n"); strings.Contains(lines, "delete persistentvolumeclaim") {
 		t.Errorf("a claim was deleted:\n%s", lines)
@@ -117,7 +117,7 @@ func (s *stage) losesNoMember() {
 	s.ends()
 	s.Check(s.t)
 	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
-		s.t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
+		s.t.Errorf("%d pods, status.lost is %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
 	}
 }
 
@@ -145,7 +145,7 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
 	if w := s.observe(s.set(), engine.View{Reader: live, Live: true}); len(w.members) != 3 {
-		t.Errorf("%d of 3 members are seen", len(w.members))
+		t.Errorf("the cache has %d of 3 members", len(w.members))
 	}
 }
 
@@ -168,7 +168,7 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 	s.settle(15 * time.Minute)
 	s.Check(s.t)
 	if lost := s.set().Status.Lost; len(lost) > 0 {
-		t.Errorf("the user scaled down, and %v is lost", lost)
+		t.Errorf("status.lost after a scale-down is %v", lost)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestCountsOfAnInvalidSpec(t *testing.T) {
 	bad.Status.Replicas, bad.Status.ReadyReplicas = 9, 9
 	got := told(seen(bad, a(), b(), starting("c"), pod("d").on("n1").ready().going()))
 	if got.Replicas != 3 || got.ReadyReplicas != 2 || got.AvailableReplicas != 2 {
-		t.Errorf("%d members, %d Ready, %d available; there are 3 and 2 and 2", got.Replicas, got.ReadyReplicas, got.AvailableReplicas)
+		t.Errorf("%d members, %d Ready, %d available; want 3, 2 and 2", got.Replicas, got.ReadyReplicas, got.AvailableReplicas)
 	}
 	if says := says(got, v1alpha1.ConditionDegraded); says != "True InvalidSpec: spec.template.spec.containers: Required value: a pod has at least one container" {
 		t.Error(says)
@@ -221,6 +221,6 @@ func TestCountsOfAnInvalidSpec(t *testing.T) {
 func TestAForceDeletedMemberKeepsItsClaimsOnRecord(t *testing.T) {
 	got := told(seen(set("db"), b(), c(), looseClaimOf("a")))
 	if len(got.Lost) != 1 || got.Lost[0].Name != "db-a" || len(got.Lost[0].Claims) != 1 || got.Lost[0].Claims[0] != "db-data-a" {
-		t.Errorf("lost are %v", got.Lost)
+		t.Errorf("status.lost is %v", got.Lost)
 	}
 }

@@ -21,24 +21,24 @@ func TestWhatARunningPodCanTake(t *testing.T) {
 		old  func(*corev1.PodTemplateSpec)
 		want []string
 	}{
-		{"SC-22 SC-40 an image", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "zero" }, patches},
-		{"a label", func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }, patches},
-		{"an annotation", func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"note": "old"} }, patches},
-		{"not a request taken away", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") }, recreates("a")},
-		{"not an image and a request taken away", func(p *corev1.PodTemplateSpec) {
+		{"SC-22 SC-40 a changed image", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "zero" }, patches},
+		{"a changed label", func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }, patches},
+		{"a changed annotation", func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"note": "old"} }, patches},
+		{"a removed resource request", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") }, recreates("a")},
+		{"a changed image and a removed resource request", func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers[0].Image, p.Spec.Containers[0].Resources = "zero", cpu("1")
 		}, recreates("a")},
-		{"not a command", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Command = []string{"x"} }, recreates("a")},
-		{"not an environment, though the image changes too", func(p *corev1.PodTemplateSpec) {
+		{"a changed command", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Command = []string{"x"} }, recreates("a")},
+		{"a changed environment and image", func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers[0].Image, p.Spec.Containers[0].Env = "zero", []corev1.EnvVar{{Name: "x"}}
 		}, recreates("a")},
-		{"not another container", func(p *corev1.PodTemplateSpec) {
+		{"a removed container", func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "s"})
 		}, recreates("a")},
-		{"not the image of an init container", func(p *corev1.PodTemplateSpec) {
+		{"a removed init container", func(p *corev1.PodTemplateSpec) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "i"}}
 		}, recreates("a")},
-		{"not a volume", func(p *corev1.PodTemplateSpec) { p.Spec.Volumes = []corev1.Volume{{Name: "v"}} }, recreates("a")},
+		{"a removed volume", func(p *corev1.PodTemplateSpec) { p.Spec.Volumes = []corev1.Volume{{Name: "v"}} }, recreates("a")},
 	} {
 		check(t, []row{{name: r.name, world: seen(set("db"), oldA(), oldB(), oldC(), changedOld(r.old)), want: r.want}})
 	}
@@ -59,17 +59,17 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 	act := planOf(w).Steps[0][0][0]
 	pod := act.Object.(*corev1.Pod)
 	for what, ok := range map[string]bool{
-		"the image is the spec's":                   pod.Spec.Containers[0].Image == "one",
-		"the revision is the spec's":                revisionOf(pod) == "now",
-		"the note says what was before":             pod.Annotations[v1alpha1.AnnotationInPlace] == `{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"zero"}}}`,
-		"annotations of the old template go":        pod.Annotations["gone"] == "",
-		"annotations of the new one come":           pod.Annotations["now"] == "1",
-		"annotations of others stay":                pod.Annotations["users"] == "own",
-		"labels of the old template go":             pod.Labels["tier"] == "",
-		"labels of the new one come":                pod.Labels["new"] == "1",
-		"the operator's labels stay":                pod.Labels[v1alpha1.LabelMember] == "a" && pod.Labels[v1alpha1.LabelClusterUID] == "uid-of-set",
-		"the pod that was read is not changed":      w.members[0].pod.Spec.Containers[0].Image == "zero" && act.From == w.members[0].pod,
-		"a patch of labels alone waits for nothing": labelsOnly().Annotations[v1alpha1.AnnotationInPlace] == "",
+		"the pod has the image of the spec":                  pod.Spec.Containers[0].Image == "one",
+		"the pod has the revision of the spec":               revisionOf(pod) == "now",
+		"the note has the previous image and restart count":  pod.Annotations[v1alpha1.AnnotationInPlace] == `{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"zero"}}}`,
+		"annotations of the old template are removed":        pod.Annotations["gone"] == "",
+		"annotations of the new template are added":          pod.Annotations["now"] == "1",
+		"annotations of other clients are kept":              pod.Annotations["users"] == "own",
+		"labels of the old template are removed":             pod.Labels["tier"] == "",
+		"labels of the new template are added":               pod.Labels["new"] == "1",
+		"the operator's labels are kept":                     pod.Labels[v1alpha1.LabelMember] == "a" && pod.Labels[v1alpha1.LabelClusterUID] == "uid-of-set",
+		"the observed pod is not modified":                   w.members[0].pod.Spec.Containers[0].Image == "zero" && act.From == w.members[0].pod,
+		"a patch of labels only does not wait for a restart": labelsOnly().Annotations[v1alpha1.AnnotationInPlace] == "",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)
@@ -104,33 +104,33 @@ func TestInPlaceIsDone(t *testing.T) {
 		return running().condition(kind, corev1.ConditionTrue, reason, ago(0))
 	}
 	check(t, []row{
-		{name: "SC-40 the container runs another image than before", world: with(running()), want: done},
-		{name: "SC-40 not while it runs the image from before: Ready says nothing",
+		{name: "SC-40 the update is complete when the container runs another image", world: with(running()), want: done},
+		{name: "SC-40 the update is not complete while the container of a Ready pod runs the previous image",
 			world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "id-of-zero" })},
-		{name: "SC-40 unless it was restarted: two tags may be one image",
+		{name: "SC-40 the update is complete when the container restarted with the previous image ID, because two tags may have the same image",
 			world: status(func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].ImageID, p.Status.ContainerStatuses[0].RestartCount = "id-of-zero", 1
 			}), want: done},
-		{name: "W4 an image that a policy changes back is not waited for", world: with(imageIs(a().patching(imageNote), "zero")), want: done},
-		{name: "W4 the cache has the images of a pod that is patched", world: seen(set("db").maxUnavailable(1), imageIs(a().patching(imageNote), "zero"), oldB(), oldC(), oldImage(), cached), want: done},
-		{name: "W4 an image that a policy changes to a third one is waited for", world: with(imageIs(a().patching(imageNote), "third"))},
-		{name: "W4 a container that was stopped is waited for, whatever its image is",
+		{name: "W4 the update is complete when a policy reverted the image", world: with(imageIs(a().patching(imageNote), "zero")), want: done},
+		{name: "W4 the update is complete when the cache shows that a policy reverted the image", world: seen(set("db").maxUnavailable(1), imageIs(a().patching(imageNote), "zero"), oldB(), oldC(), oldImage(), cached), want: done},
+		{name: "W4 the update is not complete when a policy changed the image to a third one", world: with(imageIs(a().patching(imageNote), "third"))},
+		{name: "W4 the update is not complete while the container is stopped, even if a policy reverted the image",
 			world: with(imageIs(a().patching(imageNote), "zero").waiting("ContainerCreating"))},
-		{name: "not while the container waits", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = nil })},
-		{name: "not while the container has no status", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses = nil })},
-		{name: "not while the kubelet has not seen the patch",
+		{name: "the update is not complete while the container waits", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = nil })},
+		{name: "the update is not complete while the container has no status", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses = nil })},
+		{name: "the update is not complete while the kubelet has not observed the patch",
 			world: status(func(p *corev1.Pod) { p.Generation, p.Status.ObservedGeneration = 3, 2 })},
-		{name: "a kubelet that does not say what it saw is believed",
+		{name: "the update is complete if the kubelet reports no observed generation",
 			world: status(func(p *corev1.Pod) { p.Generation, p.Status.ObservedGeneration = 3, 0 }), want: done},
-		{name: "not while the pod is not Ready", world: with(pod("a").patching(imageNote).on("n1").unreadyFor(0)), wait: 5 * time.Minute},
-		{name: "not while a resize is deferred", world: with(condition(corev1.PodResizePending, corev1.PodReasonDeferred))},
-		{name: "not while a resize is under way", world: with(condition(corev1.PodResizeInProgress, ""))},
-		{name: "a note that cannot be read is taken off", world: with(a().patching(`{`)), want: done},
-		{name: "a pod being patched does not count as available: no other is updated",
+		{name: "the update is not complete while the pod is not Ready", world: with(pod("a").patching(imageNote).on("n1").unreadyFor(0)), wait: 5 * time.Minute},
+		{name: "the update is not complete while a resize is deferred", world: with(condition(corev1.PodResizePending, corev1.PodReasonDeferred))},
+		{name: "the update is not complete while a resize is in progress", world: with(condition(corev1.PodResizeInProgress, ""))},
+		{name: "an invalid note about an in-place update is removed", world: with(a().patching(`{`)), want: done},
+		{name: "a pod being patched does not count as available, so no other pod is updated",
 			world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "id-of-zero" })},
-		{name: "SC-41 a corrected image replaces the bad one at once, though its pod is not Ready",
+		{name: "SC-41 a corrected image replaces a bad image at once while the pod is not Ready",
 			world: with(pod("a").aged(time.Minute).patching(imageNote).on("n1").starting().of("old")), want: updatesInPlace("a"), wait: 9 * time.Minute},
-		{name: "an update that was begun for a revision now kept by OnDelete is finished",
+		{name: "an in-place update that started before the change to OnDelete is completed",
 			world: seen(set("db").onDelete(), running().of("old"), oldB(), oldC(), oldImage()), want: done},
 	})
 }
@@ -145,20 +145,20 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 		return firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]
 	}
 	if got := back(func(*podFixture) {}); got != "{}" {
-		t.Errorf("it waits for %s, want nothing but to be Ready", got)
+		t.Errorf("the note is %s, want {}: wait only until the pod is Ready", got)
 	}
 	if got := back(func(p *podFixture) { p.pod.Status.ContainerStatuses[0].State.Running = nil }); got != `{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"one"}}}` {
-		t.Errorf("the container was stopped already, and it waits for %s", got)
+		t.Errorf("the container was already stopped, and the note is %s", got)
 	}
 	if got := back(func(p *podFixture) { p.pod.Status.ContainerStatuses[0].RestartCount = 1 }); got != `{"containers":{"main":{"restarts":1,"imageID":"id-of-one","image":"bad"}}}` {
-		t.Errorf("the container was swapped already, and it waits for %s", got)
+		t.Errorf("the container was already restarted, and the note is %s", got)
 	}
 }
 
 func TestAnUpdateOnTopOfAnother(t *testing.T) {
 	w := seen(set("db"), a().patching(imageNote).of("old"), b(), c(), changedOld(func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }))
 	if got := firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]; got != imageNote {
-		t.Errorf("a new label makes it wait for %s, want for the image as before", got)
+		t.Errorf("the note after a change of labels is %s, want the note about the image", got)
 	}
 }
 
@@ -172,11 +172,11 @@ func TestResize(t *testing.T) {
 	}
 	infeasible := patched().condition(corev1.PodResizePending, corev1.ConditionTrue, corev1.PodReasonInfeasible, ago(0))
 	check(t, []row{
-		{name: "a resize that was not sent is sent", world: seen(bigger, unsent(), b(), c()), want: []string{"resize pod db-a: Resize, in place"}},
-		{name: "the cache does not know sizes", world: seen(bigger, unsent(), b(), c(), cached), want: []string{"patch pod db-a: Updated, complete"}},
-		{name: "a resize that is done is finished", world: seen(bigger, patched(), b(), c()), want: []string{"patch pod db-a: Updated, complete"}},
-		{name: "a resize that no node can do is done by recreating", world: seen(bigger, infeasible, b(), c()), want: recreates("a")},
-		{name: "a resize that was refused too", world: seen(bigger, unsent(), b(), c(), refused(reasonResize, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
+		{name: "a resize that was not sent before is sent", world: seen(bigger, unsent(), b(), c()), want: []string{"resize pod db-a: Resize, in place"}},
+		{name: "a resize is complete according to the cache, which does not hold resources", world: seen(bigger, unsent(), b(), c(), cached), want: []string{"patch pod db-a: Updated, complete"}},
+		{name: "a completed resize completes the update", world: seen(bigger, patched(), b(), c()), want: []string{"patch pod db-a: Updated, complete"}},
+		{name: "an infeasible resize recreates the pod", world: seen(bigger, infeasible, b(), c()), want: recreates("a")},
+		{name: "a refused resize recreates the pod", world: seen(bigger, unsent(), b(), c(), refused(reasonResize, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
 	})
 }
 
@@ -196,30 +196,30 @@ func TestClaimsGrow(t *testing.T) {
 	})
 	grows := "patch persistentvolumeclaim db-data-a: Expand"
 	check(t, []row{
-		{name: "a claim grows with its template, and its pod gets the revision",
+		{name: "a claim is expanded and its pod gets the new revision",
 			world: seen(big, oldA().claimsAre(small), b(), c(), smallOld()), want: []string{grows + " > patch pod db-a: Updated, in place"}},
-		{name: "inPlace Never is about pods: a claim grows all the same",
+		{name: "a claim is expanded with inPlace Never, which applies to pods only",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
 				s.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi")
 				s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever
 			}), oldA().claimsAre(small), b(), c(), smallOld()), want: []string{grows + " > patch pod db-a: Updated, in place"}},
-		{name: "a claim that has grown already is left alone", world: seen(big, oldA(), b(), c(), smallOld()), want: updatesInPlace("a")},
-		{name: "a claim that cannot grow does not hold up the update", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(reasonExpand, "no", time.Minute)), want: updatesInPlace("a")},
-		{name: "it is grown when that can be tried again", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", 0)), want: []string{grows}},
-		{name: "and not before", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
-		{name: "a claim never shrinks", world: seen(set("db"), oldA(), b(), c(), revisionWith("old", func(d *revisionData) {
+		{name: "a claim that was already expanded is not changed", world: seen(big, oldA(), b(), c(), smallOld()), want: updatesInPlace("a")},
+		{name: "a refused expansion of a claim does not block the update", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(reasonExpand, "no", time.Minute)), want: updatesInPlace("a")},
+		{name: "a refused expansion is retried when its retry time has come", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", 0)), want: []string{grows}},
+		{name: "a refused expansion is not retried before its retry time", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
+		{name: "a claim is not changed if the template requests less storage", world: seen(set("db"), oldA(), b(), c(), revisionWith("old", func(d *revisionData) {
 			d.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi")
 		})), want: updatesInPlace("a")},
-		{name: "a claim of a pod that is recreated grows first", world: seen(big, oldA().claimsAre(small), b(), c(), both), want: []string{grows}},
-		{name: "then the pod is recreated", world: seen(big, oldA(), b(), c(), both), want: recreates("a")},
-		{name: "a pod whose claim cannot grow is recreated all the same",
+		{name: "a claim is expanded before its pod is recreated", world: seen(big, oldA().claimsAre(small), b(), c(), both), want: []string{grows}},
+		{name: "the pod is recreated after its claim was expanded", world: seen(big, oldA(), b(), c(), both), want: recreates("a")},
+		{name: "a pod is recreated even if the expansion of its claim is refused",
 			world: seen(big, oldA().claimsAre(small), b(), c(), both, refused(reasonExpand, "no", time.Minute)), want: recreates("a")},
 	})
 }
 
 func TestRefusedUpdates(t *testing.T) {
 	check(t, []row{
-		{name: "an update in place that was refused waits", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", time.Minute)), wait: time.Minute},
-		{name: "and is tried again then", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", 0)), want: updatesInPlace("a")},
+		{name: "a refused in-place update is not retried before its retry time", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", time.Minute)), wait: time.Minute},
+		{name: "a refused in-place update is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", 0)), want: updatesInPlace("a")},
 	})
 }

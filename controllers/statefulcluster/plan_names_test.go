@@ -23,19 +23,19 @@ func TestNamesAreRecordedFirst(t *testing.T) {
 	names := "patch status of statefulcluster db: Names"
 	first := func(lines ...string) []string { return append([]string{names}, lines...) }
 	check(t, []row{
-		{name: "V2 a new member's name is on record before its pod is created",
+		{name: "V2 the name of a new member is recorded before its pod is created",
 			world: seen(set("db"), offRecord, a(), b()), want: first(creates("f1")...)},
-		{name: "V2 the names of many go on record in one write",
+		{name: "V2 the names of several members are recorded in one write",
 			world: seen(set("db"), offRecord), want: first(creates("f1", "f2", "f3")...)},
-		{name: "V2 names that are on record are taken without another write",
+		{name: "V2 recorded names are used without another write",
 			world: seen(set("db"), creating("f1", "f2", "f3")), want: creates("f1", "f2", "f3")},
-		{name: "V2 when they are too few the others go on record first",
+		{name: "V2 additional names are recorded first if too few are recorded",
 			world: seen(set("db"), creating("f1")), want: first(creates("f1", "f2", "f3")...)},
-		{name: "V2 the name of a replacement is on record before the lost pod is deleted",
+		{name: "V2 the name of a replacement is recorded before the lost pod is deleted",
 			world: seen(set("db"), offRecord, a().nodeGone(), b(), c()), want: first(replaces("a", "f1", v1alpha1.LossNodeGone))},
 		{name: "V2 OrderedReady records one name",
 			world: seen(set("db").orderedReady(), offRecord), want: first(creates("f1")...)},
-		{name: "V2 a record that was refused is tried again later",
+		{name: "V2 a refused write of names is retried later",
 			world: seen(set("db"), offRecord, a(), b(), refused(reasonNames, "too large", time.Minute)), wait: time.Minute},
 	})
 }
@@ -51,20 +51,20 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 		err   error
 		want  []string
 	}{
-		{"V2 a name goes when its pod was created", two(creating("f1")), nil, nil},
-		{"V2 SC-18 a name stays while its create is refused", two(creating("f1")), quota, []string{"db-f1"}},
-		{"V2 a name that a stranger has is given up", two(creating("f1")), exists, nil},
-		{"V2 a name whose record was refused is not on record", two(offRecord), quota, nil},
-		{"V2 a name goes when its pod is seen", two(creating("c"), c()), nil, nil},
-		{"V2 SC-39 a name goes when its pod was seen and deleted", two(creating("c"), c().going(), pod("d").on("n4").ready()), nil, nil},
-		{"V2 SC-39 a name goes when its claim is there and its pod is not",
+		{"V2 a name is removed when its pod was created", two(creating("f1")), nil, nil},
+		{"V2 SC-18 a name is kept while the create of its pod is refused", two(creating("f1")), quota, []string{"db-f1"}},
+		{"V2 a name is removed if another pod has it", two(creating("f1")), exists, nil},
+		{"V2 a name is not recorded if the write was refused", two(offRecord), quota, nil},
+		{"V2 a name is removed when its pod is observed", two(creating("c"), c()), nil, nil},
+		{"V2 SC-39 a name is removed when its pod was observed and deleted", two(creating("c"), c().going(), pod("d").on("n4").ready()), nil, nil},
+		{"V2 SC-39 a name is removed when its claim exists without a pod",
 			two(creating("c"), looseClaimOf("c"), pod("d").on("n4").ready()), nil, nil},
-		{"V2 a name goes when the set was scaled down meanwhile", seen(set("db").replicas(2), creating("f1"), a(), b()), nil, nil},
-		{"V2 names stay for empty slots that may not be filled now",
+		{"V2 a name is removed after a scale-down", seen(set("db").replicas(2), creating("f1"), a(), b()), nil, nil},
+		{"V2 a name is kept for an empty slot while creates are refused",
 			two(creating("f1", "f2"), refused(reasonMissing, "quota", time.Minute)), nil, []string{"db-f1"}},
-		{"V2 SC-18 names of new members for lost ones stay, too",
+		{"V2 SC-18 the name of a replacement is kept while creates are refused",
 			seen(set("db"), creating("f1"), a().nodeNotReadyFor(time.Hour), b(), c(), refused(reasonReplaced, "quota", time.Minute)), nil, []string{"db-f1"}},
-		{"V2 nothing is forgotten while the spec is invalid",
+		{"V2 names are kept while the spec is invalid",
 			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
 	} {
 		p := planOf(r.world)
@@ -82,7 +82,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 			}
 		}
 		if got := statusOf(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
-			t.Errorf("%s: on record are %q, want %q", r.name, got, r.want)
+			t.Errorf("%s: recorded names are %q, want %q", r.name, got, r.want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestNamesOnRecordThatAreTaken(t *testing.T) {
 		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
 	}))
 	if got := unusedNames(w); !slices.Equal(got, []string{"f1"}) {
-		t.Errorf("V2 %q are free to be taken, want only f1", got)
+		t.Errorf("V2 unused names are %q, want f1", got)
 	}
 }
 
@@ -113,9 +113,9 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 				s.Interfere = func(write int, a action.Action) (before, after error) {
 					if write == n {
 						s.Interfere = nil
-						s.Say("! the leader freezes before: %s", a)
+						s.Say("! the leader is frozen before: %s", a)
 						s.anotherLeads(func() { s.settle(2 * time.Second) })
-						s.Say("! it wakes, and goes on")
+						s.Say("! the frozen leader continues")
 					}
 					return nil, nil
 				}
@@ -123,7 +123,7 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 				s.settle(15 * time.Minute)
 				s.ends()
 				if made := len(s.invariants.names); made != len(alone.invariants.names) {
-					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.invariants.names))
+					s.Breaks("V2 %d names were used, want %d as without a freeze", made, len(alone.invariants.names))
 				}
 				s.Check(s.t)
 			}

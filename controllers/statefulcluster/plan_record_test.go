@@ -20,7 +20,7 @@ import (
 func recordOf(s v1alpha1.StatefulClusterStatus) (names []string) {
 	for _, c := range s.Claims {
 		if c.UID == "" {
-			names = append(names, "nothing of")
+			names = append(names, "no UID of")
 		}
 		names = append(names, strings.TrimPrefix(c.Name, "db-data-"))
 	}
@@ -34,15 +34,15 @@ func TestClaimsOnRecord(t *testing.T) {
 		world *world
 		want  []string
 	}{
-		{"those of members are, also where no policy deletes claims", seen(set("db"), a(), b(), c()), []string{"a", "b", "c"}},
-		{"those of members are", seen(deletes(), a(), b(), c()), []string{"a", "b", "c"}},
-		{"also with whenScaled alone", seen(set("db").retention(keep, remove, keep), a(), b(), c()), []string{"a", "b", "c"}},
-		{"and whenDeleted alone", seen(set("db").retention(remove, keep, keep), a(), b(), c()), []string{"a", "b", "c"}},
-		{"those of members that go", seen(deletes(), a(), b(), c().going()), []string{"a", "b", "c"}},
-		{"one without a pod stays as long as it is there", seen(deletes(), a(), b(), c(), looseClaimOf("x").retained(lost).onRecord()), []string{"a", "b", "c", "x"}},
-		{"and does not come there", seen(deletes(), a(), b(), c(), looseClaimOf("x")), []string{"a", "b", "c"}},
-		{"nor by the record of another of its name", seen(deletes(), a(), b(), c(), looseClaimOf("x").onRecordAs("restored")), []string{"a", "b", "c"}},
-		{"a claim that is gone is forgotten", seen(deletes(), a(), b(), c(), with(func(w *world) {
+		{"claims of members are recorded even if no policy deletes claims", seen(set("db"), a(), b(), c()), []string{"a", "b", "c"}},
+		{"claims of members are recorded with whenLost Delete", seen(deletes(), a(), b(), c()), []string{"a", "b", "c"}},
+		{"claims of members are recorded with whenScaled Delete", seen(set("db").retention(keep, remove, keep), a(), b(), c()), []string{"a", "b", "c"}},
+		{"claims of members are recorded with whenDeleted Delete", seen(set("db").retention(remove, keep, keep), a(), b(), c()), []string{"a", "b", "c"}},
+		{"claims of terminating members are recorded", seen(deletes(), a(), b(), c().going()), []string{"a", "b", "c"}},
+		{"a recorded claim without a pod stays recorded while it exists", seen(deletes(), a(), b(), c(), looseClaimOf("x").retained(lost).onRecord()), []string{"a", "b", "c", "x"}},
+		{"an unrecorded claim without a pod is not recorded", seen(deletes(), a(), b(), c(), looseClaimOf("x")), []string{"a", "b", "c"}},
+		{"a claim is not recorded because an earlier claim with its name was", seen(deletes(), a(), b(), c(), looseClaimOf("x").onRecordAs("restored")), []string{"a", "b", "c"}},
+		{"a deleted claim is removed from the record", seen(deletes(), a(), b(), c(), with(func(w *world) {
 			w.set.Status.Claims = []v1alpha1.RecordedClaim{{Name: "db-data-x", UID: "uid-of-db-data-x"}}
 		})), []string{"a", "b", "c"}},
 	} {
@@ -62,13 +62,13 @@ func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
 		outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer})
 	}
 	if got := statusOf(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
-		t.Errorf("on record: %v", got)
+		t.Errorf("status.claims is %v", got)
 	}
 	for i := range outcomes {
 		outcomes[i].Err = context.Canceled
 	}
 	if got := statusOf(w, &p, outcomes).Claims; len(got) > 0 {
-		t.Errorf("on record, though nothing was created: %v", got)
+		t.Errorf("status.claims after failed creates is %v", got)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestADeletedClaimLeavesTheRecord(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove), a(), b(), c(), looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord())
 	p := planOf(w)
 	if got := recordOf(statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("on record: %q", got)
+		t.Errorf("status.claims has %q", got)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestTheRecordOfClaimsIsBounded(t *testing.T) {
 	}
 	got := recordOf(told(seen(set("db").replicas(maxClaims+2).retention(keep, keep, remove), things...)))
 	if len(got) != maxClaims || got[0] != "m0000" || got[maxClaims-3] != "m1997" || got[maxClaims-2] != "zy" || got[maxClaims-1] != "zz" {
-		t.Errorf("%d are on record: %s … %s", len(got), got[0], got[len(got)-3:])
+		t.Errorf("status.claims has %d claims: %s … %s", len(got), got[0], got[len(got)-3:])
 	}
 }
 
@@ -122,13 +122,13 @@ func TestUnrecordedClaimsAreTold(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"one that would be deleted", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
-		{"one that would go with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
-		{"one with another name than the set gives", seen(set("db"), a(), b(), c(), with(func(w *world) {
+		{"an unrecorded claim that the policy would delete", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
+		{"an unrecorded claim that would be deleted with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
+		{"a labeled claim with an invalid name", seen(set("db"), a(), b(), c(), with(func(w *world) {
 			w.misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
 		})), want},
-		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected" + asideMessage(derive(seen(set("db"), x())))},
-		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: no problems detected"},
+		{"an unrecorded claim that the policy keeps is not reported", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected" + asideMessage(derive(seen(set("db"), x())))},
+		{"a recorded claim is not reported", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: no problems detected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
 			t.Errorf("%s: %s", r.name, got)

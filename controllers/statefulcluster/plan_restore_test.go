@@ -108,53 +108,53 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	one := func() *setFixture { return set("db").replicas(1) }
 	fresh := append([]string{names}, creates("f1")...)
 	check(t, []row{
-		{name: "SC-50 a set that was restored with claims makes no member before a person says whose they are",
+		{name: "SC-50 a set that was restored with claims creates no member until a user decides about the claims",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday")))},
-		{name: "SC-50 nor if they were labelled meanwhile because their set was gone",
+		{name: "SC-50 a set that was restored with claims labeled as Deleted creates no member",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday").retained("Deleted")))},
-		{name: "SC-50 claims that were lost or retired before the backup are not waited for",
+		{name: "SC-50 a restored set does not wait for claims that were set aside before the backup",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday").retained("Lost"), left(ys).from("monday").retained("Scaled"))), want: fresh},
-		{name: "SC-50 nor those of another backup",
+		{name: "SC-50 a restored set does not wait for claims of another backup",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("tuesday"))), want: fresh},
-		{name: "SC-50 a set that was not restored takes nothing of its namesake, and waits for nothing",
+		{name: "SC-50 a set that was not restored ignores claims of an earlier set with its name",
 			world: seen(one(), neverRan, leftBehindBy(left(xs).from("monday"), left(ys))), want: fresh},
-		{name: "SC-50 a set that had a member waits no more",
+		{name: "SC-50 a restored set that had a member does not wait",
 			world: seen(one().from("monday"), leftBehindBy(left(xs).from("monday"))), want: fresh},
-		{name: "SC-50 nor one whose names are on record",
+		{name: "SC-50 a restored set with recorded names does not wait",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday")), creating("f1")), want: creates("f1")},
-		{name: "SC-50 claims are given one by one: only members on those that were given are made until all are",
+		{name: "SC-50 only members on given claims are created until all claims are given",
 			world: seen(set("db").replicas(3).from("monday"), neverRan, leftBehindBy(left(xs).from("monday").given(), left(ys).from("monday"))),
 			want:  []string{names, takes(xs)}},
-		{name: "SC-50 a member on given claims does not end the wait for the others",
+		{name: "SC-50 a restored set with a starting member on given claims waits for the other claims",
 			world: seen(set("db").replicas(2).from("monday"), neverRan, leftBehindBy(left(ys).from("monday")), cameWith("a").starting()), failing: []string{"db-a"}},
-		{name: "SC-50 nor does it once it is Ready",
+		{name: "SC-50 a restored set with a Ready member on given claims waits for the other claims",
 			world: seen(set("db").replicas(2).from("monday"), asks, leftBehindBy(left(ys).from("monday")), cameWith("a"))},
-		{name: "SC-50 then the second one comes on its own claims",
+		{name: "SC-50 a second member is created when its claims are given",
 			world: seen(set("db").replicas(2).from("monday"), asks, leftBehindBy(left(ys).from("monday").given()), cameWith("a")),
 			want:  []string{names, takes(ys)}},
-		{name: "SC-50 a member that is lost meanwhile is replaced",
+		{name: "SC-50 a lost member is replaced while the set waits for claims",
 			world: seen(set("db").replicas(3).maxConcurrent("2").from("monday"), asks, leftBehindBy(left(ys).from("monday")), a().failed(), cameWith("c")),
 			want:  []string{names, replaces("a", "f1", v1alpha1.LossFailed)}},
-		{name: "SC-50 claims that were given make a member of their id, whose name is on record first",
+		{name: "SC-50 a member is created on given claims with their id after its name is recorded",
 			world: seen(one().from("monday"), neverRan, leftBehindBy(left(xs).from("monday").given())), want: []string{names, takes(xs)}},
-		{name: "SC-50 also to a set that was not restored, and whatever set them aside",
+		{name: "SC-50 a set that was not restored uses given claims labeled as Lost",
 			world: seen(one(), leftBehindBy(left(xs).retained("Lost").given())), want: []string{names, takes(xs)}},
-		{name: "SC-50 those that are given come first, and the others are new",
+		{name: "SC-50 members on given claims are created before new members",
 			world: seen(set("db").from("monday"), neverRan, leftBehindBy(left(ys).given(), left(xs).given())),
 			want:  append([]string{names, takes(xs), takes(ys)}, creates("f1")...)},
-		{name: "SC-50 claims that were given to another set are not taken",
+		{name: "SC-50 claims that were given to another set are not used",
 			world: seen(one(), leftBehindBy(left(xs).givenTo("other"))), want: fresh},
-		{name: "SC-50 nor is a member whose claims are not all given",
+		{name: "SC-50 given claims are not used if a claim of the member is missing",
 			world: seen(one().twoClaims(), leftBehindBy(left(xs).given().without(1))),
 			want:  []string{names, creates("f1")[0] + " > create persistentvolumeclaim db-logs-f1: Claim"}},
-		{name: "SC-50 nor an id that the operator gives to none", world: seen(one(), leftBehindBy(left("x").given())), want: fresh},
-		{name: "SC-50 a claim of this very set is not given back: a lost member does not return",
+		{name: "SC-50 given claims with an invalid id are not used", world: seen(one(), leftBehindBy(left("x").given())), want: fresh},
+		{name: "SC-50 a given claim of the set itself that was not set aside is not used",
 			world: seen(one(), leftBehindBy(left(xs).by("uid-of-set").given())), want: fresh},
-		{name: "SC-50 a member waits for the end of a pod that has its name",
+		{name: "SC-50 a member on given claims is not created while another pod has its name",
 			world: seen(one(), leftBehindBy(left(xs).given().beside())), wait: foreignInterval},
-		{name: "SC-50 and no other one takes its slot",
+		{name: "SC-50 the slot of a member that waits for its name is not filled by another member",
 			world: seen(set("db").replicas(2), leftBehindBy(left(xs).given().beside(), left(ys).given())), want: []string{names, takes(ys)}, wait: foreignInterval},
-		{name: "SC-50 a set that is full takes none", world: seen(one(), leftBehindBy(left(xs).given()), a())},
+		{name: "SC-50 a complete set uses no given claims", world: seen(one(), leftBehindBy(left(xs).given()), a())},
 	})
 }
 
@@ -173,7 +173,7 @@ func TestMembersOnGivenClaims(t *testing.T) {
 		t.Errorf("the claim has labels %v and annotations %v", taken.Labels, taken.Annotations)
 	}
 	if len(taken.OwnerReferences) > 0 {
-		t.Errorf("with Retain it goes with the set: %v", taken.OwnerReferences)
+		t.Errorf("the claim has an owner reference with whenDeleted Retain: %v", taken.OwnerReferences)
 	}
 }
 
@@ -186,24 +186,24 @@ func TestRestoredClaimsAreTold(t *testing.T) {
 		world *world
 		says  []string
 	}{
-		{"SC-50 what waits, why, and the commands", waits(left(xs).from("monday"), left(ys).from("monday")), []string{
+		{"SC-50 the message has the claims, the decision and the commands", waits(left(xs).from("monday"), left(ys).from("monday")), []string{
 			"the set was restored from backup monday, and so were claims of a set with the same name: db-data-xxxxxxxxxx, db-data-yyyyyyyyyy. No member is created on empty claims until you decide whether the set adopts them.",
 			"kubectl -n ns annotate pvc -l 'enge.me/cluster-uid=uid-of-old,enge.me/retained notin (Lost,Scaled)' enge.me/adopt=db.",
 			"kubectl -n ns label stc db velero.io/backup-name-"}},
-		{"SC-50 that they are of several sets", waits(left(xs).from("monday"), left(ys).from("monday").by("uid-of-older")), []string{
+		{"SC-50 the message reports that the claims belong to several sets", waits(left(xs).from("monday"), left(ys).from("monday").by("uid-of-older")), []string{
 			"of 2 sets: kubectl -n ns get pvc -L enge.me/cluster-uid"}},
-		{"SC-50 which pods are in the way", waits(left(xs).from("monday").given().beside()), []string{
+		{"SC-50 the message has the pods that block members", waits(left(xs).from("monday").given().beside()), []string{
 			"these members are not created: db-xxxxxxxxxx.", "kubectl -n ns delete pod db-xxxxxxxxxx"}},
 	} {
 		p := planOf(r.world)
 		s := statusOf(r.world, &p, nil)
 		i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionDegraded })
 		if s.Conditions[i].Reason != v1alpha1.ReasonRestoredClaims {
-			t.Errorf("%s: the reason is %s", r.name, s.Conditions[i].Reason)
+			t.Errorf("%s: reason of Degraded is %s", r.name, s.Conditions[i].Reason)
 		}
 		for _, words := range r.says {
 			if !strings.Contains(s.Conditions[i].Message, words) {
-				t.Errorf("%s: %q does not say %q", r.name, s.Conditions[i].Message, words)
+				t.Errorf("%s: %q does not contain %q", r.name, s.Conditions[i].Message, words)
 			}
 		}
 	}

@@ -23,27 +23,27 @@ func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
 	going := func(d time.Duration) *podFixture { return pod("a").on("n1").ready().going().nodeNotReadyFor(d) }
 	entry := updating("a", "uid-of-a", "now")
 	check(t, []row{
-		{name: "its pod may still end: it is waited for", world: seen(set("db"), going(30*time.Second-1), b(), c(), entry), wait: 1},
-		{name: "it may never end: the member is given up, on record before its successor is made",
+		{name: "a returning member on a lost node is kept for nodeLostSeconds", world: seen(set("db"), going(30*time.Second-1), b(), c(), entry), wait: 1},
+		{name: "a returning member on a lost node is replaced after nodeLostSeconds, after the status is written",
 			world: seen(set("db"), going(30*time.Second), b(), c(), entry),
 			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
-		{name: "it waits for its turn like any lost member",
+		{name: "a returning member on a lost node is limited by maxConcurrent",
 			world: seen(set("db").replicas(4), going(time.Minute), b(), c(), pod("d").aged(time.Minute).inPlaceOf("x", 1).on("n4").starting(), entry),
 			held:  []string{"db-a"}, wait: 9 * time.Minute},
-		{name: "a node that is gone ends nothing: the member is given up at once",
+		{name: "a returning member whose Node is deleted is replaced at once",
 			world: seen(set("db"), pod("a").on("n1").ready().going().nodeGone(), b(), c(), entry),
 			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
-		{name: "SC-37 nor does one that is out of service",
+		{name: "SC-37 a returning member on a Node out of service is replaced at once",
 			world: seen(set("db"), pod("a").on("n1").ready().going().nodeOutOfService(), b(), c(), entry),
 			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
-		{name: "an evicted member comes back all the same: its volumes can move, and the control plane removes the pod",
+		{name: "an evicted member whose Node is deleted returns, because the control plane removes the pod and its volumes",
 			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeGone(), b(), c(), evictedEntry("a"))},
-		{name: "an evicted member whose node is lost is not kept: its volume may never come",
+		{name: "an evicted member on a lost node is replaced, because its volume may stay attached",
 			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{createsInPlaceOf("a", "f1")}},
 	})
 	if p := planOf(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.updating) != 0 {
-		t.Errorf("it is given up, and status.updating will still name it: %v", p.updating)
+		t.Errorf("status.updating still has the replaced member: %v", p.updating)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestWhyAMemberCameBack(t *testing.T) {
 	evicted := evictedEntry("a")
 	made := firstWritten(seen(set("db"), looseClaimOf("a"), b(), c(), evicted))
 	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
-		t.Errorf("it says that it came back because of %q", got)
+		t.Errorf("annotation %s is %q, want %q", v1alpha1.AnnotationUpdated, got, v1alpha1.UpdatingEviction)
 	}
-	check(t, []row{{name: "a member that came back from an eviction and is not Ready is lost in its time",
+	check(t, []row{{name: "a member that returned from an eviction and is not Ready is lost at its deadline",
 		world: seen(set("db"), pod("a").annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingEviction)).on("n1").starting(), b(), c()),
 		want:  []string{replaces("a", "f1", v1alpha1.LossStartup)}}})
 }
@@ -75,22 +75,22 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 		world             *world
 		revision, because string
 	}{
-		{"V1 with the corrected template", seen(set("db"), bad, looseClaimOf("a"), b(), c(), entry), "now", "Update"},
-		{"V1 an evicted member too, and the template is to blame then",
+		{"V1 a member returns with the corrected template", seen(set("db"), bad, looseClaimOf("a"), b(), c(), entry), "now", "Update"},
+		{"V1 an evicted member returns with the corrected template, with Update as its reason",
 			seen(set("db"), bad, looseClaimOf("a"), b(), c(), evictedEntry("a"), entryOf("bad")), "now", "Update"},
-		{"V1 with its own template while the partition keeps that many at it",
+		{"V1 a member returns with its own template if the partition keeps it",
 			seen(partition(1), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
-		{"V1 with the corrected template when others fill the partition",
+		{"V1 a member returns with the corrected template if other members fill the partition",
 			seen(partition(1), bad, looseClaimOf("a"), b().of("bad"), c(), entry), "now", "Update"},
-		{"V1 with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
+		{"V1 a member returns with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
 	}
 	for _, r := range rows {
 		pod := firstWritten(r.world)
 		if got := pod.GetLabels()[labelRevision]; got != r.revision {
-			t.Errorf("%s: it comes back with revision %s, want %s", r.name, got, r.revision)
+			t.Errorf("%s: the pod has revision %s, want %s", r.name, got, r.revision)
 		}
 		if got := pod.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != r.because {
-			t.Errorf("%s: it says that it came back because of %q, want %q", r.name, got, r.because)
+			t.Errorf("%s: the reason of the return is %q, want %q", r.name, got, r.because)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func entryOf(revision string) thing {
 	return with(func(w *world) { w.set.Status.Updating[0].Revision = revision })
 }
 
-var noCommand = act{"the user wants the old template", func(s *stage) {
+var noCommand = act{"the user restores the old template", func(s *stage) {
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Command = nil })
 }}
 
@@ -108,9 +108,9 @@ var noCommand = act{"the user wants the old template", func(s *stage) {
 // recreated, with its name and claims.
 func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 	for _, story := range []story{
-		{"by the old template", three, []act{command("refused"), noCommand}},
-		{"by another template", three, []act{command("refused"), command("serve")}},
-		{"while two may be away", func() *setFixture { return three().maxUnavailable(2) }, []act{command("refused"), command("serve")}},
+		{"corrected with the old template", three, []act{command("refused"), noCommand}},
+		{"corrected with another template", three, []act{command("refused"), command("serve")}},
+		{"corrected while maxUnavailable is 2", func() *setFixture { return three().maxUnavailable(2) }, []act{command("refused"), command("serve")}},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, story.set())
@@ -124,7 +124,7 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 			s.play(story, func() { s.settle(10 * time.Second) })
 			s.ends()
 			if len(s.invariants.names) != 3 {
-				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.invariants.names))
+				s.Breaks("V1 %d names were used, want 3", len(s.invariants.names))
 			}
 			s.Check(s.t)
 		})
@@ -144,7 +144,7 @@ func TestSC48ARefusedTemplateTakesNoOneDown(t *testing.T) {
 	s.ends()
 	for _, line := range s.Story {
 		if strings.Contains(line, "delete pod") {
-			s.Breaks("SC-48 for a template that is refused: %s", line)
+			s.Breaks("SC-48 the update to a refused template has step: %s", line)
 		}
 	}
 	s.Check(s.t)
@@ -160,16 +160,16 @@ func TestManyAreRecreatedInBatches(t *testing.T) {
 	if len(p.updating) != recreateBatch || len(p.Steps[2]) != recreateBatch {
 		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[2]), recreateBatch)
 	}
-	check(t, []row{{name: "recreating that was refused waits",
+	check(t, []row{{name: "a refused deletion for an update waits for its retry",
 		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonUpdate, "policy", time.Minute)), wait: time.Minute}})
 }
 
 func TestASurgeInOrder(t *testing.T) {
 	ordered := func() *setFixture { return set("db").surge(1).orderedReady() }
 	check(t, []row{
-		{name: "OrderedReady: a surge does not wait for the bad members that it replaces",
+		{name: "a surge with OrderedReady does not wait for unready members with the old revision",
 			world: seen(ordered(), oldA(), oldB(), pod("c").aged(time.Minute).on("n3").starting().of("old"), oldImage()), want: creates("f1"), wait: 9 * time.Minute},
-		{name: "but for the new one", world: seen(ordered().replicas(4), oldA(), oldB(), oldC(), pod("d").aged(time.Minute).on("n4").starting(), oldImage()), wait: 9 * time.Minute},
+		{name: "a surge with OrderedReady waits for the new member", world: seen(ordered().replicas(4), oldA(), oldB(), oldC(), pod("d").aged(time.Minute).on("n4").starting(), oldImage()), wait: 9 * time.Minute},
 	})
 }
 
@@ -178,9 +178,9 @@ func TestResourcesInPlace(t *testing.T) {
 		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}}
 	}
 	check(t, []row{
-		{name: "a request cannot be taken away from a running pod",
+		{name: "removing a resource request recreates the pod",
 			world: seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") })), want: recreates("a")},
-		{name: "nor a limit",
+		{name: "removing a resource limit recreates the pod",
 			world: seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = limit("1") })), want: recreates("a")},
 	})
 }
@@ -191,12 +191,12 @@ func TestGrowingIsLookedForLive(t *testing.T) {
 		world *world
 		want  bool
 	}{
-		{"nothing was refused", seen(set("db"), a(), b(), c(), cached), false},
-		{"it was refused just now", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", time.Minute)), false},
-		{"it was refused and can be tried again", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", 0)), true},
+		{"no live read if no expansion was refused", seen(set("db"), a(), b(), c(), cached), false},
+		{"no live read before the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", time.Minute)), false},
+		{"live read for the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", 0)), true},
 	} {
 		if got := planOf(r.world).look; got != r.want {
-			t.Errorf("%s: looks live is %t", r.name, got)
+			t.Errorf("%s: p.look is %t", r.name, got)
 		}
 	}
 }
@@ -207,13 +207,13 @@ func TestClaimTemplatesChangedPastAdmission(t *testing.T) {
 	}).numbered(200))
 	want := `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`
 	if got := changedClaims(w); got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("changedClaims is %q, want %q", got, want)
 	}
 	if got := changedClaims(seen(set("db"))); got != "" {
-		t.Errorf("nothing was changed, and it says %q", got)
+		t.Errorf("changedClaims for unchanged templates is %q", got)
 	}
 	if got := changedClaims(seen(set("db"), with(func(w *world) { w.revisions = nil }))); got != "" {
-		t.Errorf("there is no history, and it says %q", got)
+		t.Errorf("changedClaims without revisions is %q", got)
 	}
 }
 
@@ -227,14 +227,14 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 		world *world
 		want  int
 	}{
-		{"the first of an update's steps failed", seen(set("db"), oldA(), b(), c(), oldCommand(), with(func(w *world) { w.revisions = w.revisions[1:] })), 0},
-		{"the label of a claim was not written before a scale-down gave its member up", seen(set("db").replicas(2), looseClaimOf("a"), b(), c(), entry), 1},
-		{"one could not come back, and the next were not begun", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
+		{"the first step of an update failed", seen(set("db"), oldA(), b(), c(), oldCommand(), with(func(w *world) { w.revisions = w.revisions[1:] })), 0},
+		{"the label of a claim of a retired returning member was not written", seen(set("db").replicas(2), looseClaimOf("a"), b(), c(), entry), 1},
+		{"a create of a returning member failed before the next members were deleted", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
 	} {
 		p := planOf(r.world)
 		s := statusOf(r.world, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: refusal}})
 		if len(s.Updating) != r.want {
-			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.Steps.Strings(), "\n  "))
+			t.Errorf("%s: status.updating is %v after\n  %s", r.name, s.Updating, strings.Join(p.Steps.Strings(), "\n  "))
 		}
 	}
 }
@@ -259,15 +259,15 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		states []*corev1.Pod
 		byUser bool
 	}{
-		{"SC-53 it was deleted by force", []*corev1.Pod{running}, true},
-		{"SC-53 it was deleted, and ended then", []*corev1.Pod{running, deleted, ended(deleted)}, true},
-		{"SC-53 it was being deleted when the watch began, and ended then", []*corev1.Pod{deleted, ended(deleted)}, true},
-		{"SC-53 it ended before it was deleted", []*corev1.Pod{running, ended(running), ended(deleted)}, false},
-		{"SC-53 it was disrupted", []*corev1.Pod{running, deleted, disrupted}, false},
-		{"SC-53 it had the label of a member and another owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })}, false},
-		{"N3 it had the label of a member and an owner of another group", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "x.example/v1" })}, false},
-		{"SC-53 it had the label of a member and no owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences = nil })}, false},
-		{"SC-53 the watch saw it only when it had ended", []*corev1.Pod{ended(deleted)}, false},
+		{"SC-53 the pod was force-deleted", []*corev1.Pod{running}, true},
+		{"SC-53 the pod was deleted and ended", []*corev1.Pod{running, deleted, ended(deleted)}, true},
+		{"SC-53 the pod was terminating when the watch started, and ended", []*corev1.Pod{deleted, ended(deleted)}, true},
+		{"SC-53 the pod ended before it was deleted", []*corev1.Pod{running, ended(running), ended(deleted)}, false},
+		{"SC-53 the pod was disrupted", []*corev1.Pod{running, deleted, disrupted}, false},
+		{"SC-53 the pod had the labels of a member and another owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })}, false},
+		{"N3 the pod had the labels of a member and an owner of another API group", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "x.example/v1" })}, false},
+		{"SC-53 the pod had the labels of a member and no owner", []*corev1.Pod{as(running, func(p *corev1.Pod) { p.OwnerReferences = nil })}, false},
+		{"SC-53 the pod had ended when the watch started", []*corev1.Pod{ended(deleted)}, false},
 	} {
 		h, knows := endsWatcher(t)
 		h.OnAdd(r.states[0], false)
@@ -276,7 +276,7 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 		}
 		h.OnDelete(r.states[len(r.states)-1])
 		if got := knows("ns", "db-a"); got != r.byUser {
-			t.Errorf("%s: deleted by a user %t", r.name, got)
+			t.Errorf("%s: deleted by a user is %t", r.name, got)
 		}
 	}
 }
@@ -285,16 +285,16 @@ func TestWhoDeletedAPodThatEnded(t *testing.T) {
 func TestW5AClaimThatIsNotOnRecordIsNoMember(t *testing.T) {
 	recorded := looseClaimOf("y").onRecord()
 	check(t, []row{
-		{name: "W5 its member does not come back", world: seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x")),
+		{name: "W5 a claim that is not in status.claims gives no returning member", world: seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x")),
 			want: []string{"patch status of statefulcluster db: Update"}},
-		{name: "W5 one of a set without a record does", world: seen(set("db").keepsEvicted(), a(), b(), looseClaimOf("x")),
+		{name: "W5 a claim gives a returning member if the set has no record of claims", world: seen(set("db").keepsEvicted(), a(), b(), looseClaimOf("x")),
 			want: []string{"patch status of statefulcluster db: Update"}},
 	})
 	w := seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x"))
 	if got := returnsUnseen(derive(w)); !slices.Equal(got, []string{"db-y"}) {
-		t.Errorf("W5 these come back: %v", got)
+		t.Errorf("W5 returning members are %v, want db-y", got)
 	}
 	if lost := told(seen(set("db"), a(), b(), c(), recorded, looseClaimOf("x"))).Lost; len(lost) != 1 || lost[0].Name != "db-y" {
-		t.Errorf("W5 lost are %v", lost)
+		t.Errorf("W5 status.lost is %v, want db-y", lost)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var seeds = flag.Int("seeds", 12, "random orders of each story; with 100 or more, every write fails in every way")
+var seeds = flag.Int("seeds", 12, "number of random orders of each story; with 100 or more, every write fails in every way")
 
 // story is a sequence of acts on a set.
 type story struct {
@@ -41,17 +41,17 @@ type act struct {
 func three() *setFixture { return set("db") }
 
 func scaleTo(n int32) act {
-	return act{fmt.Sprintf("the user wants %d members", n), func(s *stage) { s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Replicas = &n }) }}
+	return act{fmt.Sprintf("the user sets replicas to %d", n), func(s *stage) { s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Replicas = &n }) }}
 }
 
 func roll(image string) act {
-	return act{"the user wants image " + image, func(s *stage) {
+	return act{"the user sets image " + image, func(s *stage) {
 		s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Image = image })
 	}}
 }
 
 func command(word string) act {
-	return act{"the user wants command " + word, func(s *stage) {
+	return act{"the user sets command " + word, func(s *stage) {
 		s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Command = []string{word} })
 	}}
 }
@@ -118,7 +118,7 @@ var stories = []story{
 			}
 			s.settle(2 * time.Second)
 			s.Now = s.Now.Add(10 * time.Minute)
-		}}, {"they are uncordoned", func(s *stage) {
+		}}, {"all nodes are uncordoned", func(s *stage) {
 			for _, n := range []string{"n1", "n2", "n3", "n4"} {
 				kubelet.Cordon(s.Cluster, n, false)
 			}
@@ -287,7 +287,7 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 					pods := len(kubelet.Pods(s.Cluster))
 					s.Apply(p.Steps)
 					if now := len(kubelet.Pods(s.Cluster)); now > pods {
-						s.Breaks("the second time there are %d pods, after the first %d", now, pods)
+						s.Breaks("%d pods after the second execution of the plan, %d after the first", now, pods)
 					}
 				}
 			})

@@ -36,11 +36,11 @@ func TestNothingIsDone(t *testing.T) {
 	deleted := set("db")
 	deleted.DeletionTimestamp = ptr.To(ago(time.Second))
 	check(t, []row{
-		{name: "SC-34 to a set that is as its spec wants it", world: seen(set("db"), a(), b(), c())},
-		{name: "to a set that is being deleted, whatever it lacks", world: seen(deleted, a().nodeGone())},
-		{name: "SC-28 to a set whose spec is invalid: what runs, runs on", world: seen(set("d.b"), a().nodeGone(), b(), c())},
-		{name: "to a foreign pod", world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.foreign = []string{"stranger"} }))},
-		{name: "SC-4 to a set of none", world: seen(set("db").replicas(0))},
+		{name: "SC-34 a set that matches its spec has no steps", world: seen(set("db"), a(), b(), c())},
+		{name: "a set that is being deleted has no steps", world: seen(deleted, a().nodeGone())},
+		{name: "SC-28 a set with an invalid spec has no steps, and its pods keep running", world: seen(set("d.b"), a().nodeGone(), b(), c())},
+		{name: "a foreign pod causes no steps", world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.foreign = []string{"stray"} }))},
+		{name: "SC-4 a set with replicas 0 has no steps", world: seen(set("db").replicas(0))},
 	})
 }
 
@@ -54,50 +54,50 @@ func TestRevisionAndBudget(t *testing.T) {
 		{name: "the revision of the spec is recorded before anything else",
 			world: seen(set("db"), unrecorded),
 			want:  slices.Concat([]string{"create controllerrevision " + hash + ": Revision"}, creates("f1", "f2", "f3"))},
-		{name: "a revision whose name another one has gets another name",
+		{name: "a revision gets another name if its name is in use",
 			world: taken,
 			want:  slices.Concat([]string{"create controllerrevision " + otherName(t, taken, hash) + ": Revision"}, creates("f1", "f2", "f3"))},
-		{name: "SC-24 an old template finds its old revision, which becomes the newest",
+		{name: "SC-24 the revision of an old template becomes the newest",
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
 			want:  []string{"patch controllerrevision now: Revision, the template matches an older revision"}},
-		{name: "a set gets its disruption budget when it has its members",
+		{name: "a disruption budget is created when all members exist",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
-		{name: "a budget that says something else is corrected",
+		{name: "a budget with another maxUnavailable is corrected",
 			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
-		{name: "W3 a field of the budget that a policy sets is left alone",
+		{name: "W3 a field of the budget that a policy sets is not changed",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
 				w.budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 				w.budget.Annotations = map[string]string{"policy": "was here"}
 			}))},
-		{name: "W3 a label that the cache needs is put back on the budget",
+		{name: "W3 a label that the cache needs is restored on the budget",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { delete(w.budget.Labels, v1alpha1.LabelCluster) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
-		{name: "W3 a budget that a policy changes back holds nothing else up, and is tried again",
+		{name: "W3 a budget that a policy reverts does not block other steps",
 			world: seen(set("db"), a(), b(), undoneBudget()), want: creates("f1")},
-		{name: "W3 a budget that a policy changes back waits",
+		{name: "W3 a budget that a policy reverts waits for its retry",
 			world: seen(set("db"), a(), b(), c(), undoneBudget()), wait: 10 * time.Second},
-		{name: "a budget of another owner is left alone",
+		{name: "a budget of another owner is not changed",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
-		{name: "a budget that is being deleted is left alone until it is gone",
+		{name: "a budget that is being deleted is not changed",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
 				w.budget.Spec, w.budget.DeletionTimestamp = policyv1.PodDisruptionBudgetSpec{}, ptr.To(ago(0))
 			}))},
-		{name: "a budget that was refused holds nothing else up, and is tried again",
+		{name: "a refused create of the budget does not block other steps",
 			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
 			want:  creates("f1")},
-		{name: "and waits",
+		{name: "a refused create of the budget waits for its retry",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)), wait: time.Minute},
-		{name: "what was refused is tried again when its time has come",
+		{name: "a refused create of the budget is retried when its retry time has come",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", 0)),
 			want:  []string{"create poddisruptionbudget db: Budget"}},
-		{name: "a revision is remembered as good when a member of it is Ready",
+		{name: "a revision is marked as ready when one of its members is Ready",
 			world: seen(set("db"), nowNeverReady, a(), b(), c()), want: []string{"patch controllerrevision now: RevisionReady"}},
-		{name: "V9 it is remembered as proven when one has been Ready for 10 minutes",
+		{name: "V9 a revision is marked as proven when one of its members has been Ready for 10 minutes",
 			world: seen(set("db"), nowUnproven, a(), b(), pod("c").on("n3").readyFor(settlingTime)), want: []string{"patch controllerrevision now: RevisionReady"}},
-		{name: "V9 and the operator looks again when that is due",
+		{name: "V9 a requeue is planned for the time when a revision is proven",
 			world: seen(set("db").replicas(1), nowUnproven, pod("c").on("n3").readyFor(settlingTime-time.Minute)), wait: time.Minute},
-		{name: "not while the member is being patched: it may be Ready with its old image",
+		{name: "a revision is not marked as ready while its member is being patched, which may be Ready with its old image",
 			world: seen(set("db").replicas(1), nowNeverReady, a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one"}}}`))},
 	})
 }
@@ -107,7 +107,7 @@ func otherName(t *testing.T, w *world, taken string) string {
 	t.Helper()
 	got := firstWritten(w).GetName()
 	if got == taken {
-		t.Errorf("the new revision is called %s, like another one", got)
+		t.Errorf("the name %s of the new revision is in use", got)
 	}
 	return got
 }
@@ -120,15 +120,15 @@ func TestHistory(t *testing.T) {
 	inUse := set("db").change(none)
 	inUse.Status.CurrentRevision = "v1"
 	check(t, []row{
-		{name: "SC-24 as many old revisions as the limit are kept", world: seen(set("db").change(one), a(), b(), c(), v1)},
-		{name: "SC-24 the oldest goes", world: seen(set("db").change(one), a(), b(), c(), v1, v2), want: []string{gone("v1")}},
-		{name: "all go with a limit of 0, but not the spec's", world: seen(set("db").change(none), a(), b(), c(), v1, v2),
+		{name: "SC-24 old revisions are kept up to revisionHistoryLimit", world: seen(set("db").change(one), a(), b(), c(), v1)},
+		{name: "SC-24 the oldest revision above revisionHistoryLimit is deleted", world: seen(set("db").change(one), a(), b(), c(), v1, v2), want: []string{gone("v1")}},
+		{name: "all old revisions are deleted with revisionHistoryLimit 0, except that of the spec", world: seen(set("db").change(none), a(), b(), c(), v1, v2),
 			want: []string{gone("v1"), gone("v2")}},
 		{name: "a revision that a member has is kept",
 			world: seen(set("db").onDelete().change(none), a().of("v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
-		{name: "a revision that a member comes back with is kept",
+		{name: "a revision of a returning member is kept",
 			world: seen(set("db").change(none), pod("a").on("n1").going(), updating("a", "uid-of-a", "v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
-		{name: "long ones go before their number is reached: all are held in memory",
+		{name: "large revisions are deleted before revisionHistoryLimit is reached",
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("v1", strings.Repeat("x", maxHistory/2)).numbered(1), v2, revisionOfImage("v3", "3").numbered(3)), want: []string{gone("v1"), gone("v2")}},
 		{name: "the current revision is kept", world: seen(inUse, a(), b(), c(), v1, v2), want: []string{gone("v2")}},
 	})
@@ -136,11 +136,11 @@ func TestHistory(t *testing.T) {
 
 func TestLabelsComeBack(t *testing.T) {
 	world := seen(set("db"), a().labelled(v1alpha1.LabelMember, ""), b(), c())
-	check(t, []row{{name: "a member whose labels were taken away stays a member and gets them back",
+	check(t, []row{{name: "a member whose labels were removed remains a member and its labels are restored",
 		world: world, want: []string{"patch pod db-a: Relabel, membership depends on the owner, not on labels"}}})
 	patched := firstWritten(world).GetLabels()
 	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
-		t.Errorf("the labels become %v", patched)
+		t.Errorf("the patched labels are %v", patched)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestRulesComeInOrder(t *testing.T) {
 	w := everything()
 	for _, r := range remedies {
 		if got := planOf(w).Rule; got != r.rule {
-			t.Fatalf("%q acts where %q should", got, r.rule)
+			t.Fatalf("rule %q acts, want %q", got, r.rule)
 		}
 		r.remedy(w)
 	}
@@ -204,18 +204,18 @@ func TestWhatANewMemberIs(t *testing.T) {
 		volumes = append(volumes, v.Name)
 	}
 	for what, ok := range map[string]bool{
-		"SC-2 pod and claim share an id":            p.Name == "db-f1" && claim.Name == "db-data-f1" && p.Namespace == "ns" && claim.Namespace == "ns",
-		"SC-2 the pod mounts the claim":             p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == claim.Name,
-		"SC-3 both carry the selector's labels":     p.Labels["app"] == "db" && claim.Labels["app"] == "db",
-		"SC-3 the pod is controlled by the set":     metav1.IsControlledBy(p, s),
-		"SC-15 labels and annotations are kept":     p.Labels["tier"] == "gold" && p.Annotations["note"] == "kept",
-		"SC-15 volumes are kept":                    slices.Equal(volumes, []string{"data", "scratch"}),
-		"claims keep their labels and annotations":  claim.Labels["backup"] == "daily" && claim.Annotations["why"] == "kept",
-		"SC-26 hostname and subdomain are set":      p.Spec.Hostname == "db-f1" && p.Spec.Subdomain == "peers",
-		"the pod has its revision":                  revisionOf(p) == "now",
-		"the cache finds both":                      p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
-		"SC-27 whenDeleted Delete: claims go along": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
-		"it fills no one's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
+		"SC-2 pod and claim have the same id":            p.Name == "db-f1" && claim.Name == "db-data-f1" && p.Namespace == "ns" && claim.Namespace == "ns",
+		"SC-2 the pod mounts the claim":                  p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == claim.Name,
+		"SC-3 both have the labels of the selector":      p.Labels["app"] == "db" && claim.Labels["app"] == "db",
+		"SC-3 the pod is controlled by the set":          metav1.IsControlledBy(p, s),
+		"SC-15 labels and annotations are kept":          p.Labels["tier"] == "gold" && p.Annotations["note"] == "kept",
+		"SC-15 volumes are kept":                         slices.Equal(volumes, []string{"data", "scratch"}),
+		"claims keep their labels and annotations":       claim.Labels["backup"] == "daily" && claim.Annotations["why"] == "kept",
+		"SC-26 hostname and subdomain are set":           p.Spec.Hostname == "db-f1" && p.Spec.Subdomain == "peers",
+		"the pod has its revision":                       revisionOf(p) == "now",
+		"both have the labels that the cache selects":    p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
+		"SC-27 claims are owned with whenDeleted Delete": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
+		"the pod replaces no member":                     p.Annotations[v1alpha1.AnnotationReplaces] == "",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)
@@ -224,10 +224,10 @@ func TestWhatANewMemberIs(t *testing.T) {
 	bare := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Labels = nil }).replicas(1)
 	chain = planOf(seen(bare)).Steps[0][0]
 	if got := chain[0].Object.GetLabels()["app"]; got != "db" {
-		t.Errorf("SC-1 a template without labels gives the label app=%q, want the selector's", got)
+		t.Errorf("SC-1 label app from a template without labels is %q, want that of the selector", got)
 	}
 	if refs := chain[1].Object.GetOwnerReferences(); len(refs) > 0 {
-		t.Errorf("SC-27 whenDeleted Retain, and the claim is owned: %v", refs)
+		t.Errorf("SC-27 owner references with whenDeleted Retain: %v", refs)
 	}
 }
 
@@ -238,17 +238,17 @@ func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
 		world *world
 		live  bool
 	}{
-		"nothing":                           {seen(set("db"), a(), b(), c()), false},
-		"what the spec says of disruptions": {seen(set("db"), a(), b(), c(), noBudget), false},
-		"that a member was Ready":           {seen(set("db"), a(), b(), c(), neverReady), false},
-		"both":                              {seen(set("db"), a(), b(), c(), noBudget, neverReady), false},
-		"not that a member is missing":      {seen(set("db"), a(), b()), true},
-		"not that a member is missing, and the budget":  {seen(set("db"), a(), b(), noBudget), true},
-		"not that a member lives that was to come back": {seen(set("db"), oldA(), starting("b"), oldC(), oldCommand(), cached, updating("a", "uid-of-a", "now")), true},
-		"not that there is a member too many":           {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
+		"no steps are decided from the cache":                                               {seen(set("db"), a(), b(), c()), false},
+		"the disruption budget is decided from the cache":                                   {seen(set("db"), a(), b(), c(), noBudget), false},
+		"the mark of a ready revision is decided from the cache":                            {seen(set("db"), a(), b(), c(), neverReady), false},
+		"the disruption budget and the mark of a ready revision are decided from the cache": {seen(set("db"), a(), b(), c(), noBudget, neverReady), false},
+		"a missing member requires a live read":                                             {seen(set("db"), a(), b()), true},
+		"a missing member and budget require a live read":                                   {seen(set("db"), a(), b(), noBudget), true},
+		"a returning member that the cache shows as alive requires a live read":             {seen(set("db"), oldA(), starting("b"), oldC(), oldCommand(), cached, updating("a", "uid-of-a", "now")), true},
+		"a surplus member requires a live read":                                             {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
 	} {
 		if p := planOf(c.world); p.wantsLive() != c.live {
-			t.Errorf("%s: a live world is wanted: %v, want %v; it does\n  %s", name, p.wantsLive(), c.live, strings.Join(p.Steps.Strings(), "\n  "))
+			t.Errorf("%s: wantsLive is %v, want %v; steps are\n  %s", name, p.wantsLive(), c.live, strings.Join(p.Steps.Strings(), "\n  "))
 		}
 	}
 }

@@ -34,41 +34,41 @@ func oldCommand() thing {
 
 func TestRollOutRecreates(t *testing.T) {
 	check(t, []row{
-		{name: "SC-22 one member is recreated at a time, its name written down first",
+		{name: "SC-22 one member is recreated at a time, after its name is recorded",
 			world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a")},
-		{name: "SC-22 the next one waits until it is back",
+		{name: "SC-22 no other member is recreated while the first is terminating",
 			world: seen(set("db"), pod("a").on("n1").going(), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now"))},
-		{name: "SC-22 the pod comes back when the old one is gone",
+		{name: "SC-22 the pod is recreated when the old pod is deleted",
 			world: seen(set("db"), looseClaimOf("a"), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")), want: brings("a")},
-		{name: "SC-22 the next one waits until it is Ready",
+		{name: "SC-22 no other member is recreated until the first is Ready",
 			world: seen(set("db"), pod("a").aged(time.Minute).recreated().on("n1").starting(), oldB(), oldC(), oldCommand()), wait: 9 * time.Minute},
-		{name: "and for minReadySeconds longer",
+		{name: "no other member is recreated before minReadySeconds have passed",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }),
 				pod("a").recreated().on("n1").readyFor(time.Minute-1), oldB(), oldC(), oldCommand()), wait: 1},
-		{name: "and no longer",
+		{name: "the next member is recreated after minReadySeconds",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }),
 				pod("a").recreated().on("n1").readyFor(time.Minute), oldB(), oldC(), oldCommand()), want: recreates("b")},
-		{name: "maxUnavailable 2 recreates two", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
+		{name: "maxUnavailable 2 recreates two members at a time", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
 		{name: "maxUnavailable as a percentage is rounded up",
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromString("34%"))}), oldA(), oldB(), oldC(), oldCommand()),
 			want:  recreates("a", "b")},
-		{name: "a member that is not Ready is updated first: it costs nothing",
+		{name: "an unready member is updated first",
 			world: seen(set("db"), oldA(), pod("b").aged(time.Minute).on("n2").starting().of("old"), oldC(), oldCommand()), want: recreates("b"), wait: 9 * time.Minute},
-		{name: "SC-41 all that are not Ready are updated at once, whatever the budget",
+		{name: "SC-41 all unready members are updated at once regardless of maxUnavailable",
 			world: seen(set("db").maxConcurrent("3"), pod("a").aged(time.Minute).on("n1").starting().of("old"), pod("b").aged(time.Minute).on("n2").starting().of("old"), oldC(), oldCommand()),
 			want:  recreates("a", "b"), wait: 9 * time.Minute},
-		{name: "a member that the user marked is updated first", world: seen(set("db"), oldA(), oldB(), oldC().deleteFirst(), oldCommand()), want: recreates("c")},
-		{name: "the younger comes before the older", world: seen(set("db"), oldA(), oldB(), pod("c").aged(time.Minute).on("n3").readyFor(time.Second).of("old"), oldCommand()), want: recreates("c")},
-		{name: "a partition keeps as many at the old revision",
+		{name: "a member with annotation delete-first is updated first", world: seen(set("db"), oldA(), oldB(), oldC().deleteFirst(), oldCommand()), want: recreates("c")},
+		{name: "a younger member is updated before an older one", world: seen(set("db"), oldA(), oldB(), pod("c").aged(time.Minute).on("n3").readyFor(time.Second).of("old"), oldCommand()), want: recreates("c")},
+		{name: "members beyond the partition are updated",
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a")},
-		{name: "and no more are updated then",
+		{name: "no member that the partition keeps is updated",
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), a(), oldB(), oldC(), oldCommand())},
-		{name: "SC-23 OnDelete updates none", world: seen(set("db").onDelete(), oldA(), oldB(), oldC(), oldCommand())},
-		{name: "SC-23 a member deleted under OnDelete is lost: the newcomer has a new name",
+		{name: "SC-23 OnDelete updates no members", world: seen(set("db").onDelete(), oldA(), oldB(), oldC(), oldCommand())},
+		{name: "SC-23 a member deleted under OnDelete is replaced under a new name",
 			world: seen(set("db").onDelete(), oldA().going(), oldB(), oldC(), oldCommand()), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "a revision that cannot be read any more is left by recreating",
+		{name: "a member whose revision was deleted is recreated",
 			world: seen(set("db"), a().labelled(labelRevision, "forgotten"), b(), c()), want: recreates("a")},
-		{name: "inPlace Never recreates for an image",
+		{name: "inPlace Never recreates a member for a new image",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever }), oldA(), oldB(), oldC(), oldImage()),
 			want:  recreates("a")},
 		{name: "members on a lost node do not count as available",
@@ -84,19 +84,19 @@ func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
 		return set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(1)), MaxSurge: ptr.To(intstr.FromInt32(1))})
 	}
 	check(t, []row{
-		{name: "SC-48 the new pod of the first is tried out", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
-		{name: "SC-48 while it is refused no one goes", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
-		{name: "SC-48 nor one that is not Ready", world: seen(set("db"), pod("a").aged(time.Minute).on("n1").starting().of("old"), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
-		{name: "SC-48 when the time is over it is tried again", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonTrial, "policy", 0)), want: recreates("a")},
-		{name: "what needs no new pod goes on", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), policy), want: updatesInPlace("a")},
-		{name: "who is away comes back", world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), policy), want: brings("a")},
-		{name: "SC-48 with a surge no one is retired while new members are refused",
+		{name: "SC-48 an update starts with a dry-run create of the first new pod", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
+		{name: "SC-48 no pod is deleted while the new pod is refused", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
+		{name: "SC-48 no unready pod is deleted while the new pod is refused", world: seen(set("db"), pod("a").aged(time.Minute).on("n1").starting().of("old"), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
+		{name: "SC-48 a refused dry-run create is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonTrial, "policy", 0)), want: recreates("a")},
+		{name: "an in-place update continues while new pods are refused", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), policy), want: updatesInPlace("a")},
+		{name: "a returning member is recreated while the dry-run create is refused", world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), policy), want: brings("a")},
+		{name: "SC-48 no member is retired for a surge update while new members are refused",
 			world: seen(overSurge(), oldA(), oldB(), oldC(), oldCommand(), refused(reasonMissing, "policy", time.Minute)), wait: time.Minute},
 	})
 	tried := planOf(seen(set("db"), oldA(), oldB(), oldC(), oldCommand())).Steps[0][0][0].Object
 	made := firstWritten(seen(set("db"), looseClaimOf("a"), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")))
 	if !apiequality.Semantic.DeepEqual(tried, made) {
-		t.Errorf("what is tried is not what is created:\n%v\n%v", tried, made)
+		t.Errorf("pod of the dry run differs from the created pod:\n%v\n%v", tried, made)
 	}
 }
 
@@ -108,39 +108,39 @@ func TestARefusedTrialIsTold(t *testing.T) {
 	known := &remembered{refused: map[string]refusal{}, retired: map[types.UID]bool{}, crashed: map[types.UID]bool{}}
 	outcomes := []action.Outcome{{Action: p.Steps[0][0][0], Err: fmt.Errorf("try pod db-a: %w", no)}}
 	if err := known.learn(derive(w), &p, outcomes); err != nil {
-		t.Errorf("what is refused for good is tried again at once: %v", err)
+		t.Errorf("a refused dry-run create is retried at once: %v", err)
 	}
 	status := summarize(derive(w), &p, results{outcomes, known.refused})
 	want := `True WriteRefused: no pod is deleted for the update, because the API server would refuse the new pod; ` +
 		`correct the template or the cause of the refusal: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found; create it, or name another in the template: kubectl get priorityclasses`
 	if got := says(status, v1alpha1.ConditionDegraded); got != want {
-		t.Errorf("the status says %s, want %s", got, want)
+		t.Errorf("condition Degraded is %s, want %s", got, want)
 	}
 	if len(status.Updating) > 0 {
-		t.Errorf("status.updating has %v, and no one was deleted", status.Updating)
+		t.Errorf("status.updating is %v, but no pod was deleted", status.Updating)
 	}
 }
 
 func TestSurge(t *testing.T) {
 	d := func() *podFixture { return pod("d").on("n4").ready() }
 	check(t, []row{
-		{name: "a surge adds a member of the new revision with a new name", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), oldImage()), want: creates("f1")},
-		{name: "no old one goes before it is Ready",
+		{name: "a surge creates a member of the new revision with a new name", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), oldImage()), want: creates("f1")},
+		{name: "no old member is retired before the new member is Ready",
 			world: seen(set("db").surge(1), oldA(), oldB(), oldC(), pod("d").aged(time.Minute).on("n4").starting(), oldImage()), wait: 9 * time.Minute},
-		{name: "then one old one is retired", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), d(), oldImage()), want: retires("a")},
-		{name: "the next one is added while it goes", world: seen(set("db").surge(1), oldA().claimsRetained().going(), oldB(), oldC(), d(), oldImage()), want: creates("f1")},
-		{name: "no more are added than are old", world: seen(set("db").surge(3), a(), b(), oldC(), oldImage()), want: creates("f1")},
-		{name: "the retired is the first of the scale-down order: the one on the most crowded node",
+		{name: "one old member is retired when the new member is available", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), d(), oldImage()), want: retires("a")},
+		{name: "another member is created while an old member is terminating", world: seen(set("db").surge(1), oldA().claimsRetained().going(), oldB(), oldC(), d(), oldImage()), want: creates("f1")},
+		{name: "a surge creates no more members than old members exist", world: seen(set("db").surge(3), a(), b(), oldC(), oldImage()), want: creates("f1")},
+		{name: "a surge retires the member on the most crowded node, as in scale-down order",
 			world: seen(set("db").surge(1), oldA(), oldB(), pod("c").on("n2").ready().of("old"), d(), oldImage()), want: retires("b")},
-		{name: "at the end there are as many as the spec says", world: seen(set("db").surge(1), a(), b(), c(), d()), want: retires("a")},
-		{name: "SC-49 the last old one is lost: it is no scale-down, and its successor is there",
+		{name: "surplus members are retired when the surge update is complete", world: seen(set("db").surge(1), a(), b(), c(), d()), want: retires("a")},
+		{name: "SC-49 the last old member is lost, not retired, and has a successor already",
 			world: seen(set("db").surge(1), oldA().nodeGone(), b(), c(), d(), oldImage()), want: []string{deletesLost("a", v1alpha1.LossNodeGone)}},
-		{name: "SC-49 one of two old ones is lost: the other needs a new one too",
+		{name: "SC-49 one of two old members is lost and replaced, because the other needs a new member too",
 			world: seen(set("db").surge(1), oldA().nodeGone(), oldB(), c(), d(), oldImage()), want: []string{replaces("a", "f1", v1alpha1.LossNodeGone)}},
-		{name: "SC-49 one that never ran has no data to lose",
+		{name: "SC-49 a lost old member that never ran is retired",
 			world: seen(set("db").surge(1), pod("a").aged(time.Hour).on("n1").starting().withoutContainers().nodeGone().of("old"), b(), c(), d(), oldImage()), want: retires("a")},
-		{name: "a scale-down takes who is lost first", world: seen(set("db").surge(1), a().nodeGone(), b(), c(), d()), want: retires("a")},
-		{name: "a surge as a percentage is rounded up",
+		{name: "a lost member is retired first when the surge update is complete", world: seen(set("db").surge(1), a().nodeGone(), b(), c(), d()), want: retires("a")},
+		{name: "maxSurge as a percentage is rounded up",
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromString("34%"))}),
 				oldA(), oldB(), oldC(), oldImage()), want: creates("f1", "f2")},
 	})
@@ -148,26 +148,26 @@ func TestSurge(t *testing.T) {
 
 func TestEvictions(t *testing.T) {
 	check(t, []row{
-		{name: "Replace: an evicted member is lost", world: seen(set("db"), a().evicted(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "Keep: its name is written down while its pod ends",
+		{name: "an evicted member is lost with onEviction Replace", world: seen(set("db"), a().evicted(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "an evicted member is recorded with onEviction Keep while its pod is terminating",
 			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c()), want: []string{"patch status of statefulcluster db: Update"}},
-		{name: "Keep: nothing happens until the pod is gone",
+		{name: "an evicted member waits with onEviction Keep until its pod is deleted",
 			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), updating("a", "uid-of-a", "now"))},
-		{name: "Keep: then the same member comes back",
+		{name: "an evicted member is recreated with onEviction Keep when its pod is deleted",
 			world: seen(set("db").keepsEvicted(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), want: brings("a")},
-		{name: "Keep: a pod that a user deleted is lost all the same", world: seen(set("db").keepsEvicted(), a().going(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "Keep: one that a scale-down took stays retired",
+		{name: "a member that a user deleted is lost with onEviction Keep", world: seen(set("db").keepsEvicted(), a().going(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "a retired member is not recreated with onEviction Keep",
 			world: seen(set("db").keepsEvicted().replicas(2), a().claimsRetained().evicted(), b(), c())},
-		{name: "Keep: one that has a successor does not come back",
+		{name: "an evicted member with a successor is not recreated with onEviction Keep",
 			world: seen(set("db").keepsEvicted(), a().evicted(), b().inPlaceOf("a", 1), c(), pod("d").on("n4").ready())},
-		{name: "Keep: one that was recorded as lost does not come back, though its pod is evicted later",
+		{name: "a lost member whose pod is evicted later is not recreated with onEviction Keep",
 			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), with(func(w *world) {
 				w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-a", Reason: v1alpha1.LossNodeGone}}
 			})), want: []string{createsInPlaceOf("a", "f1")}},
 	})
 	p := planOf(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
 	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old", Reason: v1alpha1.UpdatingEviction}) {
-		t.Errorf("status.updating says %v, want db-a with the revision that it had", p.updating)
+		t.Errorf("status.updating is %v, want db-a with revision old", p.updating)
 	}
 }
 
@@ -179,46 +179,46 @@ func TestW2SurgeUpdates(t *testing.T) {
 		return pod(id).of("old").on(node).unreadyFor(time.Minute).nodeNotReadyFor(time.Minute)
 	}
 	check(t, []row{
-		{name: "W2 a member with data that is not Ready waits for a new one that is available",
+		{name: "W2 an old member with data is retired only when a new member is available",
 			world: one(oldA(), pod("d").aged(2*time.Second).on("n4").starting()), wait: 10*time.Minute - 2*time.Second},
-		{name: "W2 also if it does not serve",
+		{name: "W2 an unready old member with data is kept until a new member is available",
 			world: seen(set("db").surge(1), pod("a").of("old").on("n1").unreadyFor(time.Second), oldB(), oldC(), pod("d").aged(2*time.Second).on("n4").starting(), oldImage()), wait: 5*time.Minute - time.Second},
-		{name: "W2 it goes then", world: seen(set("db").surge(1), pod("a").of("old").on("n1").unreadyFor(time.Second), oldB(), oldC(), pod("d").on("n4").ready(), oldImage()),
+		{name: "W2 an unready old member with data is retired when a new member is available", world: seen(set("db").surge(1), pod("a").of("old").on("n1").unreadyFor(time.Second), oldB(), oldC(), pod("d").on("n4").ready(), oldImage()),
 			want: retires("a"), wait: 5*time.Minute - time.Second},
-		{name: "W2 one that never ran goes at once", world: seen(set("db").surge(1), pod("a").of("old").aged(time.Minute), oldB(), oldC(), pod("d").aged(2*time.Second).on("n4").starting(), oldImage()),
+		{name: "W2 an old member that never ran is retired at once", world: seen(set("db").surge(1), pod("a").of("old").aged(time.Minute), oldB(), oldC(), pod("d").aged(2*time.Second).on("n4").starting(), oldImage()),
 			want: retires("a"), wait: 10*time.Minute - 2*time.Second},
-		{name: "W2 in an outage none goes",
+		{name: "W2 no old member is retired in an outage",
 			world: seen(set("db").surge(1), down("a", "n1"), down("b", "n2"), down("c", "n3"), pod("d").aged(2*time.Minute).on("n4").starting().nodeNotReadyFor(time.Minute), oldImage())},
 	})
 }
 
 func TestUpdatingEntries(t *testing.T) {
 	check(t, []row{
-		{name: "SC-42 the old pod is gone, its claims are there: the same name returns",
+		{name: "SC-42 a member whose old pod is deleted is recreated on its claims",
 			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), want: brings("a")},
-		{name: "SC-42 a user deleted the pod before the operator did: the entry names a living pod no more, the member is lost",
+		{name: "SC-42 a member that a user deleted before the operator did is lost",
 			world: seen(set("db"), a().going(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "an entry whose old pod was not deleted is void, and the update is begun again",
+		{name: "an entry whose old pod was not deleted is removed and the update starts again",
 			world: seen(set("db"), oldA(), b(), c(), oldCommand(), updating("a", "uid-of-a", "now")), want: recreates("a")},
-		{name: "an entry whose new pod is there is done with", world: seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now"))},
-		{name: "a new pod that is deleted in its turn is lost, whatever the entry says",
+		{name: "an entry whose new pod exists is complete", world: seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now"))},
+		{name: "a member whose new pod is deleted is lost despite its entry",
 			world: seen(set("db"), a().going(), b(), c(), updating("a", "uid-of-old-a", "now")), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "a member whose claims went meanwhile cannot come back: the entry goes",
+		{name: "the entry of a member whose claims were deleted is removed",
 			world: seen(set("db"), b(), c(), updating("a", "uid-of-a", "now")), want: []string{"patch status of statefulcluster db: Update"}},
-		{name: "nor on claims that were set aside",
+		{name: "the entry of a member whose claims were set aside is removed",
 			world: seen(set("db"), looseClaimOf("a").retained(lost), b(), c(), updating("a", "uid-of-a", "now")), want: []string{"patch status of statefulcluster db: Update"}},
-		{name: "nor on claims that are being deleted",
+		{name: "the entry of a member whose claims are being deleted is removed",
 			world: seen(set("db"), looseClaimOf("a").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), b(), c(), updating("a", "uid-of-a", "now")),
 			want:  []string{"patch status of statefulcluster db: Update"}},
-		{name: "SC-22 others are updated in the pass that brings one back, as far as maxUnavailable allows",
+		{name: "SC-22 another member is deleted in the pass that recreates one if maxUnavailable allows it",
 			world: seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")),
 			want:  slices.Concat(brings("a"), recreates("c"))},
-		{name: "SC-22 and not when it does not",
+		{name: "SC-22 no other member is deleted in the pass that recreates one if maxUnavailable is reached",
 			world: seen(set("db").maxUnavailable(1), looseClaimOf("a"), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")), want: brings("a")},
-		{name: "not when the status is to be written first",
+		{name: "no member is deleted in the pass that recreates one if the status must be written first",
 			world: seen(set("db").replicas(4).maxUnavailable(4), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now"), updating("d", "uid-of-d", "now"), looseClaimOf("d")),
 			want:  []string{"patch status of statefulcluster db: Update"}},
-		{name: "a return that was refused waits, and keeps its slot",
+		{name: "a refused create of a returning member waits for its retry and keeps its slot",
 			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
 	})
 	for name, w := range map[string]*world{
@@ -226,7 +226,7 @@ func TestUpdatingEntries(t *testing.T) {
 		"done": seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now")),
 	} {
 		if p := planOf(w); len(p.updating) != 0 {
-			t.Errorf("an entry that is %s stays: %v", name, p.updating)
+			t.Errorf("a %s entry is kept: %v", name, p.updating)
 		}
 	}
 }
@@ -236,15 +236,15 @@ func TestWhatComesBack(t *testing.T) {
 	made := firstWritten(w).(*corev1.Pod)
 	switch {
 	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
-		t.Errorf("%s comes back on %v", made.Name, made.Spec.Volumes)
+		t.Errorf("%s is recreated with volumes %v", made.Name, made.Spec.Volumes)
 	case revisionOf(made) != "old" || made.Spec.Containers[0].Image != "zero":
-		t.Errorf("it comes back as %s with image %s, not as its entry says", revisionOf(made), made.Spec.Containers[0].Image)
+		t.Errorf("the pod has revision %s and image %s, want old and zero as in its entry", revisionOf(made), made.Spec.Containers[0].Image)
 	case made.Annotations[v1alpha1.AnnotationUpdated] != string(v1alpha1.UpdatingUpdate):
-		t.Error("nothing says that it was recreated, and unreadiness would count against it")
+		t.Error("the pod has no annotation with the reason of its return, so it would be lost while unready")
 	}
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
 	if made := firstWritten(w).(*corev1.Pod); revisionOf(made) != "now" {
-		t.Errorf("a revision that is gone is followed by %s, not by the spec's", revisionOf(made))
+		t.Errorf("a member whose revision was deleted returns with revision %s, want that of the spec", revisionOf(made))
 	}
 }
 
@@ -257,21 +257,21 @@ func TestAServiceRollsOut(t *testing.T) {
 		return revisionWith("old", func(d *revisionData) { d.ServiceName = service })
 	}
 	check(t, []row{
-		{name: "SC-26 a service is given by recreating", world: seen(in("peers"), oldA(), oldB(), oldC(), old("")), want: recreates("a")},
-		{name: "SC-26 another service too", world: seen(in("peers"), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
-		{name: "SC-26 a service is taken away by recreating", world: seen(in(""), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
-		{name: "not where OnDelete keeps the members", world: seen(in("peers").onDelete(), oldA(), oldB(), oldC(), old("friends"))},
-		{name: "a set in its service rests", world: seen(in("peers"), a(), b(), c())},
+		{name: "SC-26 adding a service recreates members", world: seen(in("peers"), oldA(), oldB(), oldC(), old("")), want: recreates("a")},
+		{name: "SC-26 changing the service recreates members", world: seen(in("peers"), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
+		{name: "SC-26 removing the service recreates members", world: seen(in(""), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
+		{name: "SC-26 changing the service recreates no members with OnDelete", world: seen(in("peers").onDelete(), oldA(), oldB(), oldC(), old("friends"))},
+		{name: "SC-26 a set with an unchanged service has no steps", world: seen(in("peers"), a(), b(), c())},
 	})
 	for revision, want := range map[string]string{"old": "friends", "now": "peers"} {
 		w := seen(in("peers").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
 		made := firstWritten(w).(*corev1.Pod)
 		if made.Spec.Hostname != "db-a" || made.Spec.Subdomain != want {
-			t.Errorf("SC-26 a member that comes back at revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
+			t.Errorf("SC-26 a member that returns with revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
 		}
 	}
 	if raw := string(buildRevision(seen(in(""))).Data.Raw); strings.Contains(raw, "serviceName") {
-		t.Errorf("a set without a service does not keep the revision that it had: %s", raw)
+		t.Errorf("a set without a service has serviceName in its revision, which changes its name: %s", raw)
 	}
 }
 
@@ -288,11 +288,11 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 		return "none"
 	}
 	for _, r := range []struct{ name, got, want string }{
-		{"too few at the current revision", under(2, a(), oldB()), "old"},
-		{"enough at the current revision", under(1, a(), oldB()), "now"},
+		{"too few members have the current revision", under(2, a(), oldB()), "old"},
+		{"enough members have the current revision", under(1, a(), oldB()), "now"},
 		{"no partition", under(0, a(), oldB()), "now"},
-		{"those that go do not count", under(1, a(), b(), oldC().going()), "old"},
-		{"nor does the lost one whose place it takes", under(1, a(), b(), oldC().nodeGone()), "old"},
+		{"a terminating member does not count towards the partition", under(1, a(), b(), oldC().going()), "old"},
+		{"a lost member does not count towards the partition", under(1, a(), b(), oldC().nodeGone()), "old"},
 	} {
 		if r.got != r.want {
 			t.Errorf("%s: the new member has revision %s, want %s", r.name, r.got, r.want)
@@ -305,6 +305,6 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 		made = append(made, revisionOf(chain[0].Object.(*corev1.Pod)))
 	}
 	if len(made) != 3 || made[0] != "old" || made[1] != "now" || made[2] != "now" {
-		t.Errorf("three new members under a partition of one have %v", made)
+		t.Errorf("revisions of three new members with partition 1 are %v", made)
 	}
 }

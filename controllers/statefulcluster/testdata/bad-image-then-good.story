@@ -22,7 +22,7 @@
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: no operation in progress; the set has 3 members (Progressing)
 = False Healthy: no problems detected (Degraded)
-# the user wants image bad
+# the user sets image bad
   create controllerrevision revision-2: Revision
   patch pod db-a: Updated, in place
     db-a runs bad
@@ -30,7 +30,7 @@
 = False MembersUnavailable: 2 of 3 members are available (Available)
 = True Updating: 0 of 3 members have revision revision-2; not Ready: db-a (ImagePullBackOff) (Progressing)
 = False Healthy: no problems detected so far; see condition Progressing (Degraded)
-# the user wants image two
+# the user sets image two
   create controllerrevision revision-3: Revision
   patch pod db-a: Updated, in place
     db-a runs two

@@ -22,7 +22,7 @@
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: no operation in progress; the set has 3 members (Progressing)
 = False Healthy: no problems detected (Degraded)
-# the user wants command serve
+# the user sets command serve
   create controllerrevision revision-2: Revision
   try pod db-a: Trial, dry run before pods are deleted for the update
   patch status of statefulcluster db: Update

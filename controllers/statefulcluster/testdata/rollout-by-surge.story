@@ -22,7 +22,7 @@
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: no operation in progress; the set has 3 members (Progressing)
 = False Healthy: no problems detected (Degraded)
-# the user wants image two
+# the user sets image two
   create controllerrevision revision-2: Revision
   patch status of statefulcluster db: Names
   create pod db-d: Missing

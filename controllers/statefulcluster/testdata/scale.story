@@ -22,7 +22,7 @@
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: no operation in progress; the set has 3 members (Progressing)
 = False Healthy: no problems detected (Degraded)
-# the user wants 5 members
+# the user sets replicas to 5
   patch status of statefulcluster db: Names
   create pod db-d: Missing
   create persistentvolumeclaim db-data-d: Claim
@@ -38,7 +38,7 @@
 = True AllMembersAvailable: 5 of 5 members are available (Available)
 = False Complete: no operation in progress; the set has 5 members (Progressing)
 = False Healthy: no problems detected (Degraded)
-# the user wants 3 members
+# the user sets replicas to 3
   patch persistentvolumeclaim db-data-e: Retention, labeled enge.me/retained=Scaled
   delete pod db-e: Retired, claims db-data-e
   patch persistentvolumeclaim db-data-d: Retention, labeled enge.me/retained=Scaled
