@@ -40,45 +40,45 @@ func badCreates() []TableEntry {
 			prefix + `[spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`}),
 		Entry("SC-28 name too long", refusal{func(s *v1alpha1.StatefulCluster) { s.Name = long },
 			`StatefulCluster.enge.me "` + long + `" is invalid: metadata.name: Invalid value: "` + long + `": must be no more than 52 characters: pods add 11 for their id, and a hostname has at most 63; choose a shorter name`}),
-		Entry("SC-28 a claim name twice", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("SC-28 two claims with the same name", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates, claimTemplate("data", "1Gi"))
 		}, prefix + `spec.volumeClaimTemplates[1].metadata.name: Duplicate value: "data"`}),
-		Entry("SC-15 a claim that clashes with a volume", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("SC-15 a claim and a volume with the same name", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		}, prefix + `spec.template.spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`}),
 		Entry("an unknown policy", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.PodManagementPolicy = "Serial" },
 			prefix + `[spec.podManagementPolicy: Unsupported value: "Serial": supported values: "Parallel", "OrderedReady"`}),
-		Entry("zero seconds where a node must be waited for", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(0)) },
+		Entry("nodeLostSeconds 0", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(0)) },
 			prefix + `spec.replacement.nodeLostSeconds: Invalid value: 0: spec.replacement.nodeLostSeconds in body should be greater than or equal to 1`}),
-		Entry("negative seconds", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(-5)) },
+		Entry("negative unreadySeconds", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(-5)) },
 			prefix + `spec.replacement.unreadySeconds: Invalid value: -5: spec.replacement.unreadySeconds in body should be greater than or equal to 0`}),
-		Entry("maxConcurrent of nothing", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("maxConcurrent 0%", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.MaxConcurrent = new(intstr.FromString("0%"))
 		}, prefix + `spec.replacement.maxConcurrent: Invalid value: "0%": maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%`}),
-		Entry("an update that can never move", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("maxUnavailable 0 and maxSurge 0", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromInt32(0))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`}),
-		Entry("V11 a wrong label key", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["bad key!"] = "x" },
+		Entry("V11 an invalid label key of the template", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["bad key!"] = "x" },
 			prefix + `spec.template.metadata.labels: Invalid value: "bad key!": name part must`}),
-		Entry("V11 a wrong label key of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("V11 an invalid label key of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates[0].Labels = map[string]string{"bad key!": "x"}
 		}, prefix + `spec.volumeClaimTemplates[0].metadata.labels: Invalid value: "bad key!": name part must`}),
-		Entry("a maxSurge that is no number", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("maxSurge that is not a number", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxSurge: new(intstr.FromString("many"))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: "many": `}),
-		Entry("a maxSurge below 0", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("negative maxSurge", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxSurge: new(intstr.FromInt32(-1))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: -1: `}),
-		Entry("a maxUnavailable that is no number", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("maxUnavailable that is not a number", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromString("many"))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "many": `}),
-		Entry("a maxUnavailable below 0", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("negative maxUnavailable", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromInt32(-1))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: -1: `}),
-		Entry("a maxUnavailable of more than all", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("maxUnavailable above 100%", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromString("101%"))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "101%": `}),
-		Entry("a label of ours", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels[v1alpha1.LabelMember] = "x" },
+		Entry("a label of the operator", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels[v1alpha1.LabelMember] = "x" },
 			prefix + `spec.template.metadata.labels[enge.me/member]: Forbidden: the operator sets this label; remove it`}),
 		Entry("a template that the API server refuses", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].ImagePullPolicy = "Sometimes" },
 			prefix + `spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
@@ -108,14 +108,14 @@ var _ = Describe("admission", func() {
 		Entry("the selector", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Selector.MatchLabels["app"], s.Spec.Template.Labels["app"] = "x", "x"
 		}, "selector is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"}),
-		Entry("a claim's size, down", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("a smaller size of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates[1].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
 		}, prefix + `spec.volumeClaimTemplates[1].spec.resources.requests.storage: Forbidden: 1Gi is less than the present 2Gi; volumes cannot shrink`}),
-		Entry("a claim's name", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.VolumeClaimTemplates[1].Name = "journal" },
+		Entry("the name of a claim", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.VolumeClaimTemplates[1].Name = "journal" },
 			`spec.volumeClaimTemplates[1]: Forbidden: claim template "journal" is new; claim templates cannot be added or renamed after creation`}),
-		Entry("the list of claims", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.VolumeClaimTemplates = s.Spec.VolumeClaimTemplates[:1] },
+		Entry("the number of claims", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.VolumeClaimTemplates = s.Spec.VolumeClaimTemplates[:1] },
 			prefix + `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`}),
-		Entry("a claim's access", refusal{func(s *v1alpha1.StatefulCluster) {
+		Entry("the access modes of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates[0].Spec.AccessModes[0] = corev1.ReadWriteMany
 		}, prefix + `spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}),
 	)
@@ -127,7 +127,7 @@ var _ = Describe("admission", func() {
 		}).Should(ContainSubstring(`StatefulCluster.enge.me "second" is invalid: spec.selector: Invalid value: "app=db": StatefulCluster "db" in this namespace has the same selector; give each its own label, for example app: second`))
 	})
 
-	It("SC-1 takes the seed's own manifest, and gives its template the selector's labels", func(ctx SpecContext) {
+	It("SC-1 accepts the manifest of the seed and adds the selector's labels to its template", func(ctx SpecContext) {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		text, err := os.ReadFile("testdata/seed.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -142,7 +142,7 @@ var _ = Describe("admission", func() {
 		whole(ctx, set)
 	})
 
-	It("V11 warns of a template that ends its pods", func(ctx SpecContext) {
+	It("V11 warns about a template whose pods may end", func(ctx SpecContext) {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -152,7 +152,7 @@ var _ = Describe("admission", func() {
 
 	// A field behind a gate that is off in all tested versions of Kubernetes stands for a field
 	// that is newer than the API server: the API server drops both.
-	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
+	It("K1 warns about a field that the API server drops", func(ctx SpecContext) {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
@@ -161,7 +161,7 @@ var _ = Describe("admission", func() {
 		Expect(warned.Texts).To(ConsistOf(HavePrefix("spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
 	})
 
-	It("admits with a warning what is refused for now only", func(ctx SpecContext) {
+	It("admits a template with a warning if a quota refuses its pods", func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
 		Expect(user.Create(ctx, quota)).To(Succeed())

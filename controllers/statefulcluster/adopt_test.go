@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("W5 a member whose owner reference was removed", func() {
-	It("W5 is adopted, also when its labels were removed with it, and goes with the set", func(ctx SpecContext) {
+	It("W5 is adopted, even if its labels were removed too", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 3)
@@ -44,7 +44,7 @@ var _ = Describe("W5 a member whose owner reference was removed", func() {
 		Expect(claims(ctx, set)).To(HaveLen(3))
 	})
 
-	It("W5 waits for a person if the operator was down, and a forged pod is none", func(ctx SpecContext) {
+	It("W5 requires manual intervention if the operator was down, and a forged pod is not adopted", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		first := startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 2)

@@ -22,7 +22,7 @@ type bound struct {
 	says   string // the message for one more
 }
 
-var _ = Describe("a bound", func() {
+var _ = Describe("the limit", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
@@ -44,18 +44,18 @@ var _ = Describe("a bound", func() {
 		return s.UpdateStrategy.RollingUpdate
 	}
 
-	DescribeTable("passes, and no more than that", func(ctx SpecContext, b bound) {
+	DescribeTable("is accepted and more is rejected", func(ctx SpecContext, b bound) {
 		tried := func(n int) error {
 			return user.Create(ctx, newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { b.change(&s.Spec, n) }), client.DryRunAll)
 		}
 		Expect(tried(b.most)).To(Succeed())
 		Expect(clean(tried(b.most + 1))).To(server.Mentions(b.says))
 	},
-		Entry("of members", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Replicas = new(int32(n)) }, "spec.replicas: Invalid value: 20001"}),
-		Entry("of members kept back", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).Partition = int32(n) }, "spec.updateStrategy.rollingUpdate.partition: Invalid value: 20001"}),
-		Entry("of members missing", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).MaxUnavailable = new(intstr.FromInt(n)) }, "maxUnavailable may be at most 20000"}),
-		Entry("of members added", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).MaxSurge = new(intstr.FromInt(n)) }, "maxSurge may be at most 20000"}),
-		Entry("of replacements", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Replacement.MaxConcurrent = new(intstr.FromInt(n)) }, "maxConcurrent may be at most 20000"}),
+		Entry("of replicas", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Replicas = new(int32(n)) }, "spec.replicas: Invalid value: 20001"}),
+		Entry("of partition", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).Partition = int32(n) }, "spec.updateStrategy.rollingUpdate.partition: Invalid value: 20001"}),
+		Entry("of maxUnavailable", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).MaxUnavailable = new(intstr.FromInt(n)) }, "maxUnavailable may be at most 20000"}),
+		Entry("of maxSurge", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).MaxSurge = new(intstr.FromInt(n)) }, "maxSurge may be at most 20000"}),
+		Entry("of maxConcurrent", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Replacement.MaxConcurrent = new(intstr.FromInt(n)) }, "maxConcurrent may be at most 20000"}),
 		Entry("of containers", bound{32, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Template.Spec.Containers = containers(n) },
 			"spec.template.spec.containers: Invalid value: there may be at most 32; remove the others"}),
 		Entry("of init containers", bound{32, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Template.Spec.InitContainers = containers(n) },
@@ -92,14 +92,14 @@ var _ = Describe("a bound", func() {
 		}, "spec.selector.matchExpressions: Invalid value: there may be at most 32, each of at most 32 values"}),
 	)
 
-	It("holds for the bytes of a spec", func(ctx SpecContext) {
+	It("applies to the size of a spec", func(ctx SpecContext) {
 		long := newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].Args = []string{strings.Repeat("x", 256<<10)}
 		})
 		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"))
 	})
 
-	It("holds for /scale", func(ctx SpecContext) {
+	It("applies to /scale", func(ctx SpecContext) {
 		set := newSet(ns, 0)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		to := func(n int32) error {

@@ -65,6 +65,6 @@ func TestW7ADepartedPodThatDoesNotGoIsNamed(t *testing.T) {
 	w.causes = known.Read(context.Background(), causestest.Events(), noon, causesOf(w))
 	const want = "False Healthy: no problems detected; pod db-x is not deleted: Terminating: it has finalizer example.com/hold; see who set the finalizer: kubectl -n ns get pod db-x -o jsonpath='{.metadata.finalizers}'"
 	if got := says(told(w), v1alpha1.ConditionDegraded); got != want {
-		t.Errorf("it says %s", got)
+		t.Errorf("condition Degraded is %s, want %s", got, want)
 	}
 }

@@ -37,7 +37,7 @@ var _ = Describe("members", func() {
 		Expect(set.Generation).To(BeEquivalentTo(1))
 	})
 
-	It("SC-6 SC-7 SC-8 come and go with replicas, and a name never returns", func(ctx SpecContext) {
+	It("SC-6 SC-7 SC-8 are created and retired with replicas, and names are never reused", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		first := settled(ctx, set, 3)
@@ -49,7 +49,7 @@ var _ = Describe("members", func() {
 		scaleTo(ctx, set, 3)
 		third := settled(ctx, set, 3)
 		whole(ctx, set)
-		Expect(claims(ctx, set)).To(HaveLen(5), "the claims of the retired are kept")
+		Expect(claims(ctx, set)).To(HaveLen(5), "claims of retired members are kept")
 		scaleTo(ctx, set, 5)
 		for name, p := range settled(ctx, set, 5) {
 			if _, old := third[name]; !old {
@@ -61,7 +61,7 @@ var _ = Describe("members", func() {
 		Expect(claims(ctx, set)).To(HaveLen(7))
 	})
 
-	It("SC-11 SC-27 a deleted pod is replaced under another name, its claim is retained and says why", func(ctx SpecContext) {
+	It("SC-11 SC-27 are replaced under another name when their pod is deleted, and the claim is retained with the reason", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -78,7 +78,7 @@ var _ = Describe("members", func() {
 		}).Should(ContainElement(And(HaveField("Name", victim.Name), HaveField("Reason", v1alpha1.LossDeleted))))
 	})
 
-	It("SC-22 an image changes in place, one after another; anything else recreates the pod under its name", func(ctx SpecContext) {
+	It("SC-22 are updated in place for a new image, and recreated with the same name for other changes", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
@@ -102,7 +102,7 @@ var _ = Describe("members", func() {
 		Expect(set.Status.Updating).To(BeEmpty())
 	})
 
-	It("SC-22 resources change in place, or recreate the pod under its name where the API server is too old", func(ctx SpecContext) {
+	It("SC-22 are resized in place, or recreated with the same name if the API server is too old", func(ctx SpecContext) {
 		cpus := func(of *corev1.Container, n string) {
 			of.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
 		}
@@ -112,14 +112,18 @@ var _ = Describe("members", func() {
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { cpus(&s.Spec.Template.Spec.Containers[0], "2") })
 		for name, p := range settled(ctx, set, 2) {
 			Expect(before).To(HaveKey(name))
-			Expect(p.UID == before[name].UID).To(Equal(server.AtLeast("1.33")), "pod %s is the one of before", name)
+			if server.AtLeast("1.33") {
+				Expect(p.UID).To(Equal(before[name].UID))
+			} else {
+				Expect(p.UID).NotTo(Equal(before[name].UID))
+			}
 			Expect(p.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("2"))
 		}
 		whole(ctx, set)
 		Expect(claims(ctx, set)).To(HaveLen(2))
 	})
 
-	It("SC-12 a pod that hangs on a lost node does not hold up its replacement", func(ctx SpecContext) {
+	It("SC-12 are replaced while their pod keeps terminating on a lost node", func(ctx SpecContext) {
 		node := "lost-" + ns
 		addNode(ctx, node)
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
@@ -138,7 +142,7 @@ var _ = Describe("members", func() {
 		setNodeReady(ctx, node, corev1.ConditionTrue)
 	})
 
-	It("W6 SC-20 kubectl get leaves no column blank, from the start and at rest", func(ctx SpecContext) {
+	It("W6 SC-20 have values in all columns of kubectl get, in a new set and at rest", func(ctx SpecContext) {
 		elsewhere := newSet(server.NewNamespace(ctx), 2) // no operator runs in this namespace
 		Expect(user.Create(ctx, elsewhere)).To(Succeed())
 		_, cells := server.Table(ctx, "statefulclusters", elsewhere)
@@ -155,7 +159,7 @@ var _ = Describe("members", func() {
 			"Lost": float64(0), "Image": "one", "Revision": set.Status.UpdateRevision}))
 	})
 
-	It("SC-34 nothing is written at rest", func(ctx SpecContext) {
+	It("SC-34 cause no writes at rest", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 3)

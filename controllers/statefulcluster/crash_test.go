@@ -34,7 +34,7 @@ type guillotine struct {
 	what   string
 }
 
-var errDead = errors.New("this operator is dead")
+var errDead = errors.New("this operator was killed")
 
 func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") {
@@ -75,7 +75,7 @@ var stories = []story{
 		},
 		end: func(ctx context.Context, set *v1alpha1.StatefulCluster, _ map[string]corev1.Pod) {
 			settled(ctx, set, 2)
-			Expect(claims(ctx, set)).To(HaveLen(2), "a claim leaked")
+			Expect(claims(ctx, set)).To(HaveLen(2), "no claims without a member")
 		}},
 	{name: "scale down",
 		act: func(ctx context.Context, set *v1alpha1.StatefulCluster, _ map[string]corev1.Pod) {
@@ -87,12 +87,12 @@ var stories = []story{
 			}
 			Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", "Scaled"))
 		}},
-	{name: "replace what a user deleted",
+	{name: "replace a deleted member",
 		act: func(ctx context.Context, _ *v1alpha1.StatefulCluster, before map[string]corev1.Pod) {
 			Expect(user.Delete(ctx, anyOf(before))).To(Succeed())
 		},
 		end: endReplaced},
-	{name: "replace what was lost",
+	{name: "replace a lost member",
 		set: func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) },
 		act: func(ctx context.Context, _ *v1alpha1.StatefulCluster, before map[string]corev1.Pod) {
 			setReady(ctx, anyOf(before), corev1.ConditionFalse, 0) // not before another became Ready, as in an outage
@@ -156,7 +156,7 @@ func endReplaced(ctx context.Context, set *v1alpha1.StatefulCluster, before map[
 			kept++
 		}
 	}
-	Expect(kept).To(Equal(1), "one member was lost and one was not")
+	Expect(kept).To(Equal(1), "one member is replaced and the other is kept")
 }
 
 func reasonsOf(all map[string]corev1.PersistentVolumeClaim) []string {
@@ -222,7 +222,7 @@ func (g *guillotine) fallsOrRests() bool {
 
 var _ = Describe("SC-30 an operator killed between any two writes", func() {
 	for _, s := range stories {
-		It("leaves nothing behind: "+s.name, func(ctx SpecContext) {
+		It("leaves no unwanted objects after: "+s.name, func(ctx SpecContext) {
 			// Tests every second write, alternating between before and after it; the seed selects
 			// which. With as many seeds as make test-stories uses, it tests each write in both
 			// ways.
@@ -231,18 +231,18 @@ var _ = Describe("SC-30 an operator killed between any two writes", func() {
 				n, step = 1, 1
 			}
 			for ; tell(ctx, s, n, n/step%2 == 0); n += step {
-				Expect(n).To(BeNumerically("<", 60), "the story does not end")
+				Expect(n).To(BeNumerically("<", 60), "number of writes in the story")
 				if step == 1 {
 					tell(ctx, s, n, n%2 != 0)
 				}
 			}
-			Expect(n).To(BeNumerically(">", 1), "the story has no writes")
+			Expect(n).To(BeNumerically(">", 1), "number of writes in the story")
 		})
 	}
 })
 
-var _ = Describe("SC-42 a user's delete that comes before ours", func() {
-	It("is a loss: the member does not come back", func(ctx SpecContext) {
+var _ = Describe("SC-42 a pod that a user deletes before an update does", func() {
+	It("belongs to a lost member, which is replaced", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		first := startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 1)

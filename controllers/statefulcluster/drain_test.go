@@ -32,7 +32,7 @@ var _ = Describe("drain", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 	})
 
-	It("SC-43 SC-46 replaces the members of a node that is cordoned, and lets none be evicted", func(ctx SpecContext) {
+	It("SC-43 SC-46 replaces the members of a cordoned node, and allows no evictions", func(ctx SpecContext) {
 		set := newSet(ns, 2, replacesFirst)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -55,7 +55,7 @@ var _ = Describe("drain", func() {
 		}).Should(Equal(2))
 	})
 
-	It("SC-44 SC-45 keeps the members while no node takes a new one, and after an uncordon", func(ctx SpecContext) {
+	It("SC-44 SC-45 keeps the members while new members are unschedulable, and after an uncordon", func(ctx SpecContext) {
 		set := newSet(ns, 2, replacesFirst, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.PendingSeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -76,16 +76,16 @@ var _ = Describe("drain", func() {
 		Consistently(func() []string { return names(pods(ctx, set)) }, "2s").Should(ConsistOf(slices.Collect(maps.Keys(before))))
 	})
 
-	DescribeTable("SC-47 refuses templates whose pods could start on a node that is cordoned", func(ctx SpecContext, change func(*corev1.PodSpec), message string) {
+	DescribeTable("SC-47 refuses templates whose pods could start on a cordoned node", func(ctx SpecContext, change func(*corev1.PodSpec), message string) {
 		set := newSet(ns, 0, replacesFirst, func(s *v1alpha1.StatefulCluster) { change(&s.Spec.Template.Spec) })
 		Expect(clean(user.Create(ctx, set))).To(ContainSubstring(message))
 	},
-		Entry("by name", func(p *corev1.PodSpec) { p.NodeName = "node-1" }, "spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst,"),
+		Entry("by nodeName", func(p *corev1.PodSpec) { p.NodeName = "node-1" }, "spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst,"),
 		Entry("by a toleration", func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
 			"one of these tolerations tolerates taint node.kubernetes.io/unschedulable; remove it, or list the taints to tolerate"),
 	)
 
-	It("SC-47 refuses a value that there is none of", func(ctx SpecContext) {
+	It("SC-47 refuses an unknown value of onEviction", func(ctx SpecContext) {
 		set := newSet(ns, 0, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.OnEviction = "Evict" })
 		Expect(clean(user.Create(ctx, set))).To(ContainSubstring(`spec.replacement.onEviction: Unsupported value: "Evict": supported values: "Replace", "Keep", "ReplaceFirst"`))
 	})

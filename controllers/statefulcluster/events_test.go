@@ -25,7 +25,7 @@ import (
 type eventLog []string
 
 func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
-	pod := "no pod"
+	pod := "without pod"
 	if related != nil {
 		obj := related.(client.Object)
 		pod = fmt.Sprintf("%s %s", obj.GetName(), obj.GetUID())
@@ -85,8 +85,8 @@ func TestEvents(t *testing.T) {
 		err   error
 		want  []string
 	}{
-		{"nothing happens", seen(set("db"), a(), b(), c()), nil, nil},
-		{"members are created: the first stands for all", seen(set("db"), a()), nil,
+		{"no event at rest", seen(set("db"), a(), b(), c()), nil, nil},
+		{"an event for created members is related to the first", seen(set("db"), a()), nil,
 			[]string{"(db-f1 fresh-uid) Normal MemberCreated Missing: Missing: db-f1, db-f2"}},
 		{"a member is lost and replaced", seen(set("db"), gone("a"), b(), c()), nil, []string{
 			"(db-a uid-of-a) Warning MemberLost NodeGone: NodeGone: db-a; the member is lost and will not come back, claims db-data-a",
@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 			"(db-a11 uid-of-a11) Warning MemberLost PodDeleted: PodDeleted: db-a11, db-a12; will not come back, and will be replaced under another name"}},
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberUpdated Updated: Updated: db-a; in place"}},
-		{"a member comes back", seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), nil,
+		{"a member returns", seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), nil,
 			[]string{"(db-a fresh-uid) Normal MemberUpdated Returned: Returned: db-a; recreated with the same name and claims"}},
 		{"SC-18 a write is refused", seen(set("db"), a(), b()), apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota")),
 			[]string{`(db-f1 ) Warning WriteRefused Write: pods "db-f1" is forbidden: quota`}},
@@ -136,14 +136,14 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 		answer error
 		want   int
 	}{
-		{"a conflict: another client wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
-		{"an error", errors.New("timeout"), 0},
-		{"the set is gone", apierrors.NewNotFound(corev1.Resource("statefulclusters"), "db"), 0},
-		{"it is written", nil, 2},
+		{"a conflict with another client", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
+		{"the write times out", errors.New("timeout"), 0},
+		{"the set was deleted", apierrors.NewNotFound(corev1.Resource("statefulclusters"), "db"), 0},
+		{"the status is written", nil, 2},
 	} {
 		var told eventLog
 		elsewhere := w.set.DeepCopy()
-		elsewhere.Status.Selector = "another status than the one that was read"
+		elsewhere.Status.Selector = "changed by another client"
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere).WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 				return r.answer
@@ -153,7 +153,7 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 		f := derive(w)
 		rec.report(context.Background(), considered{f, decide(f)}, nil)
 		if got := news(told); len(got) != r.want {
-			t.Errorf("V7 %s: %q is told, want %d events", r.name, got, r.want)
+			t.Errorf("V7 %s: events are %q, want %d", r.name, got, r.want)
 		}
 	}
 }

@@ -332,20 +332,20 @@ func check(t *testing.T, rows []row) {
 			f := derive(r.world)
 			p := decide(f)
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
-				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
+				t.Errorf("steps of rule %q are\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
 			}
 			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || f.manyUnready != r.manyUnready {
-				t.Errorf("held %q, failing %q, %d unready; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.manyUnready)
+				t.Errorf("held %q, failing %q, manyUnready %d; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.manyUnready)
 			}
 			if p.Wait != r.wait {
-				t.Errorf("looks again after %v, want %v", p.Wait, r.wait)
+				t.Errorf("requeue after %v, want %v", p.Wait, r.wait)
 			}
 			if again := planOf(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
-				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
+				t.Errorf("a second plan for the same world differs:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
 			for _, m := range r.world.members {
 				if podstate.Ready(m.pod) && !podstate.Scheduled(m.pod) {
-					t.Fatalf("no such world: %s is Ready on no node", m.name())
+					t.Fatalf("invalid world: %s is Ready without a node", m.name())
 				}
 			}
 		})

@@ -48,12 +48,12 @@ func FuzzValidate(f *testing.F) {
 		}
 		set := withDefaults(&object)
 		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
-			t.Error("defaults are filled in twice")
+			t.Error("defaulting is not idempotent")
 		}
 		advise(set)
 		faults := problem(set)
 		if errs := validateChange(set, set); len(errs) > 0 && len(faults) == 0 {
-			t.Errorf("it cannot stay as it is: %v", errs)
+			t.Errorf("validation rejects an unchanged object: %v", errs)
 		}
 		if faults == "" {
 			checkServed(t, set)
@@ -66,29 +66,29 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	t.Helper()
 	spec := &set.Spec
 	for name, within := range map[string]bool{
-		"replicas":      0 <= *spec.Replicas && *spec.Replicas <= 20000,
-		"containers":    0 < len(spec.Template.Spec.Containers) && len(spec.Template.Spec.Containers) <= bounds.Containers,
-		"volumes":       len(spec.Template.Spec.Volumes) <= bounds.Volumes,
-		"claims":        len(spec.VolumeClaimTemplates) <= bounds.Claims,
-		"labels":        len(spec.Template.Labels) <= bounds.Words,
-		"selector":      len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) > 0,
-		"terms":         len(spec.Selector.MatchLabels) <= bounds.Terms && len(spec.Selector.MatchExpressions) <= bounds.Terms,
-		"length of all": len(bounds.Spec(spec, nil)) == 0,
+		"replicas":         0 <= *spec.Replicas && *spec.Replicas <= 20000,
+		"containers":       0 < len(spec.Template.Spec.Containers) && len(spec.Template.Spec.Containers) <= bounds.Containers,
+		"volumes":          len(spec.Template.Spec.Volumes) <= bounds.Volumes,
+		"claims":           len(spec.VolumeClaimTemplates) <= bounds.Claims,
+		"labels":           len(spec.Template.Labels) <= bounds.Words,
+		"selector":         len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) > 0,
+		"terms":            len(spec.Selector.MatchLabels) <= bounds.Terms && len(spec.Selector.MatchExpressions) <= bounds.Terms,
+		"size of the spec": len(bounds.Spec(spec, nil)) == 0,
 	} {
 		if !within {
-			t.Errorf("%s is beyond bounds, and passes", name)
+			t.Errorf("%s exceeds its limit and is accepted", name)
 		}
 	}
 	w := &world{settings: settings{set}}
 	if n := w.maxConcurrent(); n < 1 || n > 20000 {
-		t.Errorf("%d members in replacement at one time", n)
+		t.Errorf("maxConcurrent is %d", n)
 	}
 	if w.maxUnavailable()+w.maxSurge() < 1 {
-		t.Error("no member could ever be updated")
+		t.Error("maxUnavailable and maxSurge are 0, so no member could be updated")
 	}
 	rev := buildRevision(w)
 	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(spec)) {
-		t.Error("the revision does not say what the spec does")
+		t.Error("the revision differs from the spec")
 	}
 	pod := buildPod(w, rev, "aaaaaaaaaa")
 	if faults := validation.IsDNS1123Label(pod.Name); len(faults) > 0 {
@@ -112,7 +112,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 // silent is a client for an unreachable API server.
 type silent struct{ client.Client }
 
-var errSilent = errors.New("no answer")
+var errSilent = errors.New("no response")
 
 func (silent) Create(context.Context, client.Object, ...client.CreateOption) error { return errSilent }
 
@@ -143,13 +143,13 @@ func FuzzNotesOnPods(f *testing.F) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
 		m := &member{pod: pod}
 		if n := m.restarts(); n < 0 || n > max(0, count) {
-			t.Errorf("%d restarts of %d", n, count)
+			t.Errorf("m.restarts() is %d with restart count %d", n, count)
 		}
 		if n, wait := m.replacements(), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
-			t.Errorf("after %d replacements it waits %s", n, wait)
+			t.Errorf("the backoff after %d replacements is %s", n, wait)
 		}
 		if n := successorOf(w, m).replacements; n < 1 {
-			t.Errorf("the successor is number %d", n)
+			t.Errorf("the number of the successor is %d", n)
 		}
 		data, _ := dataOf(specRevision(w))
 		todo := changeImages(pod.DeepCopy(), data, data)
@@ -159,7 +159,7 @@ func FuzzNotesOnPods(f *testing.F) {
 		}
 		pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
 		if again := changeImages(pod, data, data); !apiequality.Semantic.DeepEqual(todo, again) {
-			t.Errorf("%s is read as %v, was %v", text, again, todo)
+			t.Errorf("%s is decoded as %v, want %v", text, again, todo)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 			l.setAside(o)
 		}
 		if act != nil && act.Verb == action.Delete {
-			l.s.Breaks("claim %s is deleted, and the policy is Retain", o.Name)
+			l.s.Breaks("claim %s is deleted with policy Retain", o.Name)
 		}
 	case *corev1.Pod:
 		l.watched(act, was, is)
@@ -97,7 +97,7 @@ func first(is, was client.Object) client.Object {
 func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 	l.s.used[strings.TrimPrefix(p.Name, "db-")] = true
 	if old, used := l.names[p.Name]; used && !l.updating(p.Name, old) {
-		l.s.Breaks("the name %s is given again, to another pod than the one that status.updating names", p.Name)
+		l.s.Breaks("the name %s is reused for a pod that is not in status.updating", p.Name)
 	}
 	l.names[p.Name] = string(p.UID)
 	id := p.Labels[v1alpha1.LabelMember]
@@ -115,7 +115,7 @@ func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 		l.slots[p.Name] = l.slots[old]
 	}
 	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxExtra(); n > most && act != nil && act.Reason != reasonReturned {
-		l.s.Breaks("%d pods exist beside those that go, and %d is the most", n, most)
+		l.s.Breaks("%d pods exist that are not terminating, max is %d", n, most)
 	}
 }
 
@@ -132,13 +132,13 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 	switch act.Reason {
 	case reasonUpdate:
 		if !l.updating(p.Name, string(p.UID)) {
-			l.s.Breaks("%s is deleted to come back, and status.updating does not say so", p.Name)
+			l.s.Breaks("%s is deleted for an update and is not in status.updating", p.Name)
 		}
 		l.disrupted(p)
 	case reasonRetired:
 		delete(l.open, l.slots[p.Name])
 		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.set.Spec.Replicas) && !l.lenient {
-			l.s.Breaks("%s is retired, and %d are left of %d", p.Name, n, *l.seen.set.Spec.Replicas)
+			l.s.Breaks("%s is retired, which leaves %d of %d members", p.Name, n, *l.seen.set.Spec.Replicas)
 		}
 		l.drained(p)
 	default:
@@ -150,7 +150,7 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 		}
 		l.open[l.slots[p.Name]] = true
 		if most := l.seen.maxConcurrent(); len(l.open) > most && !l.lenient {
-			l.s.Breaks("%s is given up, and %d slots are open where %d may be", p.Name, len(l.open), most)
+			l.s.Breaks("%s is replaced with %d open slots, max is %d", p.Name, len(l.open), most)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (l *invariants) drained(p *corev1.Pod) {
 		return // a scale-down, or an update
 	}
 	if n, least := l.availableBeside(p), f.replicas(); n < least {
-		l.s.Breaks("%s leaves its cordoned node, and %d are available, %d is the least", p.Name, n, least)
+		l.s.Breaks("%s is retired from its cordoned node with %d available members, min is %d", p.Name, n, least)
 	}
 }
 
@@ -186,6 +186,6 @@ func (l *invariants) disrupted(p *corev1.Pod) {
 	}
 	left := l.availableBeside(p)
 	if least := int(*l.seen.set.Spec.Replicas) - l.seen.maxUnavailable(); left < least {
-		l.s.Breaks("the update of %s leaves %d available, and %d is the least", p.Name, left, least)
+		l.s.Breaks("the update of %s leaves %d available members, min is %d", p.Name, left, least)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-var _ = Describe("What tools wait for", func() {
-	It("SC-61 is not there before the operator has looked", func(ctx SpecContext) {
+var _ = Describe("The status for tools", func() {
+	It("SC-61 is InProgress until the operator has observed the generation", func(ctx SpecContext) {
 		set := newSet(newNamespace(ctx), 0)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Expect(server.Kstatus(ctx, set)).To(Equal("InProgress, generation -1"))

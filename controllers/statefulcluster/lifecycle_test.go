@@ -15,14 +15,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-var _ = Describe("the life of a set", func() {
+var _ = Describe("lifecycle", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{ns}})
 	})
 
-	It("SC-4 has one member when replicas is left out, and none when it is 0", func(ctx SpecContext) {
+	It("SC-4 creates one member without replicas, and retires all members with replicas 0", func(ctx SpecContext) {
 		set := newSet(ns, 0, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = nil })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1)
@@ -30,7 +30,7 @@ var _ = Describe("the life of a set", func() {
 		settled(ctx, set, 0)
 	})
 
-	It("SC-5 SC-6 makes one member at a time when OrderedReady", func(ctx SpecContext) {
+	It("SC-5 SC-6 creates one member at a time with OrderedReady", func(ctx SpecContext) {
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.PodManagementPolicy = v1alpha1.OrderedReadyPodManagement
 			s.Spec.Template.Annotations[playPending] = "yes"
@@ -44,14 +44,14 @@ var _ = Describe("the life of a set", func() {
 		Consistently(func() int { return len(pods(ctx, set)) }, 500*time.Millisecond).Should(Equal(2))
 	})
 
-	It("SC-25 makes all missing members in one pass when Parallel", func(ctx SpecContext) {
+	It("SC-25 creates all missing members in one pass with Parallel", func(ctx SpecContext) {
 		set := newSet(ns, 5, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playPending] = "yes" })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Eventually(func() int { return len(pods(ctx, set)) }).Should(Equal(5))
 		Eventually(func() []string { return notes(ctx, set, v1alpha1.EventMemberCreated) }).Should(HaveLen(1), "one event for one pass")
 	})
 
-	It("SC-15 SC-26 gives the whole template to the pod, with its hostname", func(ctx SpecContext) {
+	It("SC-15 SC-26 copies the whole template to the pod and sets its hostname", func(ctx SpecContext) {
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.ServiceName = "peers"
 			s.Spec.Template.Labels["tier"] = "gold"
@@ -76,29 +76,29 @@ var _ = Describe("the life of a set", func() {
 		}
 	})
 
-	It("SC-16 SC-17 leaves pods alone that only have the labels, and names them", func(ctx SpecContext) {
-		stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: ns, Labels: map[string]string{"app": "db"}},
+	It("SC-16 SC-17 ignores pods that only have the labels, and reports them", func(ctx SpecContext) {
+		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stray", Namespace: ns, Labels: map[string]string{"app": "db"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}}
-		Expect(user.Create(ctx, stranger)).To(Succeed())
+		Expect(user.Create(ctx, foreign)).To(Succeed())
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		// A pod that has all labels of a member, and another owner.
-		theirs := &corev1.Pod{ObjectMeta: *anyOf(settled(ctx, set, 2)).ObjectMeta.DeepCopy(), Spec: stranger.Spec}
+		theirs := &corev1.Pod{ObjectMeta: *anyOf(settled(ctx, set, 2)).ObjectMeta.DeepCopy(), Spec: foreign.Spec}
 		theirs.Name, theirs.UID, theirs.ResourceVersion = "theirs", "", ""
 		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "another", Controller: new(true)}}
 		Expect(user.Create(ctx, theirs)).To(Succeed())
 		Expect(degraded(ctx, set, v1alpha1.ReasonForeignPods)).To(Equal(
-			"pods that are not members match the selector and are ignored: stranger; Services that select them send them traffic; `kubectl -n " +
-				set.Namespace + " get pod stranger --show-labels` shows which labels to change"))
+			"pods that are not members match the selector and are ignored: stray; Services that select them send them traffic; `kubectl -n " +
+				set.Namespace + " get pod stray --show-labels` shows which labels to change"))
 		scaleTo(ctx, set, 0)
 		settled(ctx, set, 0)
-		for _, p := range []*corev1.Pod{stranger, theirs} {
+		for _, p := range []*corev1.Pod{foreign, theirs} {
 			Expect(user.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
 			Expect(p.DeletionTimestamp).To(BeNil())
 		}
 	})
 
-	It("keeps a member whose labels were taken away, and puts them back", func(ctx SpecContext) {
+	It("keeps a member whose labels were removed, and restores them", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -114,7 +114,7 @@ var _ = Describe("the life of a set", func() {
 		Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
 	})
 
-	It("SC-18 tries a refused create again under the same name, and leaves no claim", func(ctx SpecContext) {
+	It("SC-18 retries a refused create with the same name, and creates no claim", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
@@ -125,14 +125,14 @@ var _ = Describe("the life of a set", func() {
 		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: pods "db-[a-z2-7]{10}" is forbidden: exceeded quota: none`))
 		message := degraded(ctx, set, v1alpha1.ReasonCreateFailing)
 		Consistently(func() int { return len(claims(ctx, set)) }, 2*time.Second).Should(BeZero())
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(Equal(message), "the same name is tried again")
+		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(Equal(message), "the create is retried with the same name")
 		Expect(user.Delete(ctx, quota)).To(Succeed())
 		settled(ctx, set, 2)
 		whole(ctx, set)
 		degraded(ctx, set, v1alpha1.ReasonHealthy)
 	})
 
-	It("SC-21 is scaled by the scale subresource", func(ctx SpecContext) {
+	It("SC-21 scales with the scale subresource", func(ctx SpecContext) {
 		set := newSet(ns, 1)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1)
@@ -145,7 +145,7 @@ var _ = Describe("the life of a set", func() {
 		settled(ctx, set, 3)
 	})
 
-	It("SC-23 OnDelete changes nothing until a pod is deleted, and then gives a new name", func(ctx SpecContext) {
+	It("SC-23 keeps pods with OnDelete until they are deleted, and replaces them under a new name", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -162,7 +162,7 @@ var _ = Describe("the life of a set", func() {
 		}
 	})
 
-	It("SC-24 keeps old revisions up to the limit, and finds one again", func(ctx SpecContext) {
+	It("SC-24 keeps old revisions up to the limit, and reuses one for its template", func(ctx SpecContext) {
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.RevisionHistoryLimit = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1)
@@ -179,7 +179,7 @@ var _ = Describe("the life of a set", func() {
 		Expect(third).NotTo(ContainElement(first))
 	})
 
-	It("SC-27 deletes claims as whenScaled and whenDeleted say", func(ctx SpecContext) {
+	It("SC-27 deletes claims according to whenScaled and whenDeleted", func(ctx SpecContext) {
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.PersistentVolumeClaimRetentionPolicy = v1alpha1.ClaimRetentionPolicy{WhenScaled: "Delete", WhenDeleted: "Delete"}
 		})
@@ -196,7 +196,7 @@ var _ = Describe("the life of a set", func() {
 			HaveEach(HaveField("Labels", HaveKeyWithValue(v1alpha1.LabelRetained, "Deleted"))))
 	})
 
-	It("makes a disruption budget of maxConcurrent", func(ctx SpecContext) {
+	It("creates a disruption budget with maxConcurrent", func(ctx SpecContext) {
 		set := newSet(ns, 8)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		var budget policyv1.PodDisruptionBudget
@@ -204,7 +204,7 @@ var _ = Describe("the life of a set", func() {
 		Expect(budget.Spec.MaxUnavailable.IntValue()).To(Equal(2))
 	})
 
-	It("grows live claims with the template, without a restart", func(ctx SpecContext) {
+	It("expands claims with the template, without restarts", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)

@@ -58,10 +58,10 @@ func TestN8EndsOfForgedPods(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		{"N8 a member", func(*corev1.Pod) {}, true},
-		{"N8 of a set that does not exist", as("nope", "anything"), false},
-		{"N8 of a set with another UID", as("db", "anything"), false},
-		{"N8 of a set of another namespace", func(p *corev1.Pod) { p.Namespace = "another" }, false},
+		{"N8 a pod of a set", func(*corev1.Pod) {}, true},
+		{"N8 a pod of a set that does not exist", as("nope", "anything"), false},
+		{"N8 a pod of a set with another UID", as("db", "anything"), false},
+		{"N8 a pod of a set in another namespace", func(p *corev1.Pod) { p.Namespace = "another" }, false},
 	} {
 		h, knows := endsWatcher(t)
 		pod := runningMember("db-a")
@@ -69,7 +69,7 @@ func TestN8EndsOfForgedPods(t *testing.T) {
 		h.OnAdd(pod, false)
 		h.OnDelete(pod)
 		if got := knows(pod.Namespace, "db-a"); got != row.want {
-			t.Errorf("%s: remembered %t", row.name, got)
+			t.Errorf("%s: deletion is remembered: %t", row.name, got)
 		}
 	}
 }
@@ -90,11 +90,11 @@ func TestN8EndsOfPodsAreBounded(t *testing.T) {
 		if e.knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
 			known++
 		} else if i >= 4*maxEnds {
-			t.Fatalf("deletion %d is forgotten", i)
+			t.Fatalf("deletion %d is not remembered", i)
 		}
 	}
 	if known > 2*maxEnds {
-		t.Errorf("of %d deletions %d are remembered", 5*maxEnds, known)
+		t.Errorf("%d deletions, %d of them remembered", 5*maxEnds, known)
 	}
 }
 
@@ -110,6 +110,6 @@ func TestN8LeavingPodsAreBounded(t *testing.T) {
 	h.OnAdd(pod, false)
 	h.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: pod})
 	if len(r.ends.leaving) != 0 {
-		t.Errorf("remembered: %v", r.ends.leaving)
+		t.Errorf("remembered terminating pods are %v", r.ends.leaving)
 	}
 }

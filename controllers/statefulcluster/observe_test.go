@@ -41,7 +41,7 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	s.ends()
 	s.Check(t)
 	if known := s.r.of(s.set()); !known.searched {
-		t.Error("V4 it will look for such claims for ever")
+		t.Error("V4 the search for such claims never ends")
 	}
 }
 
@@ -64,7 +64,7 @@ func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	s.look()
 	left, err := s.r.readAbandoned(context.Background(), client.ObjectKeyFromObject(s.set()), s.set().UID)
 	if err != nil || len(left) != 1 || left[0].Name != "left" {
-		t.Errorf("V4 %v, %v; want the claim left alone", left, err)
+		t.Errorf("V4 %v, %v; want claim left", left, err)
 	}
 }
 
@@ -80,11 +80,11 @@ func TestACacheThatShowsALostNode(t *testing.T) {
 	s.pass()
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if p.DeletionTimestamp != nil {
-			t.Errorf("%s is given up for a Node that is Ready", p.Name)
+			t.Errorf("%s is deleted, but its Node is Ready", p.Name)
 		}
 	}
 	if len(kubelet.Pods(s.Cluster)) != 3 {
-		t.Errorf("there are %d pods, want 3, after %d writes", len(kubelet.Pods(s.Cluster)), s.Writes()-before)
+		t.Errorf("%d pods, want 3, after %d writes", len(kubelet.Pods(s.Cluster)), s.Writes()-before)
 	}
 }
 
@@ -106,11 +106,11 @@ func TestWhichNodeRanAPod(t *testing.T) {
 		node *corev1.Node
 		gone bool
 	}{
-		{"there is none of that name", bound(10, 11), nil, true},
-		{"it was there when the pod was bound", bound(10, 11), machine(0), false},
-		{"another machine has the name now", bound(10, 11), machine(12), true},
-		{"it came between the create and the binding", bound(9, 11), machine(10), false},
-		{"no scheduler bound the pod: its template named the node", unbound, machine(12), false},
+		{"no Node with that name exists", bound(10, 11), nil, true},
+		{"the Node existed when the pod was bound", bound(10, 11), machine(0), false},
+		{"a new Node has the name", bound(10, 11), machine(12), true},
+		{"the Node was created between the creation and the binding of the pod", bound(9, 11), machine(10), false},
+		{"the template sets nodeName, so no scheduler bound the pod", unbound, machine(12), false},
 	} {
 		if got := new(Reconciler).nodeOf(r.pod, r.node, noon).gone; got != r.gone {
 			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)
@@ -142,13 +142,13 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 		now  *corev1.Node
 		gone bool
 	}{
-		{"W2 the same machine ID", pod, object(20, "m", "x"), false},
-		{"W2 the same system UUID", pod, object(20, "x", "u"), false},
-		{"W2 another machine", pod, object(20, "x", "x"), true},
-		{"W2 nothing is known of the machine yet", pod, object(20, "", ""), true},
-		{"W2 its containers ran before", running, object(20, "x", "x"), false},
-		{"W2 its sandbox is older, and its containers were restarted since", sandbox(11), object(20, "x", "x"), false},
-		{"W2 another machine made a sandbox for it", sandbox(21), object(20, "x", "x"), true},
+		{"W2 a recreated Node with the same machine ID", pod, object(20, "m", "x"), false},
+		{"W2 a recreated Node with the same system UUID", pod, object(20, "x", "u"), false},
+		{"W2 a recreated Node of another machine", pod, object(20, "x", "x"), true},
+		{"W2 a recreated Node without machine ID and system UUID", pod, object(20, "", ""), true},
+		{"W2 a recreated Node whose pod has older containers", running, object(20, "x", "x"), false},
+		{"W2 a recreated Node whose pod has an older sandbox and restarted containers", sandbox(11), object(20, "x", "x"), false},
+		{"W2 a recreated Node whose pod has a new sandbox", sandbox(21), object(20, "x", "x"), true},
 	} {
 		reconciler := &Reconciler{}
 		reconciler.nodeOf(r.pod, object(0, "m", "u"), noon)
@@ -179,7 +179,7 @@ func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
 	s.settle(time.Minute)
 	for _, p := range s.members() {
 		if p.Name == old.Name {
-			t.Errorf("%s stays, and its machine is gone", p.Name)
+			t.Errorf("%s is kept, but its machine was replaced", p.Name)
 		}
 	}
 	s.Check(t)
@@ -197,11 +197,11 @@ func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
 	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); used || len(w.members) != 3 {
-		t.Errorf("%d of 3 members are seen, one at a time: %v", len(w.members), used)
+		t.Errorf("observed %d of 3 members, read one at a time: %v", len(w.members), used)
 	}
-	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stranger", UID: "stranger",
+	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stray", UID: "stray",
 		Labels: map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: string(s.set().UID)}}})
 	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); !used || len(w.members) != 3 {
-		t.Errorf("beside a stranger %d of 3 members are seen, one at a time: %v", len(w.members), used)
+		t.Errorf("with a foreign pod, observed %d of 3 members, read one at a time: %v", len(w.members), used)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-var _ = Describe("who may create a StatefulCluster and no pods", func() {
+var _ = Describe("a requester who may create a StatefulCluster but no pods", func() {
 	const untold = "spec.template was not validated with a dry-run create: only who may create pods in this namespace is told whether they would be taken"
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
@@ -30,14 +30,14 @@ var _ = Describe("who may create a StatefulCluster and no pods", func() {
 		return func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.PriorityClassName = class }
 	}
 
-	It("does not learn what there is", func(ctx SpecContext) {
+	It("gets no information about existing objects", func(ctx SpecContext) {
 		Expect(user.Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) { s.Name = "other" }))).To(Succeed())
 		for _, class := range []string{"system-node-critical", "no-such-class", "-"} {
 			Expect(hears(ctx, named(class))).To(ConsistOf(untold))
 		}
 	})
 
-	It("is told when he may, and of nothing else than what he wrote", func(ctx SpecContext) {
+	It("gets warnings when granted create pods, only about fields of the request", func(ctx SpecContext) {
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", "", "pods")).To(Succeed())
 		Eventually(func() []string { return hears(ctx, named("no-such-class")) }).Should(ConsistOf(HavePrefix(
 			"dry-run create of spec.template failed; members cannot be created until this is resolved: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))

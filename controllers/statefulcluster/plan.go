@@ -82,7 +82,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "retain or delete claims of former members", Act: setAside},
 	// Timeless: a member that was Ready once stays proof that the revision works.
 	{Name: "mark the revision as ready", Act: markReady, Mode: engine.Beside | engine.Timeless},
-	// What is no member now is not made one by any of the others.
+	// Beside: no other rule makes such a pod a member.
 	{Name: "remove labels from pods that are not members", Act: removeLabels, Mode: engine.Beside},
 	{Name: "finish in-place updates", Act: finishInPlace},
 	{Name: "retire members on cordoned nodes", Act: retireLeaving},

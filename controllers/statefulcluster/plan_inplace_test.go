@@ -72,7 +72,7 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 		"a patch of labels only does not wait for a restart": labelsOnly().Annotations[v1alpha1.AnnotationInPlace] == "",
 	} {
 		if !ok {
-			t.Errorf("not so: %s", what)
+			t.Errorf("not true: %s", what)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestWhatANewMemberIs(t *testing.T) {
 		"the pod replaces no member":                     p.Annotations[v1alpha1.AnnotationReplaces] == "",
 	} {
 		if !ok {
-			t.Errorf("not so: %s", what)
+			t.Errorf("not true: %s", what)
 		}
 	}
 	bare := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Labels = nil }).replicas(1)

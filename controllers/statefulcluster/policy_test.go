@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("W4 a policy that rewrites images", func() {
-	It("W4 holds no update up, and neither does the way back", func(ctx SpecContext) {
+	It("W4 blocks neither an update nor its rollback", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 2)

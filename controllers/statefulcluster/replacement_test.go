@@ -1,7 +1,6 @@
 package statefulcluster_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -25,7 +24,7 @@ var _ = Describe("replacement", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 	})
 
-	It("SC-9 replaces a member that was Ready and is not, and leaves the others alone", func(ctx SpecContext) {
+	It("SC-9 replaces a member that became unready, and keeps the others", func(ctx SpecContext) {
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
@@ -42,7 +41,7 @@ var _ = Describe("replacement", func() {
 		Expect(claims(ctx, set)["db-data-"+sick.Labels[v1alpha1.LabelMember]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRetained, "Lost"))
 	})
 
-	It("SC-10 replaces all at once when maxConcurrent says so", func(ctx SpecContext) {
+	It("SC-10 replaces all members at once with maxConcurrent 100%", func(ctx SpecContext) {
 		all := intstr.FromString("100%")
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.UnreadySeconds = new(int32(1))
@@ -62,7 +61,7 @@ var _ = Describe("replacement", func() {
 		}
 	})
 
-	It("SC-13 does not touch a member that is not Ready yet before its deadline", func(ctx SpecContext) {
+	It("SC-13 keeps a member that is not Ready yet before its deadline", func(ctx SpecContext) {
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playUnready] = "yes" })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Eventually(func() int { return len(pods(ctx, set)) }).Should(Equal(1))
@@ -70,7 +69,7 @@ var _ = Describe("replacement", func() {
 		Consistently(func() []string { return names(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(first.Name))
 	})
 
-	It("SC-14 replaces a member that finds no node, and says why", func(ctx SpecContext) {
+	It("SC-14 replaces an unschedulable member, and reports the reason", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.PendingSeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -90,7 +89,7 @@ var _ = Describe("replacement", func() {
 		Eventually(func() []string { return notes(ctx, set, v1alpha1.EventMemberLost) }).Should(ContainElement(ContainSubstring("Unschedulable: " + stuck.Name)))
 	})
 
-	It("SC-37 replaces at once what ran on a node that is out of service", func(ctx SpecContext) {
+	It("SC-37 replaces the members of a node out of service at once", func(ctx SpecContext) {
 		node := "oos-" + ns
 		addNode(ctx, node)
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playNode] = node })
@@ -103,7 +102,7 @@ var _ = Describe("replacement", func() {
 		edit(ctx, &corev1.Node{ObjectMeta: named(node)}, func(n *corev1.Node) { n.Spec.Taints = nil })
 	})
 
-	It("W2 SC-54 replaces what ran on a Node that is gone after 40 seconds, and not before", func(ctx SpecContext) {
+	It("W2 SC-54 replaces the members of a deleted Node after 40 seconds, and not before", func(ctx SpecContext) {
 		node := "gone-" + ns
 		addNode(ctx, node)
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
@@ -119,7 +118,7 @@ var _ = Describe("replacement", func() {
 		settled(ctx, set, 1)
 	})
 
-	It("W2 SC-52 replaces the only member for nothing that happens to its Node", func(ctx SpecContext) {
+	It("W2 SC-52 keeps the only member when its Node is lost", func(ctx SpecContext) {
 		node := "only-" + ns
 		addNode(ctx, node)
 		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
@@ -136,7 +135,7 @@ var _ = Describe("replacement", func() {
 		setNodeReady(ctx, node, corev1.ConditionTrue)
 	})
 
-	It("W1 SC-53 brings back on its claims what vanished while no operator looked, and SC-51 what was given back", func(ctx SpecContext) {
+	It("W1 SC-53 recreates a member that disappeared while the operator was down, and SC-51 a member whose claim was given back", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		first := startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.OnEviction = v1alpha1.EvictionKeeps })
@@ -151,7 +150,7 @@ var _ = Describe("replacement", func() {
 		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
 		Expect(set.Status.Lost).To(BeEmpty())
 
-		By("a delete while the operator looks")
+		By("deleting a pod while the operator runs")
 		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
 		Eventually(func() []string { return reasonsOf(claims(ctx, set)) }).Should(ConsistOf("", "", "Lost"))
 		Expect(settled(ctx, set, 2)).NotTo(HaveKey(victim.Name))
@@ -168,7 +167,7 @@ var _ = Describe("replacement", func() {
 		whole(ctx, set)
 	})
 
-	It("SC-38 holds back when half of the nodes are lost at once", func(ctx SpecContext) {
+	It("SC-38 limits replacements when half of the nodes are lost at once", func(ctx SpecContext) {
 		node := "half-" + ns
 		addNode(ctx, node)
 		set := newSet(ns, 4, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(1)) })
@@ -203,10 +202,10 @@ var _ = Describe("replacement", func() {
 		Eventually(func() int32 {
 			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			return set.Status.LostReplicas
-		}).Should(BeEquivalentTo(1), "the held member is a member again")
+		}).Should(BeEquivalentTo(1), "the held member is no longer lost")
 	})
 
-	It("SC-39 gives a new name to what a user force-deleted, and follows whenLost", func(ctx SpecContext) {
+	It("SC-39 replaces a force-deleted member under a new name, and applies whenLost", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost = v1alpha1.DeleteClaims
 		})
@@ -218,7 +217,7 @@ var _ = Describe("replacement", func() {
 		whole(ctx, set)
 	})
 
-	It("SC-41 sets nothing aside for a bad image, and the corrected one heals all", func(ctx SpecContext) {
+	It("SC-41 retains no claims for a bad image, and recovers with a corrected image", func(ctx SpecContext) {
 		set := newSet(ns, 4, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.UnreadySeconds = new(int32(1))
 			s.Spec.Replacement.StartupSeconds = new(int32(1))
@@ -237,7 +236,7 @@ var _ = Describe("replacement", func() {
 		Expect(claims(ctx, set)).To(HaveLen(4))
 	})
 
-	DescribeTable("SC-48 a template whose pods the API server refuses takes no member down",
+	DescribeTable("SC-48 keeps all members if the API server refuses pods of the template",
 		func(ctx SpecContext, spoil func(ctx SpecContext, spec *corev1.PodSpec), says string) {
 			set := newSet(ns, 2)
 			Expect(user.Create(ctx, set)).To(Succeed())
@@ -251,11 +250,11 @@ var _ = Describe("replacement", func() {
 			degraded(ctx, set, v1alpha1.ReasonHealthy)
 			whole(ctx, set)
 		},
-		Entry("for its RuntimeClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.RuntimeClassName = new("none") },
+		Entry("because of its RuntimeClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.RuntimeClassName = new("none") },
 			`RuntimeClass "none" not found`),
-		Entry("for its PriorityClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.PriorityClassName = "none" },
+		Entry("because of its PriorityClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.PriorityClassName = "none" },
 			"no PriorityClass with name none was found"),
-		Entry("for a LimitRange", func(ctx SpecContext, spec *corev1.PodSpec) {
+		Entry("because of a LimitRange", func(ctx SpecContext, spec *corev1.PodSpec) {
 			most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 			Expect(user.Create(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: ns}, Spec: corev1.LimitRangeSpec{
 				Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: most}}}})).To(Succeed())
@@ -265,7 +264,7 @@ var _ = Describe("replacement", func() {
 	)
 
 	// No quota controller runs here, so the used pods of the quota are what the test wrote.
-	It("SC-48 V1 a full quota holds no update, and who is away comes back when there is room, or with a corrected template", func(ctx SpecContext) {
+	It("SC-48 V1 recreates a member after a quota refused it, with a corrected template", func(ctx SpecContext) {
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -276,7 +275,7 @@ var _ = Describe("replacement", func() {
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"another"} })
 		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: .* exceeded quota: pair`))
-		Expect(set.Status.Updating).To(HaveLen(1), "the one that went is on record")
+		Expect(set.Status.Updating).To(HaveLen(1), "the deleted member is recorded")
 		Expect(user.Delete(ctx, quota)).To(Succeed())
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = nil })
 		Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
@@ -285,7 +284,7 @@ var _ = Describe("replacement", func() {
 		whole(ctx, set)
 	})
 
-	It("V9 keeps the data of a member that crashes with the new template, and names it", func(ctx SpecContext) {
+	It("V9 keeps the claims of a member that crashes with the new template, and reports it", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 2)
@@ -300,7 +299,7 @@ var _ = Describe("replacement", func() {
 		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
 	})
 
-	It("V4 says why the claims of a namesake stay that was deleted while no operator looked", func(ctx SpecContext) {
+	It("V4 labels the claims of an earlier set that was deleted while the operator was down", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		first := startOperator(operatorOptions{namespaces: []string{ns}})
 		set := newSet(ns, 2)
@@ -319,7 +318,7 @@ var _ = Describe("replacement", func() {
 		whole(ctx, again)
 	})
 
-	It("SC-35 never gives a name twice", func(ctx SpecContext) {
+	It("SC-35 never reuses a name", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		seen := map[string]bool{}
@@ -331,7 +330,7 @@ var _ = Describe("replacement", func() {
 			victim := anyOf(live)
 			Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
 			Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(3), Not(ContainElement(victim.Name))))
-			Expect(len(seen)).To(Equal(3+round), fmt.Sprint(seen))
+			Expect(seen).To(HaveLen(3 + round))
 		}
 	})
 })

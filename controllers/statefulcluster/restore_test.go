@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/velero"
 )
 
-var _ = Describe("SC-50 a set that comes out of a backup", func() {
+var _ = Describe("SC-50 a set restored from a backup", func() {
 	var (
 		ns     string
 		set    *v1alpha1.StatefulCluster
@@ -80,7 +80,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		after := settled(ctx, set, 2)
 		Expect(slices.Sorted(maps.Keys(after))).To(Equal(slices.Sorted(maps.Keys(before))))
 		whole(ctx, set)
-		Expect(claimUIDs(ctx)).To(Equal(uids), "no claim is made, and none goes")
+		Expect(claimUIDs(ctx)).To(Equal(uids), "no claims are created or deleted")
 		Eventually(func() []string { return reasonsOf(claims(ctx, set)) }).Should(ConsistOf("", ""))
 		for _, c := range claims(ctx, set) {
 			Expect(c.Annotations).NotTo(HaveKey(v1alpha1.AnnotationAdopt))
@@ -88,7 +88,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		degraded(ctx, set, v1alpha1.ReasonHealthy)
 	}
 
-	It("has its members at once on claims that were given before", func(ctx SpecContext) {
+	It("creates its members at once on claims that were given before", func(ctx SpecContext) {
 		restore(ctx, velero.Options{Without: slices.Concat(velero.Children, velero.Ours)})
 		uids := claimUIDs(ctx)
 		give(ctx)
@@ -96,7 +96,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		comesBack(ctx, uids)
 	})
 
-	It("makes no member before a person gives it the claims", func(ctx SpecContext) {
+	It("creates no member until a user gives it the claims", func(ctx SpecContext) {
 		restore(ctx, velero.Options{Without: velero.Children})
 		uids := claimUIDs(ctx)
 		message := degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
@@ -107,7 +107,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		comesBack(ctx, uids)
 	})
 
-	It("makes no member on an empty claim while only some claims are given", func(ctx SpecContext) {
+	It("creates no member on an empty claim while only some claims are given", func(ctx SpecContext) {
 		restore(ctx, velero.Options{Without: velero.Children})
 		uids := claimUIDs(ctx)
 		degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
@@ -123,7 +123,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		comesBack(ctx, uids)
 	})
 
-	It("waits for the end of pods that came with it", func(ctx SpecContext) {
+	It("waits until pods that were restored with it are deleted", func(ctx SpecContext) {
 		restore(ctx, velero.Options{})
 		uids := claimUIDs(ctx)
 		degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
@@ -131,7 +131,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		Expect(user.List(ctx, &restored, client.InNamespace(ns))).To(Succeed())
 		Expect(restored.Items).To(HaveLen(2))
 		for i := range restored.Items {
-			Expect(restored.Items[i].OwnerReferences).To(BeEmpty(), "it is nobody's")
+			Expect(restored.Items[i].OwnerReferences).To(BeEmpty(), "the restored pod has no owner")
 			Expect(user.Delete(ctx, &restored.Items[i], client.GracePeriodSeconds(0))).To(Succeed())
 		}
 		give(ctx)
@@ -141,7 +141,7 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 	})
 
-	It("begins with empty claims where a person says so", func(ctx SpecContext) {
+	It("starts with empty claims when a user removes the backup label", func(ctx SpecContext) {
 		restore(ctx, velero.Options{Without: velero.Children})
 		degraded(ctx, set, v1alpha1.ReasonRestoredClaims)
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { delete(s.Labels, velero.LabelBackup) })
@@ -149,6 +149,6 @@ var _ = Describe("SC-50 a set that comes out of a backup", func() {
 		for name := range before {
 			Expect(after).NotTo(HaveKey(name))
 		}
-		Expect(claimUIDs(ctx)).To(HaveLen(4), "what was restored stays")
+		Expect(claimUIDs(ctx)).To(HaveLen(4), "restored claims are kept")
 	})
 })

@@ -42,51 +42,51 @@ func situations() []situation {
 		badVersion = "True RevisionFailing"
 	)
 	return []situation{
-		{"all is well", seen(set("db"), well("a"), well("b"), well("c")),
+		{"all members are available", seen(set("db"), well("a"), well("b"), well("c")),
 			"3 3 3 0", allThere + complete + healthy, "no problems detected"},
-		{"it is being set up", seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
+		{"a new set whose members are starting", seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
 			"3 0 3 0", someAway + "True WaitingForMembers, " + healthy, "waiting for 3 members to become available"},
-		{"one member has just stopped answering; it may come back", seen(set("db"), down("a", time.Minute), well("b"), well("c")),
+		{"one member has been unready for a minute", seen(set("db"), down("a", time.Minute), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + healthy, "no problems detected so far"},
 		{"V13 the only member is down", seen(set("db").replicas(1), down("a", time.Second)),
 			"1 0 1 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready; previously Ready: db-a; look for a common cause; `kubectl -n ns describe pod db-a` shows details"},
 		{"V13 the whole set is down", seen(set("db"), down("a", time.Second), down("b", time.Second), down("c", time.Second)),
 			"3 0 3 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready; previously Ready: db-a, db-b, db-c"},
-		{"V13 two are down for long, and a new one would do no better",
+		{"V13 two members have been unready for a long time",
 			seen(set("db"), down("a", long), down("b", long), well("c")),
 			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "2 members are unready at the same time"},
-		{"V13 it is down for long, and it is never replaced", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
+		{"V13 one member has been unready for a long time and is never replaced", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "spec.replacement sets no deadline for this case: db-a"},
-		{"V13 it finds no node for long, and it is never replaced", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
+		{"V13 one member has been unschedulable for a long time and is never replaced", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for this case: db-a"},
-		{"V13 it never started, and it is never replaced", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
+		{"V13 one member never started and is never replaced", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for this case: db-a"},
 		{"a node is lost, its member is being replaced", seen(set("db"), well("a").nodeGone(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
-		{"two nodes are lost, one member waits for its turn", seen(set("db"), well("a").nodeGone(), well("b").nodeGone(), well("c")),
+		{"two nodes are lost, one replacement is pending", seen(set("db"), well("a").nodeGone(), well("b").nodeGone(), well("c")),
 			"3 1 1 2", someAway + "True Replacing, True ReplacementHeld", "pending replacement: db-b"},
 		{"a user deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
 		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
 			"3 2 2 0", someAway + "True Scaling, True WriteRefused", "exceeded quota"},
-		{"an update is under way", seen(set("db"), oldA(), oldB(), well("c"), oldImage()),
+		{"an update is in progress", seen(set("db"), oldA(), oldB(), well("c"), oldImage()),
 			"3 3 1 0", allThere + "True Updating, " + healthy, "1 of 3 members have revision now"},
-		{"the new image cannot be pulled, for a minute now",
+		{"the new image could not be pulled for a minute",
 			seen(set("db"), nowNeverReady, oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
 			"3 2 1 0", someAway + "True Updating, " + healthy, "not Ready: db-c (ImagePullBackOff)"},
-		{"the new image cannot be pulled at all",
+		{"the new image could not be pulled for longer than startupSeconds",
 			seen(set("db"), nowNeverReady, oldA(), oldB(), pod("c").on("n3").starting().waiting("ImagePullBackOff"), oldImage()),
 			"3 2 1 0", someAway + "True Updating, " + badVersion, "db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` shows why; correct the template"},
-		{"V13 and that the operator was restarted changes nothing of it",
+		{"V13 the new image could not be pulled, after a restart of the operator",
 			seen(set("db"), nowNeverReady, oldA(), oldB(), pod("c").on("n3").starting().waiting("ImagePullBackOff"), oldImage(), restarted),
 			"3 2 1 0", someAway + "True Updating, " + badVersion, "correct the template"},
-		{"V13 nor of two that are down for long", seen(set("db"), down("a", long), down("b", long), well("c"), restarted),
+		{"V13 two members have been unready for a long time, after a restart of the operator", seen(set("db"), down("a", long), down("b", long), well("c"), restarted),
 			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "look for a common cause"},
-		{"the new version crashes again and again", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
+		{"the new version keeps crashing", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
 			"3 3 1 0", allThere + "True Updating, " + badVersion, "containers keep restarting"},
-		{"V14 programs that are no members answer for the set too", seen(set("db"), well("a"), well("b"), well("c"), foreign),
+		{"V14 pods that are not members match the selector", seen(set("db"), well("a"), well("b"), well("c"), foreign),
 			"3 3 3 0", allThere + complete + "True ForeignPods", "ignored: one, two, three;"},
-		{"the spec cannot be served", seen(set("d.b"), well("a"), well("b"), well("c")),
+		{"the spec is invalid", seen(set("d.b"), well("a"), well("b"), well("c")),
 			"3 3 0 0", "False InvalidSpec, False InvalidSpec, True InvalidSpec", "no action is taken until the spec is corrected"},
 	}
 }
@@ -101,10 +101,10 @@ func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 			messages = append(messages, c.Message)
 		}
 		if got := strings.Join(says, ", "); got != r.says {
-			t.Errorf("%q: the conditions say\n  %s\nwant\n  %s", r.sentence, got, r.says)
+			t.Errorf("%q: conditions are\n  %s\nwant\n  %s", r.sentence, got, r.says)
 		}
 		if !strings.Contains(strings.Join(messages, "\n"), r.words) {
-			t.Errorf("%q: no condition says %q:\n  %s", r.sentence, r.words, strings.Join(messages, "\n  "))
+			t.Errorf("%q: no condition contains %q:\n  %s", r.sentence, r.words, strings.Join(messages, "\n  "))
 		}
 		if got := fmt.Sprintf("%d %d %d %d", *r.world.set.Spec.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.LostReplicas); got != r.columns {
 			t.Errorf("%q: the columns show %s, want %s", r.sentence, got, r.columns)
@@ -137,6 +137,6 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 func TestAMemberThatComesBackIsNoOutage(t *testing.T) {
 	f := derive(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
 	if len(f.down) > 0 {
-		t.Errorf("while one comes back, %v are told of as an outage", f.down)
+		t.Errorf("members reported as an outage while one returns: %v", f.down)
 	}
 }

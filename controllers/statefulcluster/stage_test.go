@@ -214,7 +214,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.Now = s.Now.Add(wait)
 	}
-	s.Fatal(s.t, "it does not come to rest")
+	s.Fatal(s.t, "the set does not come to rest")
 }
 
 // tell adds the status at rest to the story.
@@ -241,30 +241,30 @@ func (s *stage) ends() {
 			good++
 			continue
 		}
-		s.Breaks("%s is not as the spec wants it", m.name())
+		s.Breaks("%s does not match the spec", m.name())
 	}
 	if good != int(*set.Spec.Replicas) {
-		s.Breaks("%d good members, want %d", good, *set.Spec.Replicas)
+		s.Breaks("%d members match the spec, want %d", good, *set.Spec.Replicas)
 	}
 	for _, c := range w.loose {
 		if c.Labels[v1alpha1.LabelRetained] == "" {
-			s.Breaks("claim %s has no pod and does not say why", c.Name)
+			s.Breaks("claim %s has no pod and no reason", c.Name)
 		}
 	}
 	if available, progressing := says(set.Status, v1alpha1.ConditionAvailable), says(set.Status, v1alpha1.ConditionProgressing); !strings.HasPrefix(available, "True") ||
 		!strings.HasPrefix(progressing, "False Complete") || len(set.Status.Updating) > 0 {
-		s.Breaks("the status says %s, %s, updating %v", available, progressing, set.Status.Updating)
+		s.Breaks("conditions are %s, %s; status.updating is %v", available, progressing, set.Status.Updating)
 	}
 	before := s.Writes()
 	s.restart() // a new process has nothing to do either
 	s.look()
 	s.pass()
 	if s.Writes() != before {
-		s.Breaks("SC-34 the operator does not rest")
+		s.Breaks("SC-34 the operator makes writes at rest")
 	}
 	var budget policyv1.PodDisruptionBudget
 	if s.Get(context.Background(), client.ObjectKeyFromObject(set), &budget) != nil {
-		s.Breaks("there is no disruption budget")
+		s.Breaks("the disruption budget is missing")
 	}
 }
 

@@ -64,7 +64,7 @@ func delay(body io.ReadCloser, lag time.Duration) io.ReadCloser {
 }
 
 var _ = Describe("with a cache that is ten seconds old", func() {
-	It("SC-31 never creates or deletes too much", func(ctx SpecContext) {
+	It("SC-31 creates and deletes no more pods than required", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper { return lagging{next, 10 * time.Second} })
@@ -80,7 +80,7 @@ var _ = Describe("with a cache that is ten seconds old", func() {
 		Expect(claims(ctx, set)).To(HaveLen(3))
 		scaleTo(ctx, set, 1)
 		atMost(1)
-		Expect(claims(ctx, set)).To(HaveLen(3), "none was created for the retired")
+		Expect(claims(ctx, set)).To(HaveLen(3), "no claims are created for retired members")
 	})
 })
 
@@ -116,8 +116,8 @@ func (h *heldBack) answered() []int {
 	return slices.Clone(h.answers)
 }
 
-var _ = Describe("several operators", func() {
-	It("V2 make a member once, though one of them was frozen when it was to be made", func(ctx SpecContext) {
+var _ = Describe("several operator processes", func() {
+	It("V2 create each member once if one process was frozen before the create", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		frozen := &heldBack{let: make(chan struct{})}
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
@@ -128,7 +128,7 @@ var _ = Describe("several operators", func() {
 		Eventually(frozen.held.Load).Should(BeEquivalentTo(3))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		made := names(settled(ctx, set, 3))
-		Expect(set.Status.Creating).To(BeEmpty(), "the members are there")
+		Expect(set.Status.Creating).To(BeEmpty(), "all members are created")
 		close(frozen.let) // the frozen process continues
 		Eventually(frozen.answered).Should(Equal([]int{http.StatusConflict, http.StatusConflict, http.StatusConflict}))
 		Expect(names(settled(ctx, set, 3))).To(ConsistOf(made))

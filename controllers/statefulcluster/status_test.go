@@ -42,12 +42,12 @@ func TestAvailableCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"all are", seen(set("db"), a(), b(), c()), "True AllMembersAvailable: 3 of 3 members are available"},
-		{"none of none is", seen(set("db").replicas(0)), "True AllMembersAvailable: 0 of 0 members are available"},
-		{"one is not Ready", seen(set("db"), a(), b(), starting("c")), "False MembersUnavailable: 2 of 3 members are available"},
-		{"one is Ready too short", seen(slow, a(), b(), pod("c").on("n1").readyFor(time.Second)), "False MembersUnavailable: 2 of 3 members are available"},
-		{"one's Node is gone", seen(set("db"), a(), b(), c().nodeGone()), "False MembersUnavailable: 2 of 3 members are available"},
-		{"one is being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "False MembersUnavailable: 2 of 3 members are available"},
+		{"all members are available", seen(set("db"), a(), b(), c()), "True AllMembersAvailable: 3 of 3 members are available"},
+		{"a set with replicas 0 is available", seen(set("db").replicas(0)), "True AllMembersAvailable: 0 of 0 members are available"},
+		{"one member is not Ready", seen(set("db"), a(), b(), starting("c")), "False MembersUnavailable: 2 of 3 members are available"},
+		{"one member has not been Ready for minReadySeconds", seen(slow, a(), b(), pod("c").on("n1").readyFor(time.Second)), "False MembersUnavailable: 2 of 3 members are available"},
+		{"the Node of one member is deleted", seen(set("db"), a(), b(), c().nodeGone()), "False MembersUnavailable: 2 of 3 members are available"},
+		{"one member is being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "False MembersUnavailable: 2 of 3 members are available"},
 		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec is invalid; see condition Degraded"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionAvailable); got != r.want {
@@ -63,36 +63,36 @@ func TestProgressingCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
-		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: no operation in progress; the set has 1 member"},
-		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: no operation in progress; the set has 0 members"},
-		{"too few", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
-		{"the one more of a surge", seen(set("db").surge(1), oldA(), oldB(), oldC(), starting("d"), oldImage()), "True Updating: 1 of 3 members have revision now; not Ready: db-d"},
-		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
-		{"a lost one", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: replacing 1 member"},
-		{"two lost ones", seen(set("db"), a(), b().nodeGone(), c().nodeGone()), "True Replacing: replacing 2 members"},
-		{"one that a user deleted", seen(set("db"), a(), b(), c().going()), "True Replacing: replacing 1 member"},
+		{"no operation in progress with 3 members", seen(set("db"), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
+		{"no operation in progress with 1 member", seen(set("db").replicas(1), a()), "False Complete: no operation in progress; the set has 1 member"},
+		{"no operation in progress with 0 members", seen(set("db").replicas(0)), "False Complete: no operation in progress; the set has 0 members"},
+		{"too few members", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
+		{"a surge update with one additional member", seen(set("db").surge(1), oldA(), oldB(), oldC(), starting("d"), oldImage()), "True Updating: 1 of 3 members have revision now; not Ready: db-d"},
+		{"too many members", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
+		{"one lost member", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: replacing 1 member"},
+		{"two lost members", seen(set("db"), a(), b().nodeGone(), c().nodeGone()), "True Replacing: replacing 2 members"},
+		{"one member that a user deleted", seen(set("db"), a(), b(), c().going()), "True Replacing: replacing 1 member"},
 		{"a replacement that is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "True Replacing: replacing 1 member"},
-		{"an old one", seen(set("db"), a(), b(), oldC(), oldImage()), "True Updating: 2 of 3 members have revision now"},
-		{"one being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "True Updating: 2 of 3 members have revision now"},
-		{"one that comes back", seen(set("db"), a(), b(), pod("c").on("n1").going(), updating("c", "uid-of-c", "now")), "True Updating: 2 of 3 members have revision now"},
-		{"old ones under a partition", seen(partition(), a(), oldB(), oldC(), oldImage()),
+		{"one member of an old revision", seen(set("db"), a(), b(), oldC(), oldImage()), "True Updating: 2 of 3 members have revision now"},
+		{"one member being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "True Updating: 2 of 3 members have revision now"},
+		{"one returning member", seen(set("db"), a(), b(), pod("c").on("n1").going(), updating("c", "uid-of-c", "now")), "True Updating: 2 of 3 members have revision now"},
+		{"old members kept by a partition", seen(partition(), a(), oldB(), oldC(), oldImage()),
 			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old"},
-		{"one under a partition that keeps more", seen(partition().replicas(1), oldB(), oldImage()),
+		{"one old member kept by a partition of 2", seen(partition().replicas(1), oldB(), oldImage()),
 			"False Complete: 0 of 1 members have revision now; rollingUpdate.partition keeps 1 member at revision old"},
-		{"old ones of two revisions under a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
+		{"old members of two revisions kept by a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
 			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old, older"},
-		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
-		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
+		{"no old members with a partition", seen(partition(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
+		{"old members with OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
 			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
-		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
-		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
-		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
-		{"one that is Ready too short", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
+		{"no old members with OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
+		{"one starting member", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
+		{"two starting members", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
+		{"one member that has not been Ready for minReadySeconds", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
 			"True WaitingForMembers: waiting for 1 member to become available"},
-		{"an update that a bad image stops", seen(set("db"), oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
+		{"an update blocked by a bad image", seen(set("db"), oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
 			"True Updating: 1 of 3 members have revision now; not Ready: db-c (ImagePullBackOff)"},
-		{"a scale-up that one member holds up", seen(set("db").orderedReady(), a(), pod("b").unschedulableFor(time.Minute)),
+		{"a scale-up blocked by an unschedulable member", seen(set("db").orderedReady(), a(), pod("b").unschedulableFor(time.Minute)),
 			"True Scaling: the set has 2 members and should have 3; not Ready: db-b (Unschedulable)"},
 		{"the spec is invalid", seen(set("d.b"), a()), "False InvalidSpec: no action is taken until the spec is corrected"},
 	} {
@@ -113,24 +113,24 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 		unready []thing
 		want    string
 	}{
-		{"nothing is known", waits(), "db-c"},
-		{"its container is on its way", waits("ContainerCreating"), "db-c"},
-		{"its image cannot be pulled", waits("ImagePullBackOff"), "db-c (ImagePullBackOff)"},
-		{"its image was just tried again", waits("ErrImagePull"), "db-c (ImagePullBackOff)"},
-		{"its registry did not answer", waits("RegistryUnavailable"), "db-c (ImagePullBackOff)"},
-		{"its image is not signed as it should be", waits("SignatureValidationFailed"), "db-c (ImagePullBackOff)"},
-		{"its image has no good name", waits("InvalidImageName"), "db-c (InvalidImageName)"},
-		{"its ConfigMap is missing", waits("CreateContainerConfigError"), "db-c (CreateContainerConfigError)"},
-		{"its container cannot be made", waits("CreateContainerError"), "db-c (CreateContainerError)"},
-		{"its container crashes", waits("CrashLoopBackOff"), "db-c (CrashLoopBackOff)"},
-		{"its command does not exist", waits("RunContainerError"), "db-c (CrashLoopBackOff)"},
-		{"its init container crashes", []thing{init}, "db-c (CrashLoopBackOff)"},
-		{"what lasts is said before what comes and goes", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
-		{"no node takes it", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
-		{"a node took it at last", []thing{bound}, "db-c"},
-		{"those that a user must see to come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
+		{"no status of the container", waits(), "db-c"},
+		{"the container is being created", waits("ContainerCreating"), "db-c"},
+		{"the image cannot be pulled", waits("ImagePullBackOff"), "db-c (ImagePullBackOff)"},
+		{"the image pull failed just now", waits("ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"the registry is unreachable", waits("RegistryUnavailable"), "db-c (ImagePullBackOff)"},
+		{"the signature of the image is invalid", waits("SignatureValidationFailed"), "db-c (ImagePullBackOff)"},
+		{"the image name is invalid", waits("InvalidImageName"), "db-c (InvalidImageName)"},
+		{"the ConfigMap is missing", waits("CreateContainerConfigError"), "db-c (CreateContainerConfigError)"},
+		{"the container cannot be created", waits("CreateContainerError"), "db-c (CreateContainerError)"},
+		{"the container crashes", waits("CrashLoopBackOff"), "db-c (CrashLoopBackOff)"},
+		{"the command does not exist", waits("RunContainerError"), "db-c (CrashLoopBackOff)"},
+		{"the init container crashes", []thing{init}, "db-c (CrashLoopBackOff)"},
+		{"an image that cannot be pulled is reported before a crash", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"the pod is unschedulable", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
+		{"the pod was unschedulable and is now scheduled", []thing{bound}, "db-c"},
+		{"members that need an action by the user come first, others are sorted by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
 			"db-d (InvalidImageName), db-b, db-c"},
-		{"three are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
+		{"three members are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
 	} {
 		w := seen(set("db").replicas(int32(1+len(r.unready))), append(r.unready, a())...)
 		if _, got, _ := strings.Cut(says(told(w), v1alpha1.ConditionProgressing), "; not Ready: "); got != r.want {
@@ -158,13 +158,13 @@ func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	look("its container waits", crashes)
+	look("the container waits after a crash", crashes)
 	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
-	look("its container runs again", crashes)
+	look("the container runs between two crashes", crashes)
 	w.members[2].pod.Status.ContainerStatuses = waiting("ErrImagePull")
-	look("its image is gone", strings.ReplaceAll(crashes, "CrashLoopBackOff", "ImagePullBackOff"))
+	look("the image cannot be pulled after a crash", strings.ReplaceAll(crashes, "CrashLoopBackOff", "ImagePullBackOff"))
 	w.members[2].pod.Status.ContainerStatuses = waiting("CrashLoopBackOff")
-	look("it crashes again", crashes)
+	look("the container crashes again", crashes)
 	w.members[2].pod.Status.ContainerStatuses = nil
 	w.set.Generation++
 	look("a user changed the spec", strings.TrimSuffix(crashes, " (CrashLoopBackOff)"))
@@ -185,17 +185,17 @@ func TestDegradedCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: no problems detected"},
+		{"no problems", seen(set("db"), a(), b(), c()), "False Healthy: no problems detected"},
 		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
 		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 1 member at a time; lost members pending replacement: db-b; raise it to replace all at once"},
-		{"SC-38 several are held", seen(set("db").replicas(4).maxConcurrent("2").replacesInOutage(), gone("a"), gone("b"), gone("c"), gone("d")),
+		{"SC-38 several lost members are held", seen(set("db").replicas(4).maxConcurrent("2").replacesInOutage(), gone("a"), gone("b"), gone("c"), gone("d")),
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 2 members at a time; lost members pending replacement: db-c, db-d; raise it to replace all at once"},
-		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
+		{"SC-41 a template fails", seen(set("db"), a(), b(), failing),
 			"True RevisionFailing: members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-c; `kubectl -n ns describe pod db-c` shows why; correct the template"},
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota"},
-		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
-		{"many are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
+		{"the expansion of a claim is refused", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
+		{"many members are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
 			"True ReplacementHeld: 2 members are unready at the same time, more than replacement.maxConcurrent (1), so unready members are not replaced; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
 		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
 			"True ForeignPods: pods that are not members match the selector and are ignored: p1, p2; Services that select them send them traffic; `kubectl -n ns get pod p1 --show-labels` shows which labels to change"},
@@ -203,12 +203,12 @@ func TestDegradedCondition(t *testing.T) {
 			"True ForeignPods: pods that are not members match the selector and are ignored: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic; `kubectl -n ns get pod p0 --show-labels` shows which labels to change"},
 		{"a budget of another owner", seen(set("db"), a(), b(), c(), theirs),
 			"True WriteRefused: PodDisruptionBudget db exists and belongs to another owner, so none is created; rename it if the members need one"},
-		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
+		{"the most severe problem is reported: held replacements before refused writes before foreign pods", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 1 member at a time; lost members pending replacement: db-b; raise it to replace all at once"},
-		{"members that wait for a refused create do not wait for maxConcurrent", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
+		{"lost members that wait for a refused create are not reported as held", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
 			"True WriteRefused: create pod db-x: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota; lost members waiting for their replacements: db-a"},
 		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what refuses it, or the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
-		{"a message longer than a screen is cut", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
+		{"a long message is truncated", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
@@ -222,12 +222,12 @@ func TestConditionsAreDated(t *testing.T) {
 	w.now = noon.Add(time.Hour)
 	for _, c := range told(w).Conditions {
 		if !c.LastTransitionTime.Time.Equal(noon) || c.ObservedGeneration != 7 {
-			t.Errorf("%s did not change and says it did at %v, of generation %d", c.Type, c.LastTransitionTime, c.ObservedGeneration)
+			t.Errorf("%s did not change, but has lastTransitionTime %v and observedGeneration %d", c.Type, c.LastTransitionTime, c.ObservedGeneration)
 		}
 	}
 	w.members[0].pod.Status.Conditions = nil
 	if c := meta.FindStatusCondition(told(w).Conditions, v1alpha1.ConditionAvailable); !c.LastTransitionTime.Time.Equal(w.now) {
-		t.Errorf("Available turned now and says it did at %v", c.LastTransitionTime)
+		t.Errorf("Available changed now, but has lastTransitionTime %v", c.LastTransitionTime)
 	}
 }
 
@@ -239,17 +239,17 @@ func TestCounts(t *testing.T) {
 		// replicas ready available current updated lost, current revision
 		want string
 	}{
-		{"SC-20 all well", seen(set("db"), a(), b(), c()), "3 3 3 3 3 0 now"},
-		{"a set's first look", seen(at("", set("db")), with(func(w *world) { w.set.Status.CurrentRevision = "" })), "0 0 0 0 0 0 now"},
-		{"one starts", seen(set("db"), a(), b(), starting("c")), "3 2 2 3 3 0 now"},
-		{"one is lost", seen(set("db"), a(), b(), c().nodeGone()), "2 2 2 2 2 1 now"},
-		{"one is replaced and not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "3 2 2 3 3 1 now"},
-		{"one was deleted", seen(set("db"), a(), b(), c().going()), "2 2 2 2 2 1 now"},
-		{"one hangs, succeeded long ago", seen(set("db"), a(), b(), c(), pod("x").on("n9").going()), "3 3 3 3 3 0 now"},
-		{"one of two was updated", seen(at("old", set("db").replicas(2)), a(), oldB(), oldImage()), "2 2 2 1 1 0 old"},
-		{"one is being patched", seen(at("old", set("db").replicas(2)), a().patching(`{}`), oldB(), oldImage()), "2 2 1 1 0 0 old"},
-		{"the last was updated", seen(at("old", set("db").replicas(2)), a(), b(), oldImage()), "2 2 2 2 2 0 now"},
-		{"the last is on its way back", seen(at("old", set("db").replicas(2)), a(), pod("b").on("n2").going(), updating("b", "uid-of-b", "now"), oldImage()), "1 1 1 0 1 0 old"},
+		{"SC-20 all members are available", seen(set("db"), a(), b(), c()), "3 3 3 3 3 0 now"},
+		{"the first pass of a new set", seen(at("", set("db")), with(func(w *world) { w.set.Status.CurrentRevision = "" })), "0 0 0 0 0 0 now"},
+		{"one member is starting", seen(set("db"), a(), b(), starting("c")), "3 2 2 3 3 0 now"},
+		{"one member is lost", seen(set("db"), a(), b(), c().nodeGone()), "2 2 2 2 2 1 now"},
+		{"one replacement is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "3 2 2 3 3 1 now"},
+		{"one member was deleted", seen(set("db"), a(), b(), c().going()), "2 2 2 2 2 1 now"},
+		{"one terminating pod has a successor", seen(set("db"), a(), b(), c(), pod("x").on("n9").going()), "3 3 3 3 3 0 now"},
+		{"one of two members was updated", seen(at("old", set("db").replicas(2)), a(), oldB(), oldImage()), "2 2 2 1 1 0 old"},
+		{"one member is being patched", seen(at("old", set("db").replicas(2)), a().patching(`{}`), oldB(), oldImage()), "2 2 1 1 0 0 old"},
+		{"the last member was updated", seen(at("old", set("db").replicas(2)), a(), b(), oldImage()), "2 2 2 2 2 0 now"},
+		{"the last member is returning", seen(at("old", set("db").replicas(2)), a(), pod("b").on("n2").going(), updating("b", "uid-of-b", "now"), oldImage()), "1 1 1 0 1 0 old"},
 	} {
 		s := told(r.world)
 		got := fmt.Sprint(s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.CurrentReplicas, s.UpdatedReplicas, s.LostReplicas, " ", s.CurrentRevision)
@@ -267,7 +267,7 @@ func TestAnInvalidSpecKeepsWhatWasKnown(t *testing.T) {
 	s := set("d.b")
 	s.Status.ReadyReplicas, s.Status.CurrentRevision = 5, "then"
 	if got := told(seen(s, a())); got.ReadyReplicas != 1 || got.CurrentRevision != "then" || got.ObservedGeneration != 7 {
-		t.Errorf("the status becomes %+v", got)
+		t.Errorf("status is %+v", got)
 	}
 }
 
@@ -294,19 +294,19 @@ func TestLostMembersAreListed(t *testing.T) {
 		got  v1alpha1.StatefulClusterStatus
 		want []string
 	}{
-		{"none", told(seen(set("db"), a(), b(), c())), nil},
-		{"whom this pass deleted, and why", deleted(seen(set("db"), a().nodeGone(), b(), c()), nil), []string{"db-a NodeGone db-data-a"}},
-		{"not whom it could not delete", deleted(seen(set("db"), a().nodeGone(), b(), c()), errors.New("no")), nil},
-		{"SC-39 whom a user deleted", told(seen(set("db"), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a"}},
-		{"whom a drain evicted", told(seen(set("db"), a().evicted(), b(), c())), []string{"db-a PodEvicted db-data-a"}},
-		{"whom the control plane took, once it is succeeded", told(seen(set("db"), a().takenByTaint(), b(), c(), starting("d").inPlaceOf("a", 1))),
+		{"no lost members", told(seen(set("db"), a(), b(), c())), nil},
+		{"a member that this pass deleted, with the reason", deleted(seen(set("db"), a().nodeGone(), b(), c()), nil), []string{"db-a NodeGone db-data-a"}},
+		{"a member whose deletion failed is not listed", deleted(seen(set("db"), a().nodeGone(), b(), c()), errors.New("no")), nil},
+		{"SC-39 a member that a user deleted", told(seen(set("db"), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a"}},
+		{"a member that a drain evicted", told(seen(set("db"), a().evicted(), b(), c())), []string{"db-a PodEvicted db-data-a"}},
+		{"a member that the control plane evicted and that has a successor", told(seen(set("db"), a().takenByTaint(), b(), c(), starting("d").inPlaceOf("a", 1))),
 			[]string{"db-a NodeNotReady db-data-a"}},
-		{"not whom a drain evicted and Keep brings back", told(seen(set("db").keepsEvicted(), a().evicted(), b(), c())), nil},
-		{"not whom a scale-down took", told(seen(set("db").replicas(2), a().claimsRetained().going(), b(), c())), nil},
-		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
-		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted db-data-a"}},
-		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
-		{"none twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
+		{"a member that a drain evicted is not listed with Keep", told(seen(set("db").keepsEvicted(), a().evicted(), b(), c())), nil},
+		{"a retired member is not listed", told(seen(set("db").replicas(2), a().claimsRetained().going(), b(), c())), nil},
+		{"a returning member is not listed", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
+		{"a member whose pod disappeared unobserved", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted db-data-a"}},
+		{"claims that are not kept are not listed", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
+		{"a member is listed once, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
 	} {
 		if got := lines(r.got.Lost); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
@@ -324,15 +324,15 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 	w := seen(set("db"), append(things, a(), b(), c())...)
 	first := told(w)
 	if len(first.Lost) != 10 {
-		t.Fatalf("%d are listed, want the last 10", len(first.Lost))
+		t.Fatalf("%d lost members are listed, want the last 10", len(first.Lost))
 	}
 	w.set.Status, w.now = first, noon.Add(time.Minute)
 	if second := told(w); !slices.Equal(lines(second.Lost), lines(first.Lost)) {
-		t.Errorf("the list changes though nothing does:\n%q\n%q", lines(first.Lost), lines(second.Lost))
+		t.Errorf("status.lost changes without a new loss:\n%q\n%q", lines(first.Lost), lines(second.Lost))
 	}
 	w.members = append(w.members, seen(set("db"), pod("new").on("n2").ready().goingFor(-30*time.Second)).members...)
 	if third := told(w); third.Lost[0].Name != "db-new" {
-		t.Errorf("a new loss is not listed first: %q", lines(third.Lost))
+		t.Errorf("status.lost does not begin with the new loss: %q", lines(third.Lost))
 	}
 }
 
@@ -346,14 +346,14 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"deleted", nil, 1},
-		{"another client touched it", apierrors.NewConflict(what, "db-a", nil), 0},
-		{"another client deleted it", apierrors.NewNotFound(what, "db-a"), 0},
-		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
+		{"the pod was deleted", nil, 1},
+		{"another client changed the pod", apierrors.NewConflict(what, "db-a", nil), 0},
+		{"another client deleted the pod", apierrors.NewNotFound(what, "db-a"), 0},
+		{"the API server did not respond, so the pod may be deleted", errors.New("timeout"), 1},
 	} {
 		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[1][0][0]}, {Action: p.Steps[2][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
-			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
+			t.Errorf("%s: status.updating is %v", r.name, s.Updating)
 		}
 	}
 }
@@ -363,14 +363,14 @@ func TestDeletionIsNotCounted(t *testing.T) {
 	s.DeletionTimestamp = &metav1.Time{Time: noon}
 	s.Status.Replicas = 3
 	if got := told(seen(s)); got.Replicas != 3 {
-		t.Errorf("a set that goes is counted again: %d", got.Replicas)
+		t.Errorf("status.replicas of a set that is being deleted was updated: %d", got.Replicas)
 	}
 }
 
 func TestARefusalThatIsOver(t *testing.T) {
 	w := seen(set("db"), a(), b(), c(), refused(reasonUpdate, "policy", 0), refused(reasonExpand, "no", 0))
 	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: no problems detected" {
-		t.Errorf("what was refused is not wanted any more, and the status says %s", got)
+		t.Errorf("condition Degraded after the refused writes are no longer wanted is %s", got)
 	}
 }
 
@@ -381,7 +381,7 @@ func TestAnEntryGoesWithTheCreate(t *testing.T) {
 	p := planOf(w)
 	for err, want := range map[error]int{nil: 0, errors.New("timeout"): 1} {
 		if s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
-			t.Errorf("after a create that said %v status.updating has %v", err, s.Updating)
+			t.Errorf("status.updating after a create with error %v is %v", err, s.Updating)
 		}
 	}
 }

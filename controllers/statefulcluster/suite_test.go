@@ -103,7 +103,7 @@ func startOperator(o operatorOptions) *operator {
 func (o *operator) stop() {
 	o.cancel()
 	if err := <-o.done; err != nil {
-		GinkgoLogr.Info("the operator ended", "error", err) // any error is acceptable after a kill
+		GinkgoLogr.Info("Operator exited", "error", err) // any error is acceptable after a kill
 	}
 }
 

@@ -31,12 +31,12 @@ func TestV11Advice(t *testing.T) {
 		change func(*v1alpha1.StatefulClusterSpec)
 		want   []string
 	}{
-		{"nothing is odd", func(*v1alpha1.StatefulClusterSpec) {}, nil},
-		{"one hostname for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Hostname = "db" },
+		{"no warnings", func(*v1alpha1.StatefulClusterSpec) {}, nil},
+		{"a hostname for all members", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Hostname = "db" },
 			[]string{at + "hostname: all members have the same hostname; remove it, and the hostname of each pod is its name"}},
-		{"a hostname beside a service", func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName, s.Template.Spec.Hostname = "peers", "db" },
+		{"a hostname with a serviceName", func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName, s.Template.Spec.Hostname = "peers", "db" },
 			[]string{at + "hostname: has no effect: with serviceName set, the hostname of each pod is its name; remove it"}},
-		{"one node for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.NodeName = "n1" },
+		{"a nodeName for all members", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.NodeName = "n1" },
 			[]string{at + "nodeName: bypasses the scheduler: all members run on node n1, and so do replacements when the node is lost; remove it, or use nodeSelector or affinity"}},
 		{"pods that always restart", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, nil},
 		{"pods that may end", func(s *v1alpha1.StatefulClusterSpec) {
@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		change func(*v1alpha1.StatefulCluster)
 		want   string // "" if it is accepted
 	}{
-		{"nothing wrong", func(*v1alpha1.StatefulCluster) {}, ""},
+		{"a valid set", func(*v1alpha1.StatefulCluster) {}, ""},
 		{"SC-1 a template without labels", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels = nil }, ""},
 		{"SC-28 a selector that is missing", func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = nil },
 			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
@@ -81,7 +81,7 @@ func TestValidate(t *testing.T) {
 		{"SC-28 a selector that the template does not match", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["app"] = "x" },
 			`spec.template.metadata.labels: Invalid value: {"app":"x"}: must match spec.selector; add the selector's labels, or leave the labels out to get the selector's matchLabels`},
 		{"SC-28 negative replicas", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(-1)) }, `spec.replicas: Invalid value: -1: must be 0 or more`},
-		{"a name just short enough", func(s *v1alpha1.StatefulCluster) { s.Name = long[:52] }, ""},
+		{"a name with the max length", func(s *v1alpha1.StatefulCluster) { s.Name = long[:52] }, ""},
 		{"SC-28 a name too long for its pods", func(s *v1alpha1.StatefulCluster) { s.Name = long },
 			`metadata.name: Invalid value: "` + long + `": must be no more than 52 characters: pods add 11 for their id, and a hostname has at most 63; choose a shorter name`},
 		{"a name with a dot", func(s *v1alpha1.StatefulCluster) { s.Name = "d.b" }, `metadata.name: Invalid value: "d.b": must not contain dots`},
@@ -90,23 +90,23 @@ func TestValidate(t *testing.T) {
 		{"a label of the operator in the selector, for a template without labels", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Labels, s.Spec.Selector.MatchLabels[v1alpha1.LabelCluster] = nil, "x"
 		}, `spec.template.metadata.labels[enge.me/cluster]: Forbidden: the operator sets this label; remove it`},
-		{"SC-28 two claims of one name", claims(func(s *v1alpha1.StatefulClusterSpec) {
+		{"SC-28 two claims with the same name", claims(func(s *v1alpha1.StatefulClusterSpec) {
 			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, volumeClaimTemplate("data", "1Gi"))
 		}), `spec.volumeClaimTemplates[1].metadata.name: Duplicate value: "data"`},
 		{"a claim without a name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "" }),
 			`spec.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name`},
-		{"a claim whose name is no volume's", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "Data" }),
+		{"a claim whose name is invalid for a volume", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "Data" }),
 			`spec.volumeClaimTemplates[0].metadata.name: Invalid value: "Data": ` + notALabel},
-		{"a claim of nothing", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("0") }),
+		{"a claim with storage 0", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("0") }),
 			`spec.volumeClaimTemplates[0].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`},
-		{"SC-15 a claim and a volume of one name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}} }),
+		{"SC-15 a claim and a volume with the same name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}} }),
 			`spec.template.spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`},
-		{"an update that can never move", update("0", "0"),
+		{"maxUnavailable 0 and maxSurge 0", update("0", "0"),
 			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`},
-		{"an update of none of the hundred", update("0%", "0%"),
+		{"maxUnavailable 0% and maxSurge 0%", update("0%", "0%"),
 			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": must not be 0 unless maxSurge is 1 or more; with both 0, no member could be updated`},
-		{"an update that only adds", update("0", "1"), ""},
-		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
+		{"maxUnavailable 0 and maxSurge 1", update("0", "1"), ""},
+		{"rollingUpdate with OnDelete", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
 		}, `spec.updateStrategy.rollingUpdate: Forbidden: only allowed with type RollingUpdate; remove it or change the type`},
 	} {
@@ -114,7 +114,7 @@ func TestValidate(t *testing.T) {
 			s := set("db")
 			r.change(&s.StatefulCluster)
 			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+				t.Errorf("problem is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
 	}
@@ -126,27 +126,27 @@ func TestValidateDrains(t *testing.T) {
 		change func(*v1alpha1.StatefulCluster)
 		want   string // "" if it is accepted
 	}{
-		{"SC-47 replace first on a node that the template names", func(s *v1alpha1.StatefulCluster) {
+		{"SC-47 ReplaceFirst with nodeName in the template", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.NodeName = v1alpha1.EvictionReplacesFirst, "n1"
 		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node; remove it, or use nodeSelector or affinity`},
-		{"SC-47 replace first on nodes that are cordoned", func(s *v1alpha1.StatefulCluster) {
+		{"SC-47 ReplaceFirst with a toleration of cordons", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "x"}, {Operator: corev1.TolerationOpExists}}
 		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node, but one of these tolerations tolerates taint node.kubernetes.io/unschedulable; remove it, or list the taints to tolerate`},
-		{"SC-47 replace first on nodes that Karpenter removes", func(s *v1alpha1.StatefulCluster) {
+		{"SC-47 ReplaceFirst with a toleration of Karpenter's taint", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
 			s.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}}
 		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst, new members must not start on a cordoned node, but one of these tolerations tolerates taint karpenter.sh/disrupted; remove it, or list the taints to tolerate`},
-		{"SC-47 replace first past other taints", func(s *v1alpha1.StatefulCluster) {
+		{"SC-47 ReplaceFirst with a toleration of another taint", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		}, ""},
-		{"such a template without it", func(s *v1alpha1.StatefulCluster) {
+		{"a toleration of cordons without ReplaceFirst", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.NodeName, s.Spec.Template.Spec.Tolerations = "n1", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}, ""},
 	} {
 		s := set("db")
 		r.change(&s.StatefulCluster)
 		if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
-			t.Errorf("%s: it says\n  %s\nwant\n  %s", r.name, got, r.want)
+			t.Errorf("%s: problem is\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}
 }
@@ -167,14 +167,14 @@ func TestBounds(t *testing.T) {
 		change func(*v1alpha1.StatefulCluster)
 		want   string // "" if it is accepted
 	}{
-		{"as many replicas as may be", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20000)) }, ""},
-		{"one more, which an old object or /scale may say", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20001)) },
+		{"the max number of replicas", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20000)) }, ""},
+		{"more than the max number of replicas, from an old object or /scale", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20001)) },
 			`spec.replicas: Invalid value: 20001: must be no more than 20000; lower it, and create another set for the rest`},
-		{"as many containers as may be", containers(32), ""},
-		{"one more container", containers(33), `spec.template.spec.containers: Invalid value: 33: there may be at most 32; remove the others`},
-		{"as many claims as may be", templates(32), ""},
-		{"one more claim", templates(33), `spec.volumeClaimTemplates: Invalid value: 33: there may be at most 32; remove the others`},
-		{"a selector of too much", func(s *v1alpha1.StatefulCluster) {
+		{"the max number of containers", containers(32), ""},
+		{"more than the max number of containers", containers(33), `spec.template.spec.containers: Invalid value: 33: there may be at most 32; remove the others`},
+		{"the max number of claims", templates(32), ""},
+		{"more than the max number of claims", templates(33), `spec.volumeClaimTemplates: Invalid value: 33: there may be at most 32; remove the others`},
+		{"a selector with too many values", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: append(make([]string, 32), "db")}}
 		}, `spec.selector.matchExpressions[0].values: Invalid value: 33: there may be at most 32; remove the others`},
 	} {
@@ -182,7 +182,7 @@ func TestBounds(t *testing.T) {
 			s := set("db")
 			r.change(&s.StatefulCluster)
 			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+				t.Errorf("problem is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
 	}
@@ -227,22 +227,22 @@ func TestValidateChange(t *testing.T) {
 		change func(*v1alpha1.StatefulClusterSpec)
 		want   []string
 	}{
-		{"nothing", func(*v1alpha1.StatefulClusterSpec) {}, nil},
-		{"a template", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Containers[0].Image = "two" }, nil},
-		{"SC-29 a claim that grows", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi") }, nil},
-		{"SC-29 the selector", func(s *v1alpha1.StatefulClusterSpec) { s.Selector.MatchLabels["app"] = "x" },
+		{"no change", func(*v1alpha1.StatefulClusterSpec) {}, nil},
+		{"a changed template", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Containers[0].Image = "two" }, nil},
+		{"SC-29 a claim with more storage", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi") }, nil},
+		{"SC-29 a changed selector", func(s *v1alpha1.StatefulClusterSpec) { s.Selector.MatchLabels["app"] = "x" },
 			[]string{`spec.selector: Forbidden: is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another`}},
-		{"SC-29 a claim that shrinks", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("512Mi") },
+		{"SC-29 a claim with less storage", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("512Mi") },
 			[]string{`spec.volumeClaimTemplates[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`}},
-		{"SC-29 a claim that is renamed", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "logs" },
+		{"SC-29 a renamed claim", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "logs" },
 			[]string{`spec.volumeClaimTemplates[0]: Forbidden: claim template "logs" is new; claim templates cannot be added or renamed after creation`,
 				`spec.volumeClaimTemplates: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`}},
-		{"SC-29 a claim that is added", func(s *v1alpha1.StatefulClusterSpec) {
+		{"SC-29 an added claim", func(s *v1alpha1.StatefulClusterSpec) {
 			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, volumeClaimTemplate("logs", "1Gi"))
 		}, []string{`spec.volumeClaimTemplates[1]: Forbidden: claim template "logs" is new; claim templates cannot be added or renamed after creation`}},
-		{"SC-29 a claim that is taken away", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates = nil },
+		{"SC-29 a removed claim", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates = nil },
 			[]string{`spec.volumeClaimTemplates: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`}},
-		{"SC-29 a claim's class", func(s *v1alpha1.StatefulClusterSpec) {
+		{"SC-29 a changed storage class of a claim", func(s *v1alpha1.StatefulClusterSpec) {
 			s.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
 		},
 			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}},
@@ -264,16 +264,16 @@ func TestDefaults(t *testing.T) {
 		"SC-4 one replica": *spec.Replicas == 1, "ten revisions": *spec.RevisionHistoryLimit == 10,
 		"SC-25 Parallel": spec.PodManagementPolicy == v1alpha1.ParallelPodManagement,
 		"RollingUpdate":  spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy, "in place": spec.UpdateStrategy.InPlace == v1alpha1.InPlaceIfPossible,
-		"SC-19 claims are retained": spec.PersistentVolumeClaimRetentionPolicy == v1alpha1.ClaimRetentionPolicy{WhenDeleted: keep, WhenScaled: keep, WhenLost: keep},
-		"the deadlines":             *r.NodeLostSeconds == 30 && *r.UnreadySeconds == 300 && *r.StartupSeconds == 600 && *r.PendingSeconds == 300,
-		"an eviction is a loss":     r.OnEviction == v1alpha1.EvictionReplaces, "a quarter at a time": r.MaxConcurrent.String() == "25%",
+		"SC-19 claims are retained":         spec.PersistentVolumeClaimRetentionPolicy == v1alpha1.ClaimRetentionPolicy{WhenDeleted: keep, WhenScaled: keep, WhenLost: keep},
+		"the deadlines have their defaults": *r.NodeLostSeconds == 30 && *r.UnreadySeconds == 300 && *r.StartupSeconds == 600 && *r.PendingSeconds == 300,
+		"onEviction is Replace":             r.OnEviction == v1alpha1.EvictionReplaces, "maxConcurrent is 25%": r.MaxConcurrent.String() == "25%",
 	} {
 		if !ok {
-			t.Errorf("not so: %s", what)
+			t.Errorf("not true: %s", what)
 		}
 	}
 	if bare.Spec.Replicas != nil {
-		t.Error("the object that was read was changed")
+		t.Error("the observed object was modified")
 	}
 }
 
@@ -292,12 +292,12 @@ func TestShares(t *testing.T) {
 		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").maxConcurrent(), 2},
 		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").maxConcurrent(), 1},
 		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%"), 10).Spec.MaxUnavailable.IntVal), 2},
-		{"maxUnavailable 0 without a surge is 1: an update must move", w(0, "25%", "0", "1").maxUnavailable(), 1},
+		{"maxUnavailable 0 without a surge is 1, so that updates make progress", w(0, "25%", "0", "1").maxUnavailable(), 1},
 		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
-		{"a surge of an old object is no more than a set", w(10, "1", "2147483647", "1").maxSurge(), 20000},
-		{"nor a part of a whole that is none", w(20000, "1", "2147483647%", "1").maxSurge(), 20000},
-		{"nor what may be replaced at one time", w(10, "1", "0", "2147483647").maxConcurrent(), 20000},
-		{"what is no number is 0", w(10, "many", "0", "many").maxConcurrent(), 1},
+		{"maxSurge of an old object is at most maxReplicas", w(10, "1", "2147483647", "1").maxSurge(), 20000},
+		{"maxSurge above 100% of an old object is at most maxReplicas", w(20000, "1", "2147483647%", "1").maxSurge(), 20000},
+		{"maxConcurrent of an old object is at most maxReplicas", w(10, "1", "0", "2147483647").maxConcurrent(), 20000},
+		{"maxConcurrent that is not a number is 1", w(10, "many", "0", "many").maxConcurrent(), 1},
 	} {
 		if r.got != r.want {
 			t.Errorf("%s: %d, want %d", r.name, r.got, r.want)
