@@ -34,5 +34,5 @@
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: no operation in progress; the set has 3 members (Progressing)
-= False Healthy: no problems detected; data of lost members was set aside on these claims: db-data-a; to bring a member back: `kubectl -n ns annotate pvc -l enge.me/cluster=db,enge.me/member=a enge.me/adopt=db`, then delete the pod of the member to replace, or raise replicas (Degraded)
+= False Healthy: no problems detected; data of lost members was set aside on these claims: db-data-a; to restore a member: `kubectl -n ns annotate pvc -l enge.me/cluster=db,enge.me/member=a enge.me/adopt=db`, then delete the pod of the member to replace, or raise replicas (Degraded)
   patch controllerrevision revision-1: RevisionReady
