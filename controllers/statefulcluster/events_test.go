@@ -25,7 +25,7 @@ import (
 type eventLog []string
 
 func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
-	pod := "without pod"
+	pod := "no pod"
 	if related != nil {
 		obj := related.(client.Object)
 		pod = fmt.Sprintf("%s %s", obj.GetName(), obj.GetUID())
@@ -95,7 +95,7 @@ func TestEvents(t *testing.T) {
 			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: pending replacement, limited by replacement.maxConcurrent: db-b"}},
 		{"SC-39 members that a user deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
-		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
+		{"SC-39 a member whose pod disappeared", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
 			[]string{"(no pod) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
 		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
