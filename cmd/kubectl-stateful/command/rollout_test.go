@@ -104,7 +104,7 @@ func TestRolloutStatusOfStatefulClusters(t *testing.T) {
 			"error: rollout status is only available for updateStrategy RollingUpdate"},
 		{"a spec that cannot be served", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) {
 			set(o.Status.Conditions, "Degraded", metav1.ConditionTrue, "InvalidSpec")
-		}), 1, "error: these members"},
+		}), 1, "error: members do not become Ready"},
 		{"the operator has not looked", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.ObservedGeneration = 3 }), 0, "Waiting for the operator to look at the present spec..."},
 	})
 }
