@@ -171,7 +171,7 @@ var _ = Describe("configuration", func() {
 		set := following(ns)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(Equal(
-			`True ConfigMissing: ConfigMap conf does not exist, and envFrom of container "main" needs it`))
+			`True ConfigMissing: ConfigMap conf does not exist and is required by envFrom of container "main"`))
 		hash := hashOf(ctx, ns, "db-v1")
 		Eventually(hash).ShouldNot(BeEmpty(), "the StatefulSet is created, and its pods wait for the configuration")
 		first, err := hash()

@@ -158,13 +158,13 @@ var _ = Describe("admission", func() {
 		Entry("V11 nodeName of the pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
 			"spec.template.spec.template.spec.nodeName assigns all pods to Node node-1 without the scheduler, so taints, resources and zones are not checked; use nodeSelector instead"),
 		Entry("V6 pods that a policy rejects", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
-			"pods such as web-v1-0 cannot be created at present: a policy forbids it, or something that it names is missing, such as a service account, "+
-				"a priority class or a runtime class; once the object is there, its conditions say which"),
+			"pods such as web-v1-0 cannot be created at present: a policy forbids it, or a referenced object such as a service account, "+
+				"a priority class or a runtime class is missing; see the conditions of the object once it is created"),
 		// A feature gate that is off in all tested Kubernetes versions simulates a field that is newer
 		// than the API server. The API server drops the field in both cases.
 		Entry("K1 a field that the API server drops", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}}}}",
-			"spec.template.spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out of what is made from it, as its Kubernetes "+
-				"is too old for it or has it turned off. Take the field out, or upgrade the cluster"),
+			"spec.template.spec.template.spec.containers[0].lifecycle.stopSignal: the API server dropped this field from the object created from it, because its Kubernetes "+
+				"is too old or has the feature disabled. Remove the field, or upgrade the cluster"),
 		Entry("fields of a job that the operator sets", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			"spec.updateStrategy.preUpdateJob.spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them"),
 	)
@@ -175,7 +175,7 @@ var _ = Describe("admission", func() {
 		Expect(user.Create(ctx, quota)).To(Succeed())
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
-		Expect(create(ctx, object(ns))).To(ConsistOf("dry run of StatefulSet web-v1 failed, so it cannot be created at present: a quota of the namespace has no room; make room"))
+		Expect(create(ctx, object(ns))).To(ConsistOf("dry run of StatefulSet web-v1 failed, so it cannot be created at present: a quota of the namespace is exceeded; raise it or free some of it"))
 	})
 
 	It("creates no objects", func(ctx SpecContext) {
@@ -311,7 +311,7 @@ var _ = Describe("a change", func() {
 		Expect(said(change(ctx, o, patch))).To(Equal(invalid + want))
 	},
 		Entry("to less storage", strings.Replace(stored, "1Gi", "512Mi", 1), claims+`[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`),
-		Entry("of the access mode", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`),
+		Entry("of the access mode", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage may only grow`),
 		Entry("that adds a template", "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}, {metadata: {name: log}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}",
 			claims+`[1]: Forbidden: claim template "log" is new; claim templates cannot be added or renamed after creation`),
 		Entry("that removes a template", "spec: {template: {spec: {volumeClaimTemplates: null}}}", claims+`: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`),

@@ -210,7 +210,7 @@ var _ = Describe("admission", func() {
 	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
 		heard := &apiserver.Warned{}
 		Expect(heard.Client(server).Create(ctx, patched(ns, "spec: {pod: {containers: [{name: dummy, image: x, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}"))).To(Succeed())
-		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.pod.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.pod.containers[0].lifecycle.stopSignal: the API server dropped this field")))
 	})
 
 	It("V20 warns of an order with a typo that is given later", func(ctx SpecContext) {
@@ -231,7 +231,7 @@ var _ = Describe("admission", func() {
 			heard := &apiserver.Warned{}
 			Expect(heard.Client(server).Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
 			return heard.Texts
-		}).Should(ContainElement("StatefulSet rss-example could not be tried out; it cannot be created while this lasts: a quota of the namespace has no room; make room"))
+		}).Should(ContainElement("StatefulSet rss-example could not be tried out; it cannot be created while this lasts: a quota of the namespace is exceeded; raise it or free some of it"))
 	})
 })
 
@@ -239,7 +239,7 @@ var _ = Describe("a change", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	const immutable = `spec.pod.volumeClaimTemplates: Invalid value: only the requested storage and the volumeAttributesClassName may change, and the storage only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another`
+	const immutable = `spec.pod.volumeClaimTemplates: Invalid value: only the requested storage and the volumeAttributesClassName may change, and the storage may only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another`
 
 	DescribeTable("is refused", func(ctx SpecContext, r refusal) {
 		set := newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -256,7 +256,7 @@ var _ = Describe("a change", func() {
 		Entry("RS-88 of a claim's access mode", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}]}}", immutable}),
 		Entry("RS-88 of a claim's class", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}}]}}", immutable}),
 		Entry("RS-88 of a claim's labels", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data, labels: {a: b}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}",
-			`spec.pod.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}),
+			`spec.pod.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage may only grow`}),
 		Entry("that drops the claims", refusal{"spec: {pod: {volumeClaimTemplates: null}}", immutable}),
 		Entry("RS-85 of the template to an unknown field", refusal{"spec: {pod: {template: {spec: {containers: [{name: a, image: b, comand: [x]}]}}}}",
 			`spec.pod.template.spec.containers[0].comand: Forbidden: is no field of a pod template that this operator knows`}),

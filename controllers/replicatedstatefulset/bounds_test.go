@@ -78,7 +78,7 @@ var _ = Describe("a bound", func() {
 		long := newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Containers[0].Args = []string{strings.Repeat("x", 256<<10)}
 		})
-		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"))
+		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; move scripts and configuration to the image or a ConfigMap"))
 	})
 
 	It("holds for /scale", func(ctx SpecContext) {

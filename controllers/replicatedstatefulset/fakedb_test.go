@@ -138,7 +138,7 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	target := c.target
 	switch {
 	case target == nil:
-		r.Sent, r.Why = false, "the container is not running any more"
+		r.Sent, r.Why = false, "the container is no longer running"
 	case how == "not sent":
 		r.Sent, r.Why = false, "the API server does not answer"
 	case !t.s.up(target.node):
@@ -170,7 +170,7 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 			r.Outcome = podexec.Failed
 		}
 		if !t.shown(c.Command) {
-			r.Outcome, r.Why = podexec.Unknown, "the container is not running any more"
+			r.Outcome, r.Why = podexec.Unknown, "the container is no longer running"
 		}
 	}
 	if r.Outcome == podexec.Unknown && !asks(c.Name) {

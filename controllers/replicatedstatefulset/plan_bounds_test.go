@@ -91,7 +91,7 @@ var bounded = []struct {
 	{"spec.pod.commands[stop].command[1]", 32768, "has 32769 bytes, and may have at most %d; put the script into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 		s.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop", strings.Repeat("x", n)}}
 	}},
-	{"spec", bounds.Bytes, "has 262145 bytes as JSON, and may have at most %d; put scripts and configuration into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+	{"spec", bounds.Bytes, "has 262145 bytes as JSON, and may have at most %d; move scripts and configuration to the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 		s.Pod.Annotations = map[string]string{"a": ""}
 		text, err := json.Marshal(s)
 		if err != nil {

@@ -119,7 +119,7 @@ func TestValidateTemplate(t *testing.T) {
 		{"a list", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte("[]")}
 		}, at + `: Invalid value: is no pod template, which has metadata and spec as that of a StatefulSet: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
-		{"a number that would fill the memory", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent at most two digits`},
+		{"a number that would fill the memory", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent of at most two digits`},
 		{"a field twice", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"schedulerName":"a","schedulerName":"b"}}`)}
 		}, at + `.spec.schedulerName: Duplicate value`},

@@ -117,7 +117,7 @@ var _ = Describe("admission", func() {
 			prefix + `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`}),
 		Entry("the access modes of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates[0].Spec.AccessModes[0] = corev1.ReadWriteMany
-		}, prefix + `spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}),
+		}, prefix + `spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage may only grow`}),
 	)
 
 	It("SC-17 refuses a second set with the same selector", func(ctx SpecContext) {
@@ -158,7 +158,7 @@ var _ = Describe("admission", func() {
 			s.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
 				StopSignal: ptr.To(corev1.SIGUSR1), PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"stop"}}}}
 		}))).To(Succeed())
-		Expect(warned.Texts).To(ConsistOf(HavePrefix("spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
+		Expect(warned.Texts).To(ConsistOf(HavePrefix("spec.template.spec.containers[0].lifecycle.stopSignal: the API server dropped this field")))
 	})
 
 	It("admits a template with a warning if a quota refuses its pods", func(ctx SpecContext) {
@@ -170,6 +170,6 @@ var _ = Describe("admission", func() {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 1))).To(Succeed())
 		Expect(warned.Texts).To(ContainElement(
-			"dry-run create of spec.template failed; members cannot be created until this is resolved: a quota of the namespace has no room; make room"))
+			"dry-run create of spec.template failed; members cannot be created until this is resolved: a quota of the namespace is exceeded; raise it or free some of it"))
 	})
 })

@@ -96,7 +96,7 @@ var _ = Describe("the limit", func() {
 		long := newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].Args = []string{strings.Repeat("x", 256<<10)}
 		})
-		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"))
+		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; move scripts and configuration to the image or a ConfigMap"))
 	})
 
 	It("applies to /scale", func(ctx SpecContext) {

@@ -63,7 +63,7 @@ func TestW7ADepartedPodThatDoesNotGoIsNamed(t *testing.T) {
 	w.retired = map[types.UID]bool{w.members[2].pod.UID: true}
 	known := causes.Known{}
 	w.causes = known.Read(context.Background(), causestest.Events(), noon, causesOf(w))
-	const want = "False Healthy: no problems detected; pod db-x is not deleted: Terminating: it has finalizer example.com/hold; see who set the finalizer: kubectl -n ns get pod db-x -o jsonpath='{.metadata.finalizers}'"
+	const want = "False Healthy: no problems detected; pod db-x is not deleted: Terminating: it has finalizer example.com/hold; check which client set the finalizer: kubectl -n ns get pod db-x -o jsonpath='{.metadata.finalizers}'"
 	if got := says(told(w), v1alpha1.ConditionDegraded); got != want {
 		t.Errorf("condition Degraded is %s, want %s", got, want)
 	}

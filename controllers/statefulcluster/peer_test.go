@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("a requester who may create a StatefulCluster but no pods", func() {
-	const untold = "spec.template was not validated with a dry-run create: only who may create pods in this namespace is told whether they would be taken"
+	const untold = "spec.template was not validated with a dry-run create: only a user who can create pods in this namespace is told whether they would be taken"
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
@@ -40,7 +40,7 @@ var _ = Describe("a requester who may create a StatefulCluster but no pods", fun
 	It("gets warnings when granted create pods, only about fields of the request", func(ctx SpecContext) {
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", "", "pods")).To(Succeed())
 		Eventually(func() []string { return hears(ctx, named("no-such-class")) }).Should(ConsistOf(HavePrefix(
-			"dry-run create of spec.template failed; members cannot be created until this is resolved: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))
+			"dry-run create of spec.template failed; members cannot be created until this is resolved: a policy forbids it, or a referenced object such as a service account, a priority class")))
 		Expect(hears(ctx, named("system-node-critical"))).To(BeEmpty())
 		text := clean((&apiserver.Warned{Who: "peer"}).Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullPolicy("Sometimes")

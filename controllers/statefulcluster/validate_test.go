@@ -203,7 +203,7 @@ func TestALongSpec(t *testing.T) {
 	if got := arg(room); got != "" {
 		t.Error(got)
 	}
-	if got, want := arg(room+1), "spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"; got != want {
+	if got, want := arg(room+1), "spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; move scripts and configuration to the image or a ConfigMap"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -245,7 +245,7 @@ func TestValidateChange(t *testing.T) {
 		{"SC-29 a changed storage class of a claim", func(s *v1alpha1.StatefulClusterSpec) {
 			s.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
 		},
-			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}},
+			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage may only grow`}},
 	} {
 		now := set("db")
 		r.change(&now.Spec)

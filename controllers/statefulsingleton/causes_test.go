@@ -226,7 +226,7 @@ func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 			at = at.Add(time.Second)
 		}
 	}
-	const want = "True PodFailing: pod p-2 was ended by its Node: SysctlForbidden: forbidden sysctl"
+	const want = "True PodFailing: pod p-2 was terminated by its Node: SysctlForbidden: forbidden sysctl"
 	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, want) {
 		t.Errorf("Stalled is %s", got)
 	}

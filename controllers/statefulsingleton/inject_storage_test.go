@@ -58,7 +58,7 @@ func TestW16PodsThatTheirNodeEndedAreToldOf(t *testing.T) {
 			p.Status.Reason, p.Status.Message = "SysctlForbidden", "forbidden sysctl: net.core.somaxconn"
 		})
 	}
-	const want = "pod b was ended by its Node: SysctlForbidden: forbidden sysctl: net.core.somaxconn; remove the sysctl from the template, or allow it on the Node (kubelet option allowedUnsafeSysctls): kubectl -n ns describe pod b"
+	const want = "pod b was terminated by its Node: SysctlForbidden: forbidden sysctl: net.core.somaxconn; remove the sysctl from the template, or allow it on the Node (kubelet option allowedUnsafeSysctls): kubectl -n ns describe pod b"
 	ready := func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	}

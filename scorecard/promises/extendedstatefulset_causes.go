@@ -40,7 +40,7 @@ func causes() []cause {
 	}
 	words := map[string]string{
 		"image": "(ImagePullBackOff: image localhost/there-is-no-such-image:1", "crash": "(CrashLoopBackOff: container keeper ended with code 1)",
-		"never": "(it runs, and its readiness probe does not succeed)", "nowhere": "(Unschedulable: 0/",
+		"never": "(it is running, and its readiness probe does not succeed)", "nowhere": "(Unschedulable: 0/",
 		"quota": "(it cannot be created: exceeded quota: scarce, ", "denied": `(it cannot be created: violates PodSecurity "baseline:`,
 		"config": `(CreateContainerConfigError: configmap "there-is-no-such-configmap" not found)`, "command": " (StartError))",
 	}

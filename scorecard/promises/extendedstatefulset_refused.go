@@ -57,7 +57,7 @@ func recreatedImmutable(ctx context.Context, c *Cluster) {
 	x.create(ctx)
 	c.check(c.Client.Delete(ctx, fixed("")))
 	c.put(ctx, fixed("2"))
-	x.conditionSays(ctx, v1alpha1.ConditionDegraded, "ConfigMap fixed was deleted and created again")
+	x.conditionSays(ctx, v1alpha1.ConditionDegraded, "ConfigMap fixed was deleted and recreated")
 	x.until(ctx, "both pods to be restarted", func(ctx context.Context) {
 		x.read(ctx, x.set)
 		said := meta.FindStatusCondition(x.set.Status.Conditions, v1alpha1.ConditionDegraded)

@@ -103,7 +103,7 @@ func (s site) bounds(t *testing.T) {
 		g.Expect(s.admin.Create(t.Context(), object)).To(Succeed())
 		change, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}, "annotations": words(30000)}})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, change))).To(MatchError(Or(ContainSubstring("there may be at most"), ContainSubstring("too many parts"))))
+		g.Expect(s.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, change))).To(MatchError(Or(ContainSubstring("there may be at most"), ContainSubstring("too many elements"))))
 		g.Expect(s.admin.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"w1": "b"}}}`)))).To(Succeed())
 		g.Expect(s.admin.Delete(t.Context(), object)).To(Succeed())
 	}

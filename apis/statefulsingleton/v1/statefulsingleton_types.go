@@ -185,7 +185,7 @@ type StatefulSingletonSpec struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="Running, Transitioning or Failed"
 // +kubebuilder:printcolumn:name="Active Pod",type=string,JSONPath=`.status.activePod`,description="The pod that may run its program"
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waitingCount`,description="Pods that wait for their turn"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is as its spec says, and nothing is left to do"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is as its spec says, and no changes are pending"
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Condition Available"
 // +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.holder.node`,description="The node of the pod that may run its program"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

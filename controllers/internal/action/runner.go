@@ -57,7 +57,7 @@ type Commands interface {
 }
 
 // ErrNotBegun is the error for a command that was not started.
-var ErrNotBegun = errors.New("another command runs in the pod, or this process ends")
+var ErrNotBegun = errors.New("another command is running in the pod, or this process is shutting down")
 
 // Run executes the steps for the object with the given key. It returns an outcome for each attempted
 // action. If a chain fails, the other chains of the step still run. After a failed Create, no further
@@ -196,7 +196,7 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwrit
 		// The default propagation would orphan the pods of a Job.
 		err = r.Client.Delete(ctx, obj, pre, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
-		err = fmt.Errorf("no such verb %q", a.Verb)
+		err = fmt.Errorf("unknown verb %q", a.Verb)
 	}
 	return obj, unwritten, err
 }

@@ -45,18 +45,18 @@ func TestV2AStatusIsNotWrittenAgainWithoutALease(t *testing.T) {
 	to.Status.Message = "observed"
 	o := d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: PatchStatus, Object: to, From: from, Rebase: true, Reason: "Observed"}}}})
 	if !errors.Is(o[0].Err, leadership.ErrNotLeading) || d.read(t).Status.Message != "" {
-		t.Errorf("it ends with %v, and the status says %q", o[0].Err, d.read(t).Status.Message)
+		t.Errorf("run returned %v and the status is %q", o[0].Err, d.read(t).Status.Message)
 	}
 }
 
 func TestV2NothingIsWrittenWithoutALease(t *testing.T) {
 	d := newDesk(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-			t.Error("a create left the process")
+			t.Error("a create request was sent")
 			return nil
 		},
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			t.Error("a status left the process")
+			t.Error("a status request was sent")
 			return nil
 		},
 	}, pod("a"))
@@ -66,11 +66,11 @@ func TestV2NothingIsWrittenWithoutALease(t *testing.T) {
 	command := Action{Verb: Exec, Object: pod("a"), Command: &podexec.Command{Name: "seed"}, Reason: "Seed"}
 	for _, o := range d.Run(context.Background(), types.NamespacedName{}, Steps{{making("b"), {record}, {command}}}) {
 		if !errors.Is(o.Err, leadership.ErrNotLeading) {
-			t.Errorf("%s ends with %v", o.Action, o.Err)
+			t.Errorf("%s returned %v", o.Action, o.Err)
 		}
 	}
 	if len(board.sent) > 0 {
-		t.Errorf("%q was sent", board.sent)
+		t.Errorf("request %q was sent", board.sent)
 	}
-	expect(t, "what was recorded", d.noted)
+	expect(t, "recorded writes", d.noted)
 }

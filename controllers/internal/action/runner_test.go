@@ -88,19 +88,19 @@ func refuses(name string) interceptor.Funcs {
 
 func TestRunInOrder(t *testing.T) {
 	d := newDesk(interceptor.Funcs{})
-	expect(t, "all is done", d.run(Step{making("a", "b")}, Step{making("c")}), "a done", "b done", "c done")
-	expect(t, "and recorded, a chain and the steps in order", d.noted, "wrote a", "wrote b", "wrote c")
+	expect(t, "every step succeeds", d.run(Step{making("a", "b")}, Step{making("c")}), "a done", "b done", "c done")
+	expect(t, "all writes of all chains are recorded in order", d.noted, "wrote a", "wrote b", "wrote c")
 }
 
 func TestAFailureEnds(t *testing.T) {
 	d := newDesk(refuses("b"))
-	expect(t, "its chain and the steps after it", d.run(Step{making("a", "b", "c")}, Step{making("d")}), "a done", "b Forbidden")
+	expect(t, "an error skips the rest of its chain and all later steps", d.run(Step{making("a", "b", "c")}, Step{making("d")}), "a done", "b Forbidden")
 
 	x := pod("x")
 	x.ResourceVersion = "7"
 	d = newDesk(refuses("a"), x)
 	deletes := Chain{{Verb: Delete, Object: x, Reason: "Retired"}}
-	expect(t, "but not the other chains of its step", d.run(Step{making("a"), deletes}), "a Forbidden", "x done")
+	expect(t, "an error does not stop other chains of the same step", d.run(Step{making("a"), deletes}), "a Forbidden", "x done")
 
 	step := Step{}
 	for i := range 200 {
@@ -110,7 +110,7 @@ func TestAFailureEnds(t *testing.T) {
 		return apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("quota"))
 	}})
 	if n := len(d.run(step)); n < 1 || n > 2*Parallel {
-		t.Errorf("%d of 200 creates were tried although the first was refused", n)
+		t.Errorf("%d of 200 creates were sent although the first was refused", n)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestACancelledContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if got := d.Run(ctx, types.NamespacedName{}, Steps{{making("a")}}); len(got) > 0 {
-		t.Errorf("%v was done", got)
+		t.Errorf("actions with unexpected results: %v", got)
 	}
 }
 
@@ -141,16 +141,16 @@ func TestACreateWhoseAnswerWasLost(t *testing.T) {
 		ending     string
 	}{
 		{"the same owner and labels", owned("me", "a"), owned("me", "a"), "a done"},
-		{"more labels than were asked for", more, owned("me", "a"), "a done"},
+		{"more labels than requested", more, owned("me", "a"), "a done"},
 		{"another owner", owned("you", "a"), owned("me", "a"), "a AlreadyExists"},
-		{"an owner of that UID and another group", forged, owned("me", "a"), "a AlreadyExists"},
+		{"an owner with that UID and another group", forged, owned("me", "a"), "a AlreadyExists"},
 		{"no owner", pod("a"), owned("me", "a"), "a AlreadyExists"},
-		{"an owner where none is wanted", owned("you", "a"), pod("a"), "a AlreadyExists"},
+		{"an owner where none is expected", owned("you", "a"), pod("a"), "a AlreadyExists"},
 		{"another label", owned("me", "b"), owned("me", "a"), "a AlreadyExists"},
 	} {
 		d := newDesk(interceptor.Funcs{}, r.have)
 		expect(t, r.name, d.run(create(r.want)), r.ending)
-		expect(t, r.name+": there is no write to wait for", d.noted)
+		expect(t, r.name+": no write is recorded", d.noted)
 	}
 }
 
@@ -165,10 +165,10 @@ func TestANamedCreateIsAnApply(t *testing.T) {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "ns"}, Data: map[string]string{"a": "b"}}
 	expect(t, "a named create", d.run(Step{{{Verb: Create, Named: true, Object: m}}}), "one done")
 	if want := `application/apply-patch+yaml {"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"ns"},"data":{"a":"b"}} <nil>`; asked != want {
-		t.Errorf("it asks\n  %s\nwant\n  %s", asked, want)
+		t.Errorf("sent\n  %s\nwant\n  %s", asked, want)
 	}
 	if m.Kind != "" {
-		t.Error("the plan's own object was changed")
+		t.Error("the object of the plan was modified")
 	}
 }
 
@@ -209,27 +209,27 @@ func TestWritesAreBound(t *testing.T) {
 		{Verb: PatchStatus, Object: running, From: have},
 		{Verb: Delete, Object: have},
 	}})
-	expect(t, "the writes", sent,
+	expect(t, "sent writes", sent,
 		`{"metadata":{"labels":{"x":"y"},"uid":"uid-a"}}`,
 		`{"metadata":{"uid":"uid-a"}}`,
 		"resize", `{"metadata":{"labels":{"x":"y"},"uid":"uid-a"}}`,
 		"status", `{"metadata":{"resourceVersion":"7"},"status":{"phase":"Running"}}`,
 		`{"uid":"uid-a","resourceVersion":"7"}`)
-	expect(t, "what was recorded", d.noted, "wrote a", "wrote a", "wrote a", "wrote a", "deleted a")
+	expect(t, "recorded writes", d.noted, "wrote a", "wrote a", "wrote a", "wrote a", "deleted a")
 }
 
 func TestErrorsSayWhatWasTried(t *testing.T) {
 	d := newDesk(refuses("a"))
 	o := d.Run(context.Background(), types.NamespacedName{}, Steps{{making("a")}})[0]
 	if want := `create pod a: pods "a" is forbidden: quota`; o.Err.Error() != want || o.Answer != nil {
-		t.Errorf("it says %v and answers %v, want %s", o.Err, o.Answer, want)
+		t.Errorf("message %v with action %v, want %s", o.Err, o.Answer, want)
 	}
 	if !apierrors.IsForbidden(o.Err) {
-		t.Error("what the API server answered cannot be asked for any more")
+		t.Error("the API server's response is not available from the error")
 	}
 	o = d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: "paint", Object: pod("a"), Reason: "Whim"}}}})[0]
-	if want := `paint pod a: no such verb "paint"`; o.Err == nil || o.Err.Error() != want {
-		t.Errorf("an unknown verb ends with %v, want %s", o.Err, want)
+	if want := `paint pod a: unknown verb "paint"`; o.Err == nil || o.Err.Error() != want {
+		t.Errorf("an unknown verb returns %v, want %s", o.Err, want)
 	}
 }
 
@@ -245,16 +245,16 @@ func TestAnAnswerIsVerified(t *testing.T) {
 	}}, x)
 	verified := Action{Verb: Patch, Object: to, From: x, Reason: "Kept", Verify: func(answer metav1.Object) error {
 		if answer.GetLabels()["wanted"] != "yes" {
-			return errors.New("it is not wanted")
+			return errors.New("not wanted")
 		}
 		return nil
 	}}
 	outcomes := d.Run(context.Background(), types.NamespacedName{}, Steps{{append(Chain{verified}, making("a")...)}})
 	if len(outcomes) != 1 || !errors.Is(outcomes[0].Err, rejection.ErrChanged) {
-		t.Fatalf("a chain goes on although the answer is not what it needs: %+v", outcomes)
+		t.Fatalf("the chain continues although the response does not meet its condition: %+v", outcomes)
 	}
 	if outcomes[0].Answer.GetLabels()["wanted"] != "no" || !slices.Contains(d.noted, "wrote x") {
-		t.Errorf("the write took effect and is not noted: %+v, %q", outcomes[0], d.noted)
+		t.Errorf("a successful write was not recorded: %+v, %q", outcomes[0], d.noted)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestThePlanIsNotChanged(t *testing.T) {
 	d, mine := newDesk(interceptor.Funcs{}), pod("a")
 	d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: Create, Object: mine, Reason: "Missing"}}}})
 	if mine.ResourceVersion != "" {
-		t.Error("the answer was decoded into the plan's object")
+		t.Error("the response was decoded into the object of the plan")
 	}
 }
 
@@ -285,10 +285,10 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 	record := Action{Verb: PatchStatus, Object: begun, From: pod("a"), Reason: "Record"}
 	command := Action{Verb: Exec, Object: pod("a"), Command: &podexec.Command{Name: "seed"}, Reason: "Seed", Detail: "alone"}
 	if want := "exec in pod a: Seed, alone"; command.String() != want {
-		t.Errorf("its line is %q, want %q", command.String(), want)
+		t.Errorf("log line %q, want %q", command.String(), want)
 	}
 	refused := interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-		return apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("another was faster"))
+		return apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("another client updated it"))
 	}}
 	for _, r := range []struct {
 		name   string
@@ -297,9 +297,9 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 		ending []string
 		sent   []string
 	}{
-		{"the record is there", interceptor.Funcs{}, &sender{}, []string{"a done", "a done"}, []string{"key: seed"}},
-		{"without a record nothing is sent", refused, &sender{}, []string{"a Conflict"}, nil},
-		{"another command runs", interceptor.Funcs{}, &sender{busy: true}, []string{"a ", "a done"}, nil},
+		{"the record is stored", interceptor.Funcs{}, &sender{}, []string{"a done", "a done"}, []string{"key: seed"}},
+		{"nothing is sent without a record", refused, &sender{}, []string{"a Conflict"}, nil},
+		{"another command is running", interceptor.Funcs{}, &sender{busy: true}, []string{"a ", "a done"}, nil},
 	} {
 		d := newDesk(r.funcs, pod("a"))
 		d.Commands = r.board
@@ -307,7 +307,7 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, r.name, d.run(Step{{record, command}}), r.ending...)
-		expect(t, r.name+": what was sent", r.board.sent, r.sent...)
+		expect(t, r.name+": sent commands", r.board.sent, r.sent...)
 	}
 }
 
@@ -337,11 +337,11 @@ func TestV7AStatusIsWrittenThoughTheSpecIsEdited(t *testing.T) {
 		ending string
 		want   string // the message in the status afterwards
 	}{
-		{"nobody edits", meanwhile(0, label), true, "a done", "observed"},
-		{"one edit", meanwhile(1, label), true, "a done", "observed"},
-		{"one edit, and the write is bound to the whole object", meanwhile(1, label), false, "a Conflict", "before"},
-		{"edits without end", meanwhile(1000, label), true, "a Conflict", "before"},
-		{"somebody else wrote the status", meanwhile(1, status), true, "a Conflict", "theirs"},
+		{"no concurrent edit", meanwhile(0, label), true, "a done", "observed"},
+		{"one concurrent edit", meanwhile(1, label), true, "a done", "observed"},
+		{"one concurrent edit, with the write bound to the resourceVersion", meanwhile(1, label), false, "a Conflict", "before"},
+		{"unlimited concurrent edits", meanwhile(1000, label), true, "a Conflict", "before"},
+		{"another client wrote the status", meanwhile(1, status), true, "a Conflict", "theirs"},
 	} {
 		have := pod("a")
 		have.UID, have.Status.Message = "uid-a", "before"
@@ -352,10 +352,10 @@ func TestV7AStatusIsWrittenThoughTheSpecIsEdited(t *testing.T) {
 		expect(t, r.name, d.run(Step{{{Verb: PatchStatus, Object: to, From: from, Rebase: r.rebase, Reason: "Observed"}}}), r.ending)
 		after := d.read(t)
 		if after.Status.Message != r.want {
-			t.Errorf("%s: the status says %q, want %q", r.name, after.Status.Message, r.want)
+			t.Errorf("%s: status %q, want %q", r.name, after.Status.Message, r.want)
 		}
-		if edited := after.Labels["edited"] != ""; edited == (r.name == "nobody edits" || r.want == "theirs") {
-			t.Errorf("%s: the labels are %v", r.name, after.Labels)
+		if edited := after.Labels["edited"] != ""; edited == (r.name == "no concurrent edit" || r.want == "theirs") {
+			t.Errorf("%s: labels %v", r.name, after.Labels)
 		}
 	}
 }
@@ -382,9 +382,9 @@ func TestV7AStatusIsNotForAnObjectOfTheSameName(t *testing.T) {
 	from := d.read(t)
 	to := from.DeepCopy()
 	to.Status.Message = "observed"
-	expect(t, "it was replaced", d.run(Step{{{Verb: PatchStatus, Object: to, From: from, Rebase: true, Reason: "Observed"}}}), "a Conflict")
+	expect(t, "the object was replaced", d.run(Step{{{Verb: PatchStatus, Object: to, From: from, Rebase: true, Reason: "Observed"}}}), "a Conflict")
 	if got := d.read(t).Status.Message; got != "" {
-		t.Errorf("its successor's status says %q", got)
+		t.Errorf("the replacement has status %q", got)
 	}
 }
 
@@ -397,23 +397,23 @@ func TestTry(t *testing.T) {
 		answer error
 		want   string
 	}{
-		{"it would be created", nil, "a done"},
-		{"the name is taken", apierrors.NewAlreadyExists(pods, "a"), "a done"},
-		{"a quota is full", forbidden("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3"), "a done"},
-		{"a webhook takes no dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), "a done"},
-		{"a quota wants more to be said", forbidden("failed quota: q: must specify limits.cpu for: main"), "a Forbidden"},
-		{"a policy", forbidden("no PriorityClass with name none was found"), "a Forbidden"},
-		{"a webhook", apierrors.NewBadRequest("admission webhook \"w\" denied the request: no"), "a BadRequest"},
-		{"no answer", apierrors.NewTimeoutError("no answer", 1), "a Timeout"},
+		{"the create would succeed", nil, "a done"},
+		{"the name is in use", apierrors.NewAlreadyExists(pods, "a"), "a done"},
+		{"a quota is exceeded", forbidden("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3"), "a done"},
+		{"a webhook does not support dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), "a done"},
+		{"a quota requires limits", forbidden("failed quota: q: must specify limits.cpu for: main"), "a Forbidden"},
+		{"a policy denies the create", forbidden("no PriorityClass with name none was found"), "a Forbidden"},
+		{"a webhook denies the create", apierrors.NewBadRequest("admission webhook \"w\" denied the request: no"), "a bad request"},
+		{"a timeout", apierrors.NewTimeoutError("a timeout", 1), "a Timeout"},
 	} {
 		d := newDesk(interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.CreateOption) error {
 			if o := (&client.CreateOptions{}).ApplyOptions(opts); !slices.Equal(o.DryRun, []string{metav1.DryRunAll}) {
-				t.Errorf("%s: it is no dry run", r.name)
+				t.Errorf("%s: the create is not a dry run", r.name)
 			}
 			return r.answer
 		}})
 		expect(t, r.name, d.run(Step{{{Verb: Try, Object: pod("a"), Reason: "Trial"}}}), r.want)
-		expect(t, r.name+": what was written", d.noted)
+		expect(t, r.name+": recorded writes", d.noted)
 	}
 	for quota, want := range map[string]string{
 		"requested: pods=1, used: pods=3, limited: pods=3": "a done",
@@ -422,6 +422,6 @@ func TestTry(t *testing.T) {
 		d := newDesk(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return forbidden("exceeded quota: q, " + quota)
 		}})
-		expect(t, "W10 a quota without the pod that goes: "+quota, d.run(Step{{{Verb: Try, Object: pod("a"), From: pod("a"), Reason: "Trial"}}}), want)
+		expect(t, "W10 a quota has no room for the pod and its replacement: "+quota, d.run(Step{{{Verb: Try, Object: pod("a"), From: pod("a"), Reason: "Trial"}}}), want)
 	}
 }

@@ -33,7 +33,7 @@ func (e *errorLog) Write(line []byte) (int, error) {
 		e.skipped++
 		return len(line), nil
 	}
-	e.log.Info("A connection failed", "problem", strings.TrimSpace(string(line)), "skipped", e.skipped)
+	e.log.Info("Connection failed", "problem", strings.TrimSpace(string(line)), "skipped", e.skipped)
 	e.last, e.skipped = now, 0
 	return len(line), nil
 }

@@ -18,15 +18,15 @@ func FuzzLimit(f *testing.F) {
 		handler := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen = true }), few)
 		status := post(handler, "10.0.0.1", body)
 		if seen != (status == http.StatusOK) {
-			t.Errorf("it answers %d, and the handler was asked: %v", status, seen)
+			t.Errorf("response %d, and the handler was called with: %v", status, seen)
 		}
 		if seen && body != "" && !isObject([]byte(body)) {
-			t.Error("what is no JSON object is decoded")
+			t.Error("a body that is not a JSON object was decoded")
 		}
 		l := handler.(*limiter)
 		if l.working.taken+l.arriving.taken > 0 || !l.decoded.TryAcquire(few.memory) ||
 			l.arriving.known()+l.working.known() > 0 {
-			t.Error("it keeps what the request took")
+			t.Error("the memory of the request is still reserved")
 		}
 	})
 }

@@ -26,7 +26,7 @@ func fairHandshakes(config *tls.Config) *tls.Config {
 		certificates := config.Certificates
 		find = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if len(certificates) == 0 {
-				return nil, errors.New("there is no certificate")
+				return nil, errors.New("no certificate")
 			}
 			return &certificates[0], nil
 		}

@@ -86,7 +86,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > l.small || r.ContentLength < 0 { // -1 means unknown
 		leave, err := l.arriving.enter(ctx, peer, l.wait)
 		if err != nil {
-			http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
+			http.Error(w, "too many concurrent large requests: try again", http.StatusTooManyRequests)
 			return
 		}
 		defer leave()
@@ -97,34 +97,34 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		http.Error(w, "the request did not arrive whole", http.StatusBadRequest)
+		http.Error(w, "the request body is incomplete", http.StatusBadRequest)
 		return
 	}
 	// Decoders treat any other body as YAML. weigh cannot estimate YAML, because a list element takes
 	// only two bytes of it.
 	if len(body) > 0 && !isObject(body) {
-		http.Error(w, "the request is no JSON object", http.StatusUnsupportedMediaType)
+		http.Error(w, "the request body is not a JSON object", http.StatusUnsupportedMediaType)
 		return
 	}
 	weight, isNew := l.weighReview(body)
 	if isNew && l.denies {
-		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many parts: make its lists shorter")
+		deny(w, body, http.StatusRequestEntityTooLarge, "the object has too many elements: make its lists shorter")
 		return
 	}
 	if weight > l.memory/3 {
-		http.Error(w, "the objects have too many parts", http.StatusRequestEntityTooLarge)
+		http.Error(w, "the objects have too many elements", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if weight > l.light {
 		if acquire(ctx, l.decoded, weight, l.wait) != nil {
-			http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
+			http.Error(w, "too many concurrent large requests: try again", http.StatusTooManyRequests)
 			return
 		}
 		defer l.decoded.Release(weight)
 	}
 	leave, err := l.working.enter(ctx, peer, l.wait)
 	if err != nil {
-		http.Error(w, "too many requests at one time: try again", http.StatusTooManyRequests)
+		http.Error(w, "too many concurrent requests: try again", http.StatusTooManyRequests)
 		return
 	}
 	defer leave()

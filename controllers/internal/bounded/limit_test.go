@@ -49,17 +49,17 @@ func TestN2AFaultOfTheObjectIsADenial(t *testing.T) {
 		status     int
 		denied     bool
 	}{
-		{"a quantity", review(`"object":{"spec":{"requests":{"storage":"1e9999"}}}`), http.StatusOK, true},
-		{"too many parts", review(`"object":[` + strings.Repeat("0,", 110) + `0]`), http.StatusOK, true},
-		{"an object with as many parts as may be, of which a change is one", review(`"object":[` + strings.Repeat("0,", 30) + `0],"oldObject":[` + strings.Repeat("0,", 30) + `0]`), http.StatusNotFound, false},
-		{"too many parts, as those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 160) + `0]`), http.StatusRequestEntityTooLarge, false},
-		{"too many parts, more than those that are stored", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 20) + `0]`), http.StatusOK, true},
+		{"one quantity", review(`"object":{"spec":{"requests":{"storage":"1e9999"}}}`), http.StatusOK, true},
+		{"too many elements", review(`"object":[` + strings.Repeat("0,", 110) + `0]`), http.StatusOK, true},
+		{"the max number of elements, one of them changed", review(`"object":[` + strings.Repeat("0,", 30) + `0],"oldObject":[` + strings.Repeat("0,", 30) + `0]`), http.StatusNotFound, false},
+		{"too many elements, as many as the stored object", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 160) + `0]`), http.StatusRequestEntityTooLarge, false},
+		{"too many elements, more than the stored object", review(`"object":[` + strings.Repeat("0,", 160) + `0],"oldObject":[` + strings.Repeat("0,", 20) + `0]`), http.StatusOK, true},
 		{"many managed fields", review(`"object":{"metadata":{"managedFields":[{"manager":"a","fieldsV1":{` + strings.TrimSuffix(strings.Repeat(`"f:a":{},`, 160), ",") + `}}]}}`), http.StatusNotFound, false},
-		{"many managers", review(`"object":{"metadata":{"managedFields":[` + strings.Repeat(`{},`, 160) + `{}]}}`), http.StatusOK, true},
-		{"many managers in a text", review(`"object":{"metadata":{"managedFields":[{"manager":"` + strings.Repeat(`{},`, 160) + `"}]}}`), http.StatusNotFound, false},
-		{"a quantity, as the one that is stored", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1e9999"}}`), http.StatusBadRequest, false},
-		{"a quantity that was not there", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1"}}`), http.StatusOK, true},
-		{"a quantity in what is no review", `{"requests":{"storage":"1e9999"}}`, http.StatusBadRequest, false},
+		{"many field managers", review(`"object":{"metadata":{"managedFields":[` + strings.Repeat(`{},`, 160) + `{}]}}`), http.StatusOK, true},
+		{"many field managers in a string", review(`"object":{"metadata":{"managedFields":[{"manager":"` + strings.Repeat(`{},`, 160) + `"}]}}`), http.StatusNotFound, false},
+		{"a quantity equal to the stored one", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1e9999"}}`), http.StatusBadRequest, false},
+		{"a quantity that was added", review(`"object":{"requests":{"storage":"1e9999"}},"oldObject":{"requests":{"storage":"1"}}`), http.StatusOK, true},
+		{"a quantity in an object that is not a review", `{"requests":{"storage":"1e9999"}}`, http.StatusBadRequest, false},
 		{"a review without a UID", `{"request":{"object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
 		{"a UID beyond the head", `{"request":{"a":"` + strings.Repeat("x", head) + `","uid":"u-1","object":{"requests":{"storage":"1e9999"}}}}`, http.StatusBadRequest, false},
 	} {
@@ -96,14 +96,14 @@ func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
 		status     int
 	}{
 		{"none", "", http.StatusOK},
-		{"at the bound", "{" + strings.Repeat("x", 999), http.StatusOK},
-		{"above it", "{" + strings.Repeat("x", 1000), http.StatusRequestEntityTooLarge},
-		{"as many parts as may be", parts(29), http.StatusOK}, // each part takes 1 KiB and 8 bytes; 30 KiB are allowed
-		{"one more", parts(30), http.StatusRequestEntityTooLarge},
-		{"a quantity that takes all memory", `{"requests":{"storage":"12345678901234567890e2000000000"}}`, http.StatusBadRequest},
-		{"YAML, of which nothing can be weighed", "containers:\n" + strings.Repeat("-\n", 100), http.StatusUnsupportedMediaType},
-		{"a list, which is read as YAML", "[" + strings.Repeat("0,", 10) + "0]", http.StatusUnsupportedMediaType},
-		{"an object after blanks", " \n\t{}", http.StatusOK},
+		{"exactly the limit", "{" + strings.Repeat("x", 999), http.StatusOK},
+		{"above the limit", "{" + strings.Repeat("x", 1000), http.StatusRequestEntityTooLarge},
+		{"exactly the max number of elements", parts(29), http.StatusOK}, // each part takes 1 KiB and 8 bytes; 30 KiB are allowed
+		{"one element more than the max", parts(30), http.StatusRequestEntityTooLarge},
+		{"a quantity that needs too much memory", `{"requests":{"storage":"12345678901234567890e2000000000"}}`, http.StatusBadRequest},
+		{"YAML, whose size cannot be estimated", "containers:\n" + strings.Repeat("-\n", 100), http.StatusUnsupportedMediaType},
+		{"a list, which is parsed as YAML", "[" + strings.Repeat("0,", 10) + "0]", http.StatusUnsupportedMediaType},
+		{"an object after whitespace", " \n\t{}", http.StatusOK},
 	} {
 		seen.Store(-1)
 		g.Expect(post(handler, "10.0.0.1", row.body)).To(Equal(row.status), row.name)
@@ -131,15 +131,15 @@ func TestAPeerThatSendsMuchWaitsForItself(t *testing.T) {
 		go post(handler, "10.0.0.1", "")
 		<-began
 	}
-	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusTooManyRequests), "it has two under way")
+	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusTooManyRequests), "the peer has two requests in progress")
 	go post(handler, "10.0.0.2", "")
-	g.Expect(<-began).To(Equal("10.0.0.2"), "another peer has the third turn")
+	g.Expect(<-began).To(Equal("10.0.0.2"), "another peer gets the third slot")
 	go post(handler, "10.0.0.3", "")
-	g.Expect(<-began).To(Equal("10.0.0.3"), "three are all, but one that has none gets one more")
-	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusTooManyRequests), "which this one has")
-	g.Expect(post(handler, "10.0.0.4", "")).To(Equal(http.StatusTooManyRequests), "four are all")
+	g.Expect(<-began).To(Equal("10.0.0.3"), "three slots are in use, and a peer without a slot gets one more")
+	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusTooManyRequests), "the slot of the second peer")
+	g.Expect(post(handler, "10.0.0.4", "")).To(Equal(http.StatusTooManyRequests), "four slots are in use")
 	close(end)
-	g.Eventually(handler.(*limiter).working.known).Should(BeZero(), "peers that are gone are forgotten")
+	g.Eventually(handler.(*limiter).working.known).Should(BeZero(), "entries of disconnected peers are removed")
 }
 
 func TestDecodedBodiesShareTheirMemory(t *testing.T) {
@@ -155,7 +155,7 @@ func TestDecodedBodiesShareTheirMemory(t *testing.T) {
 	}
 	g.Expect(post(handler, "10.0.0.1", large)).To(Equal(http.StatusTooManyRequests))
 	go post(handler, "10.0.0.1", "")
-	g.Eventually(began).Should(Receive(), "a small one has room")
+	g.Eventually(began).Should(Receive(), "a small request fits")
 	close(end)
 }
 
@@ -174,10 +174,10 @@ func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
 	for range 9 {
 		go post(handler, "10.0.0.1", large)
 	}
-	g.Consistently(began).ShouldNot(Receive(), "there is no memory for more")
+	g.Consistently(began).ShouldNot(Receive(), "no memory is left for another large request")
 	for range 2 {
 		go post(handler, "10.0.0.1", "")
-		g.Eventually(began).Should(Receive(), "a light one has room, and a turn")
+		g.Eventually(began).Should(Receive(), "a small request fits and gets a slot")
 	}
 	go func() {
 		for range began { // the nine large requests
@@ -208,7 +208,7 @@ func TestBodiesThatArriveSlowlyKeepNobodyWaiting(t *testing.T) {
 			defer close(read)
 			_, _ = end.Write([]byte("x"))
 		}()
-		g.Eventually(read).Should(BeClosed(), "a body of %d bytes waits for others", size)
+		g.Eventually(read).Should(BeClosed(), "a body of %d bytes was blocked by others", size)
 		return end
 	}
 	var ends []*io.PipeWriter
@@ -218,13 +218,13 @@ func TestBodiesThatArriveSlowlyKeepNobodyWaiting(t *testing.T) {
 	for range 2 {
 		ends = append(ends, slow(-1))
 	}
-	g.Expect(send(l.small, strings.NewReader("{}"))).To(Equal(http.StatusOK), "a small one")
-	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusTooManyRequests), "a third large one")
+	g.Expect(send(l.small, strings.NewReader("{}"))).To(Equal(http.StatusOK), "a small request")
+	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusTooManyRequests), "a third large request")
 	for _, end := range ends {
 		end.Close()
 	}
 	all.Wait()
-	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusOK), "when they are gone")
+	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusOK), "memory was released")
 }
 
 // listening serves a handler on a free port, and returns its address.
@@ -241,7 +241,7 @@ func listening(t *testing.T, handler http.Handler) string {
 
 func TestASlowBodyEnds(t *testing.T) {
 	g := NewWithT(t)
-	address := listening(t, limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it came whole") }), few))
+	address := listening(t, limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the whole body was read") }), few))
 	connection, err := net.Dial("tcp", address)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer connection.Close()
@@ -265,7 +265,7 @@ func TestWorkEndsWhenTheCallerIsGone(t *testing.T) {
 	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{  }")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(began).Should(BeClosed())
-	g.Consistently(ended, 2*few.read).ShouldNot(BeClosed(), "the deadline of the body ends nothing later")
+	g.Consistently(ended, 2*few.read).ShouldNot(BeClosed(), "the deadline of the body does not apply afterwards")
 	connection.Close()
 	g.Eventually(ended).Should(BeClosed())
 }
@@ -276,16 +276,16 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for range 4 {
 		g.Expect(l.enter("a")).To(BeTrue())
 	}
-	g.Expect(l.enter("a")).To(BeFalse(), "four of eight are all of a peer")
+	g.Expect(l.enter("a")).To(BeFalse(), "a peer may use four of eight slots")
 	for range 2 {
 		g.Expect(l.enter("b")).To(BeTrue())
 	}
-	g.Expect(l.enter("b")).To(BeFalse(), "two of the other four")
-	g.Expect(l.enter("c")).To(BeTrue(), "there is one for a third")
-	g.Expect(l.enter("d")).To(BeTrue(), "and for a fourth")
-	g.Expect(l.enter("e")).To(BeFalse(), "eight are all")
+	g.Expect(l.enter("b")).To(BeFalse(), "a second peer gets two of the other four")
+	g.Expect(l.enter("c")).To(BeTrue(), "a third peer gets one slot")
+	g.Expect(l.enter("d")).To(BeTrue(), "a fourth peer gets one slot")
+	g.Expect(l.enter("e")).To(BeFalse(), "all eight slots are in use")
 	l.leave("a")
-	g.Expect(l.enter("a")).To(BeFalse(), "it has three, and one is free")
+	g.Expect(l.enter("a")).To(BeFalse(), "the peer has three slots and one is free")
 	g.Expect(l.enter("e")).To(BeTrue())
 
 	l = newListener(nil, 1280)
@@ -293,7 +293,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		for l.enter(string(rune('A' + peer))) { // until its limit is reached
 		}
 	}
-	g.Expect(l.enter("a")).To(BeTrue(), "thirty that hold all they get leave some")
+	g.Expect(l.enter("a")).To(BeTrue(), "thirty peers at their limit leave slots free")
 
 	address := listening(t, http.NotFoundHandler())
 	var open []net.Conn
@@ -305,7 +305,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	tooMany, err := net.Dial("tcp", address)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = tooMany.Read(make([]byte, 1))
-	g.Expect(err).To(MatchError(io.EOF), "the fourth is closed")
+	g.Expect(err).To(MatchError(io.EOF), "the fourth connection is closed")
 	open[0].Close()
 	g.Eventually(func() error {
 		answer, err := http.Get("http://" + address)
@@ -313,7 +313,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			answer.Body.Close()
 		}
 		return err
-	}).Should(Succeed(), "one that is closed makes room")
+	}).Should(Succeed(), "a closed connection releases its slot")
 }
 
 // N9: a waiting peer gets its turn after at most one turn of each other peer. It does not wait for all
@@ -363,7 +363,7 @@ func TestARequestThatGoesGivesItsTurnBack(t *testing.T) {
 	g.Expect(turns.line).To(HaveLen(1))
 	leave()
 	g.Expect(turn).To(BeClosed())
-	g.Expect(turns.withdraw("b", turn)).To(BeTrue(), "it has its turn")
+	g.Expect(turns.withdraw("b", turn)).To(BeTrue(), "the connection has a slot")
 	turns.leave("b")
 	g.Expect(turns.known()).To(BeZero())
 	g.Expect(turns.line).To(BeEmpty())
@@ -393,7 +393,7 @@ func TestN9TheWebhooksOfPodsHaveTurnsOfTheirOwn(t *testing.T) {
 	go ask("/secret/objects")
 	g.Expect(<-began).To(Equal("/objects"))
 	g.Expect(ask("/secret/objects")).To(Equal(http.StatusTooManyRequests))
-	g.Expect(ask("/pods")).To(Equal(http.StatusNotFound), "a stranger")
+	g.Expect(ask("/pods")).To(Equal(http.StatusNotFound), "an unauthenticated client")
 	go ask("/secret/pods")
 	g.Expect(<-began).To(Equal("/pods"))
 	close(end)
@@ -414,8 +414,8 @@ func TestThePodsOfOthersAreNotDenied(t *testing.T) {
 		return answer.Code
 	}
 	for _, object := range []string{"[" + strings.Repeat("0,", 200) + "0]", `{"requests":{"storage":"1e9999"}}`} {
-		g.Expect(ask("/objects", object)).To(Equal(http.StatusOK), "a denial")
-		g.Expect(ask("/pods", object)).To(BeElementOf(http.StatusRequestEntityTooLarge, http.StatusBadRequest), "a failure, which is skipped")
+		g.Expect(ask("/objects", object)).To(Equal(http.StatusOK), "a denied request")
+		g.Expect(ask("/pods", object)).To(BeElementOf(http.StatusRequestEntityTooLarge, http.StatusBadRequest), "a failed authentication is skipped")
 	}
 }
 
@@ -453,14 +453,14 @@ func TestN9ARefusedPeerRests(t *testing.T) {
 	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusOK), "another peer")
 	now = now.Add(time.Second)
 	for range 2 {
-		g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusOK), "a second later")
+		g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusOK), "one second later")
 	}
 	status = http.StatusForbidden
 	for i := range 3 * maxRefused {
 		now = now.Add(time.Millisecond)
 		post(handler, fmt.Sprint("10.1.0.", i), "")
 	}
-	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", maxRefused), "those whose time is over are forgotten")
+	g.Expect(len(handler.(*refusals).until)).To(BeNumerically("<=", maxRefused), "expired entries are removed")
 }
 
 // N9: signatures for handshakes are assigned round robin by peer.
@@ -482,12 +482,12 @@ func TestN9HandshakesAreFair(t *testing.T) {
 	connection.Close()
 
 	_, err = fairHandshakes(&tls.Config{}).GetCertificate(nil)
-	g.Expect(err).To(HaveOccurred(), "there is no certificate")
+	g.Expect(err).To(HaveOccurred(), "no certificate")
 	signing := newTurns(1, 1, 0)
 	_, err = signing.enter(t.Context(), "a", time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
 	gone, stop := context.WithCancel(t.Context())
 	stop()
 	_, err = (&fairSigner{Signer: pair.PrivateKey.(crypto.Signer), ctx: gone, peer: "b", turns: signing}).Sign(nil, nil, nil)
-	g.Expect(err).To(MatchError(context.Canceled), "another peer has the turn")
+	g.Expect(err).To(MatchError(context.Canceled), "another peer has the slot")
 }

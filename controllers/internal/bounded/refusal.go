@@ -29,7 +29,7 @@ func AfterRefusal(rest time.Duration, next http.Handler) http.Handler {
 func (h *refusals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	peer := hostOf(r.RemoteAddr)
 	if h.rests(peer) {
-		http.Error(w, "you were refused a moment ago: try again later", http.StatusTooManyRequests)
+		http.Error(w, "too many refused requests: try again later", http.StatusTooManyRequests)
 		return
 	}
 	answer := &statusWriter{ResponseWriter: w}

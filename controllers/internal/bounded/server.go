@@ -105,7 +105,7 @@ func turnAway(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 func (s *Webhooks) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		if !s.started.Load() {
-			return errors.New("the webhook server does not listen yet")
+			return errors.New("the webhook server is not listening yet")
 		}
 		return nil
 	}

@@ -63,24 +63,24 @@ func Selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 func Pods(n int, template any, at *field.Path) field.ErrorList {
 	text, err := json.Marshal(template)
 	if err != nil {
-		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "cannot be written as JSON: "+err.Error())}
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "cannot be encoded as JSON: "+err.Error())}
 	}
 	if n <= PodBytes/max(1, len(text)) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, n, fmt.Sprintf("pods with a template of %d bytes as JSON are more than %d MiB in all; "+
-		"lower the number, or put scripts and configuration into the image or a ConfigMap", len(text), PodBytes>>20))}
+	return field.ErrorList{field.Invalid(at, n, fmt.Sprintf("pods with a template of %d bytes as JSON exceed %d MiB in total; "+
+		"lower the number, or move scripts and configuration to the image or a ConfigMap", len(text), PodBytes>>20))}
 }
 
 // Spec returns an error if the spec is larger than Bytes.
 func Spec(spec any, at *field.Path) field.ErrorList {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "cannot be written as JSON: "+err.Error())}
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "cannot be encoded as JSON: "+err.Error())}
 	}
 	if len(text) <= Bytes {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, fmt.Sprintf(
-		"has %d bytes as JSON, and may have at most %d; put scripts and configuration into the image or a ConfigMap", len(text), Bytes))}
+		"has %d bytes as JSON, and may have at most %d; move scripts and configuration to the image or a ConfigMap", len(text), Bytes))}
 }

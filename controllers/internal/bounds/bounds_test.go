@@ -51,13 +51,13 @@ func TestBounds(t *testing.T) {
 		{"expressions", Terms, func(n int) field.ErrorList {
 			return selector(metav1.LabelSelector{MatchExpressions: expressions(n, 1)})
 		}, "spec.matchExpressions: Invalid value: 33"},
-		{"values of one", Terms, func(n int) field.ErrorList {
+		{"values of one expression", Terms, func(n int) field.ErrorList {
 			return selector(metav1.LabelSelector{MatchExpressions: expressions(2, n)})
 		}, "spec.matchExpressions[1].values: Invalid value: 33"},
-		{"bytes in all", Bytes, func(n int) field.ErrorList { return Spec(strings.Repeat("x", n-2), at) },
-			"spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"},
+		{"total bytes", Bytes, func(n int) field.ErrorList { return Spec(strings.Repeat("x", n-2), at) },
+			"spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; move scripts and configuration to the image or a ConfigMap"},
 		{"pods of 64 KiB", 1024, func(n int) field.ErrorList { return Pods(n, strings.Repeat("x", 64<<10-2), at) },
-			"spec: Invalid value: 1025: pods with a template of 65536 bytes as JSON are more than 64 MiB in all"},
+			"spec: Invalid value: 1025: pods with a template of 65536 bytes as JSON exceed 64 MiB in total"},
 	} {
 		if errs := r.check(r.most); len(errs) > 0 {
 			t.Errorf("%d %s: %v", r.most, r.name, errs)

@@ -48,12 +48,12 @@ func Quantities(body []byte) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("is no JSON: %w", err)
+			return fmt.Errorf("is not JSON: %w", err)
 		case len(at) > deepest:
-			return fmt.Errorf("has more than %d lists and objects within each other", deepest)
+			return fmt.Errorf("has more than %d levels of nested lists and objects", deepest)
 		default:
 			if text := at.read(token); len(text) > MaxQuantity || longSuffix.MatchString(text) {
-				return fmt.Errorf("has a quantity that is too large: it may have at most %d characters, and an exponent at most two digits", MaxQuantity)
+				return fmt.Errorf("has a quantity that is too large: it may have at most %d characters, and an exponent of at most two digits", MaxQuantity)
 			}
 		}
 	}

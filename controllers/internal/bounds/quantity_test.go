@@ -17,25 +17,25 @@ func TestQuantities(t *testing.T) {
 		name, json string
 		taken      bool
 	}{
-		{"what all write", claim(`"1.5Gi"`), true},
+		{"common quantities", claim(`"1.5Gi"`), true},
 		{"an exponent of two digits", claim(`"12345678901234567890e+99"`), true},
-		{"an exponent of three", claim(`"1e100"`), false},
-		{"one that takes all memory", claim(`"12345678901234567890e2000000000"`), false},
-		{"one below zero", claim(`"-1E-1000000"`), false},
-		{"one without quotes", claim(`1e2000000000`), false},
+		{"an exponent of three digits", claim(`"1e100"`), false},
+		{"a quantity that needs too much memory", claim(`"12345678901234567890e2000000000"`), false},
+		{"a negative exponent of three digits", claim(`"-1E-1000000"`), false},
+		{"a quantity without quotes", claim(`1e2000000000`), false},
 		{"64 digits", claim(`"` + strings.Repeat("9", 64) + `"`), true},
 		{"65 digits", claim(`"` + strings.Repeat("9", 65) + `"`), false},
-		{"a key in other letters", strings.Replace(claim(`"1e1000000"`), "requests", `\u0072equests`, 1), false},
+		{"a key in different case", strings.Replace(claim(`"1e1000000"`), "requests", `\u0072equests`, 1), false},
 		{"a divisor", `[{"divisor":"1e1000"}]`, false},
 		{"a limit of a volume", `{"emptyDir":{"sizeLimit":"1e1000"}}`, false},
-		{"after a list within", `{"requests":{"a":[1,{"b":2}],"cpu":"1e1000"}}`, false},
-		{"a label that looks like one", `{"labels":{"sha":"1e234567"},"a":{"capacity":{"cpu":"1"}},"b":"1e1000"}`, true},
+		{"a quantity after a nested list", `{"requests":{"a":[1,{"b":2}],"cpu":"1e1000"}}`, false},
+		{"a label that looks like a quantity", `{"labels":{"sha":"1e234567"},"a":{"capacity":{"cpu":"1"}},"b":"1e1000"}`, true},
 		{"N2 an annotation with the name of a quantity", `{"metadata":{"annotations":{"divisor":"1e9999"}},"spec":{"template":{"metadata":{"annotations":{"sizeLimit":"1e9999"}}}}}`, true},
 		{"a resource named metadata", strings.Replace(claim(`"1e9999"`), "storage", "metadata", 1), false},
 		{"a quantity after metadata", `{"metadata":{"annotations":{"a":"b"}},"divisor":"1e9999"}`, false},
-		{"a variable that looks like one", `{"env":[{"name":"requests","value":"12345e6789"}]}`, true},
-		{"lists in lists", strings.Repeat("[", 20000) + `"1e1000"`, false},
-		{"no JSON", `{"a" "1e1000"}`, false},
+		{"an environment variable that looks like a quantity", `{"env":[{"name":"requests","value":"12345e6789"}]}`, true},
+		{"nested lists", strings.Repeat("[", 20000) + `"1e1000"`, false},
+		{"invalid JSON", `{"a" "1e1000"}`, false},
 		{"nothing", "", true},
 	} {
 		if err := Quantities([]byte(r.json)); (err == nil) != r.taken {
@@ -63,10 +63,10 @@ func FuzzQuantities(f *testing.F) {
 			}
 			text, err := json.Marshal(objects[0])
 			if err != nil {
-				t.Fatalf("what was decoded cannot be written: %v", err)
+				t.Fatalf("cannot encode the decoded object: %v", err)
 			}
 			if err := json.Unmarshal(text, objects[1]); err != nil {
-				t.Fatalf("what was written cannot be read: %v", err)
+				t.Fatalf("cannot decode the encoded object: %v", err)
 			}
 			apiequality.Semantic.DeepEqual(objects[0], objects[1])
 			if took := time.Since(began); took > 2*time.Second {

@@ -225,7 +225,7 @@ func unready(pod *corev1.Pod) Cause {
 	case c.Reason == "ReadinessGatesNotReady": // the API package has no constant for it
 		return Cause{running, "a readiness gate is not True"}
 	case c.Reason == "ContainersNotReady" && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !runs(s) }):
-		return Cause{running, "it runs, and its readiness probe does not succeed"}
+		return Cause{running, "it is running, and its readiness probe does not succeed"}
 	}
 	return Cause{}
 }
@@ -244,7 +244,7 @@ func ofEnded(pod *corev1.Pod) Cause {
 			return Cause{ended, crash("container "+s.Name, t).Detail}
 		}
 	}
-	return Cause{Word: ended, Detail: fmt.Sprintf("it ended, and its phase is %s", pod.Status.Phase)}
+	return Cause{Word: ended, Detail: fmt.Sprintf("it terminated with phase %s", pod.Status.Phase)}
 }
 
 // Situation returns the situation of the cause in the table; "" if it is not in the table.

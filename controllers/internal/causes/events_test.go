@@ -25,17 +25,17 @@ func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
 		events []corev1.Event
 		want   string
 	}{
-		{"nothing is told", nil, ""},
-		{"it was refused", []corev1.Event{refused(0, "exceeded quota: a")}, "exceeded quota: a"},
-		{"the last word counts", []corev1.Event{refused(time.Minute, "exceeded quota: b"), refused(0, "exceeded quota: a")}, "exceeded quota: b"},
-		{"it was created since", []corev1.Event{refused(0, "a"), created(time.Minute)}, ""},
-		{"it was created since, in the same second", []corev1.Event{created(0), refused(0, "a")}, ""},
-		{"it was created before", []corev1.Event{created(0), refused(time.Minute, "a")}, "a"},
+		{"no event", nil, ""},
+		{"the create was refused", []corev1.Event{refused(0, "exceeded quota: a")}, "exceeded quota: a"},
+		{"the last event counts", []corev1.Event{refused(time.Minute, "exceeded quota: b"), refused(0, "exceeded quota: a")}, "exceeded quota: b"},
+		{"the pod was created later", []corev1.Event{refused(0, "a"), created(time.Minute)}, ""},
+		{"the pod was created later, in the same second", []corev1.Event{created(0), refused(0, "a")}, ""},
+		{"the pod was created earlier", []corev1.Event{created(0), refused(time.Minute, "a")}, "a"},
 		{"another pod was refused", []corev1.Event{tells("FailedCreate", "create Pod db-v1-00 in StatefulSet db-v1 failed error: a", 0)}, ""},
-		{"a webhook refused it", []corev1.Event{tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: admission webhook "x" denied the request: no`, 0)},
+		{"a webhook refused the pod", []corev1.Event{tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: admission webhook "x" denied the request: no`, 0)},
 			`admission webhook "x" denied the request: no`},
-		{"it was deleted", []corev1.Event{tells("SuccessfulDelete", "delete Pod db-v1-0 in StatefulSet db-v1 successful", 0)}, ""},
-		{"an event in the new form", []corev1.Event{{Reason: "FailedCreate", Message: "create Pod db-v1-0 in StatefulSet db-v1 failed error: a",
+		{"the pod was deleted", []corev1.Event{tells("SuccessfulDelete", "delete Pod db-v1-0 in StatefulSet db-v1 successful", 0)}, ""},
+		{"an event of the events.k8s.io API", []corev1.Event{{Reason: "FailedCreate", Message: "create Pod db-v1-0 in StatefulSet db-v1 failed error: a",
 			EventTime: metav1.NewMicroTime(noon), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Hour))}}, created(time.Minute)},
 			"a"},
 	} {
@@ -56,7 +56,7 @@ func FuzzRefusals(f *testing.F) {
 		pods := []string{"db-v1-0", "db-v1-1", "db-v1-2"}
 		for pod := range RefusalsIn([]corev1.Event{{Message: message, Reason: reason}}, func(pod string) bool { return slices.Contains(pods, pod) }) {
 			if reason != EventFailedCreate || !slices.Contains(pods, pod) {
-				t.Errorf("%s %q speaks of pod %s", reason, message, pod)
+				t.Errorf("%s %q is attributed to pod %s", reason, message, pod)
 			}
 		}
 	})
@@ -67,14 +67,14 @@ func TestTurns(t *testing.T) {
 	var turns Turns[string]
 	turns.Begin(noon)
 	if turns.Due.Sub(noon) != eventsFirst {
-		t.Errorf("it is read first after %v", turns.Due.Sub(noon))
+		t.Errorf("first read after %v", turns.Due.Sub(noon))
 	}
 	before := eventsFirst
 	for now := turns.Due; before < eventsSeldom; now = turns.Due {
 		turns.Learn("", now)
 		pause := turns.Due.Sub(now)
 		if pause <= before {
-			t.Fatalf("after %v it is read again after %v", before, pause)
+			t.Fatalf("after %v the next read is after %v", before, pause)
 		}
 		before = pause
 	}
@@ -91,12 +91,12 @@ func TestW7WhyAnOwnerCannotCreateItsPod(t *testing.T) {
 		events []corev1.Event
 		want   string
 	}{
-		{"nothing is said", nil, ""},
-		{"of a ReplicaSet", []corev1.Event{quota}, "exceeded quota: small"},
-		{"of a StatefulSet", []corev1.Event{event(0, EventFailedCreate, `create Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: exceeded quota: small`)}, "exceeded quota: small"},
-		{"the last one counts", []corev1.Event{quota, event(time.Second, EventFailedCreate, "Error creating: an older reason"), event(time.Hour, "Other", "x")}, "exceeded quota: small"},
-		{"it was created since", []corev1.Event{event(2*time.Second, EventCreated, "Created pod: web-1-abcde"), quota}, ""},
-		{"it was created before", []corev1.Event{quota, event(time.Second, EventCreated, "Created pod: web-1-abcde")}, "exceeded quota: small"},
+		{"no event for the owner", nil, ""},
+		{"an event of a ReplicaSet", []corev1.Event{quota}, "exceeded quota: small"},
+		{"an event of a StatefulSet", []corev1.Event{event(0, EventFailedCreate, `create Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: exceeded quota: small`)}, "exceeded quota: small"},
+		{"the latest event counts", []corev1.Event{quota, event(time.Second, EventFailedCreate, "Error creating: an older reason"), event(time.Hour, "Other", "x")}, "exceeded quota: small"},
+		{"the pod was created later", []corev1.Event{event(2*time.Second, EventCreated, "Created pod: web-1-abcde"), quota}, ""},
+		{"the pod was created earlier", []corev1.Event{quota, event(time.Second, EventCreated, "Created pod: web-1-abcde")}, "exceeded quota: small"},
 	} {
 		if got := RefusalIn(r.events); got != r.want {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)

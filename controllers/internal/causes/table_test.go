@@ -43,24 +43,24 @@ func TestW7EachSituationIsSeen(t *testing.T) {
 		s := &causestest.All[i]
 		found := causeOf(s)
 		if got := found.Situation(); got != s.Situation {
-			t.Errorf("%s: it is taken for %q (%s)", s.Situation, got, found)
+			t.Errorf("%s: classified as %q (%s)", s.Situation, got, found)
 		}
 		if !found.Lasts {
-			t.Errorf("%s: it does not count after more than a minute", s.Situation)
+			t.Errorf("%s: ignored after more than a minute", s.Situation)
 		}
 		says := found.Tell("member db-0", "shop", "db-0")
 		if !strings.HasPrefix(says, "member db-0 ") || !strings.Contains(says, s.Shows) || !strings.Contains(says, ": kubectl ") {
-			t.Errorf("%s: it says %q, want %q and a command", s.Situation, says, s.Shows)
+			t.Errorf("%s: got %q, want %q and a command", s.Situation, says, s.Shows)
 		}
 		seen[s.Situation] = true
 	}
 	for _, row := range causes.Rows {
 		if !seen[row.Situation] && !strings.HasPrefix(row.Seen, "conditions of the Job") { // TestW18ConditionsSayWhoSuspendsAJob
-			t.Errorf("%s: there is no sample", row.Situation)
+			t.Errorf("%s: no sample", row.Situation)
 		}
 	}
 	if len(causes.Rows) < 40 {
-		t.Errorf("there are %d situations", len(causes.Rows))
+		t.Errorf("%d situations", len(causes.Rows))
 	}
 }
 
@@ -70,7 +70,7 @@ func TestNothingIsSaidOfAPodThatStarts(t *testing.T) {
 	pod.CreationTimestamp, pod.Spec.NodeName = metav1.NewTime(now), "n1"
 	trail := causes.Trail{}
 	if found := trail.Follow("db-0", pod, causes.Cause{}, now.Add(time.Hour)); found.Known() || found.Lasts {
-		t.Errorf("it has cause %v", found)
+		t.Errorf("the first pass has cause %v", found)
 	}
 	deleted := metav1.NewTime(now)
 	pod.DeletionTimestamp = &deleted
@@ -102,7 +102,7 @@ func TestTrail(t *testing.T) {
 	follow := func(trail causes.Trail, p *corev1.Pod, at time.Duration) causes.Found {
 		return trail.Follow("db-0", p, causes.Cause{}, now.Add(at))
 	}
-	image, sysctl := "the image cannot be pulled: it is missing, or its registry refuses", "the kubelet does not allow a sysctl"
+	image, sysctl := "the image cannot be pulled: it is missing, or its registry refuses access", "the kubelet does not allow a sysctl"
 
 	trail := causes.Trail{}
 	if f := follow(trail, pod(image, now), 20*time.Second); f.Lasts || f.Again != 40*time.Second || f.Word != "ImagePullBackOff" {
@@ -112,7 +112,7 @@ func TestTrail(t *testing.T) {
 		t.Errorf("after a minute: %+v", f)
 	}
 	if f := follow(trail, fresh(now.Add(5*time.Minute)), 5*time.Minute); f.Known() {
-		t.Errorf("the pod was replaced by one that starts: %+v", f)
+		t.Errorf("the pod was replaced by a starting pod: %+v", f)
 	}
 
 	trail = causes.Trail{} // the kubelet rejects one pod per second
@@ -121,17 +121,17 @@ func TestTrail(t *testing.T) {
 		created := time.Duration(i) * 2 * time.Second
 		last = follow(trail, fresh(now.Add(created)), created)
 		if i > 1 && last.Word != "SysctlForbidden" {
-			t.Fatalf("a new pod, after %v: %+v", created, last)
+			t.Fatalf("a new pod after %v: %+v", created, last)
 		}
 		last = follow(trail, pod(sysctl, now.Add(created)), created+time.Second)
 	}
 	if !last.Lasts {
-		t.Errorf("it was refused for more than a minute: %+v", last)
+		t.Errorf("creates were refused for more than a minute: %+v", last)
 	}
 	if f := follow(trail, fresh(now.Add(81*time.Second)), 81*time.Second); !f.Lasts || f.Again <= 0 {
-		t.Errorf("a new pod, right after: %+v", f)
+		t.Errorf("a new pod immediately afterwards: %+v", f)
 	}
 	if f := follow(trail, fresh(now.Add(81*time.Second)), 2*time.Minute); f.Known() {
-		t.Errorf("a new pod, that runs well: %+v", f)
+		t.Errorf("a new Ready pod: %+v", f)
 	}
 }

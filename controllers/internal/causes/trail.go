@@ -170,7 +170,7 @@ func Stuck(pod *corev1.Pod, now time.Time, ours ...string) Cause {
 		return Cause{}
 	}
 	if podstate.Scheduled(pod) && !podstate.Stopped(pod, true) {
-		return Cause{Terminating, "its Node " + pod.Spec.NodeName + " has not said that its containers have ended"}
+		return Cause{Terminating, "its Node " + pod.Spec.NodeName + " has not reported that its containers have ended"}
 	}
 	for _, f := range pod.Finalizers {
 		if !slices.Contains(ours, f) {

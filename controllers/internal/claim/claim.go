@@ -95,7 +95,7 @@ func CheckChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) fi
 				"claim template %q is new; claim templates cannot be added or renamed after creation", now.Name)))
 		case !sameButAdjustable(before, now):
 			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
-				"only the requested storage and the volumeAttributesClassName of claim template %q may change, and the storage only grow", now.Name)))
+				"only the requested storage and the volumeAttributesClassName of claim template %q may change, and the storage may only grow", now.Name)))
 		case attributesClass(before) != "" && attributesClass(now) == "":
 			errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "volumeAttributesClassName"), fmt.Sprintf(
 				"the class of a volume cannot be removed; name %q or another VolumeAttributesClass", attributesClass(before))))

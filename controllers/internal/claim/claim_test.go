@@ -31,7 +31,7 @@ func TestMount(t *testing.T) {
 		got = append(got, name)
 	}
 	if want := []string{"data=db-data-x", "logs=db-logs-x", "scratch"}; !slices.Equal(got, want) {
-		t.Errorf("the pod has volumes %q, want %q: a claim wins over a volume of its name", got, want)
+		t.Errorf("the pod has volumes %q, want %q: a claim takes precedence over a volume of the same name", got, want)
 	}
 }
 
@@ -49,15 +49,15 @@ func TestAdjust(t *testing.T) {
 		size, class    string // of the adjusted claim
 		changes        string
 	}{
-		{"a larger template grows the claim", of("1Gi", ""), of("2Gi", ""), "2Gi", "", "grows to 2Gi"},
-		{"the same size in another unit is no change", of("1Gi", ""), of("1024Mi", ""), "1Gi", "", ""},
+		{"a larger template expands the claim", of("1Gi", ""), of("2Gi", ""), "2Gi", "", "grows to 2Gi"},
+		{"the same size in another unit changes nothing", of("1Gi", ""), of("1024Mi", ""), "1Gi", "", ""},
 		{"a smaller template does not shrink the claim", of("2Gi", ""), of("1Gi", ""), "2Gi", "", ""},
-		{"a claim without a size gets that of the template", of("", ""), of("1Gi", ""), "1Gi", "", "grows to 1Gi"},
+		{"a claim without a size gets the size of the template", of("", ""), of("1Gi", ""), "1Gi", "", "grows to 1Gi"},
 		{"a template without a size changes nothing", of("1Gi", ""), of("", ""), "1Gi", "", ""},
-		{"a claim without an attributes class gets that of the template", of("1Gi", ""), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
-		{"another attributes class replaces that of the claim", of("1Gi", "silver"), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
-		{"the same attributes class is no change", of("1Gi", "gold"), of("1Gi", "gold"), "1Gi", "gold", ""},
-		{"a template without an attributes class leaves that of the claim", of("1Gi", "gold"), of("1Gi", ""), "1Gi", "gold", ""},
+		{"a claim without a volumeAttributesClassName gets the one of the template", of("1Gi", ""), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
+		{"another volumeAttributesClassName replaces the one of the claim", of("1Gi", "silver"), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
+		{"an equal volumeAttributesClassName changes nothing", of("1Gi", "gold"), of("1Gi", "gold"), "1Gi", "gold", ""},
+		{"a template without a volumeAttributesClassName keeps the one of the claim", of("1Gi", "gold"), of("1Gi", ""), "1Gi", "gold", ""},
 		{"size and attributes class change together", of("1Gi", "silver"), of("2Gi", "gold"), "2Gi", "gold", "grows to 2Gi, gets volumeAttributesClassName gold"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAdjust(t *testing.T) {
 				t.Errorf("got %q, %s, class %q", changes, size.String(), attributesClass(adjusted))
 			}
 			if !apiequality.Semantic.DeepEqual(r.live, before) {
-				t.Error("the live claim was changed")
+				t.Error("the cached claim was modified")
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestSameButAdjustable(t *testing.T) {
 		want bool
 	}{
 		{"another size", claim("a", "5Gi"), true}, {"no size", claim("a", ""), true}, {"another status", seen, true},
-		{"another attributes class", gold, true},
+		{"another volumeAttributesClassName", gold, true},
 		{"another name", claim("b", "1Gi"), false}, {"another class", other, false},
 	} {
 		a := claim("a", "1Gi")
@@ -95,7 +95,7 @@ func TestSameButAdjustable(t *testing.T) {
 			t.Errorf("%s: %t", r.name, !r.want)
 		}
 		if size := Storage(a); size.IsZero() {
-			t.Errorf("%s: the question changed what it was asked about", r.name)
+			t.Errorf("%s: the comparison modified its arguments", r.name)
 		}
 	}
 }

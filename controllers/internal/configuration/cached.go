@@ -101,7 +101,7 @@ func (r Record) CachedMessage(namespace string, pods []Pod) string {
 		more = fmt.Sprintf(", and on %d more Nodes", len(nodes)-1)
 	}
 	names := strings.Join(byNode[first], " ")
-	return fmt.Sprintf("%s was deleted and created again, and is immutable: the kubelet of Node %s keeps its old contents while pods use it there, so these pods may have them: %s%s. "+
-		"Take another name for the new contents, or replace these pods at one time: kubectl cordon %s && kubectl -n %s delete pod %s && kubectl uncordon %s",
+	return fmt.Sprintf("%s was deleted and recreated, and is immutable: the kubelet of Node %s keeps the old contents while pods on it use them, so these pods may have the old contents: %s%s. "+
+		"Use another name for the new contents, or replace these pods together: kubectl cordon %s && kubectl -n %s delete pod %s && kubectl uncordon %s",
 		strings.Join(r.Recreated, ", "), first, names, more, first, namespace, names, first)
 }

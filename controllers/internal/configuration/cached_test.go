@@ -25,17 +25,17 @@ func TestW20RecreatedSources(t *testing.T) {
 		is   State
 		want []string
 	}{
-		{"W20 an immutable one with another UID was recreated", record(with("a", true)), with("b", true), []string{"ConfigMap web"}},
-		{"W20 also if the new one can be edited", record(with("a", true)), with("b", false), []string{"ConfigMap web"}},
-		{"W20 kubelets follow one that could be edited", record(with("a", false)), with("b", true), nil},
-		{"W20 the same one was not", record(with("a", true)), with("a", true), nil},
-		{"W20 one that is gone was not", record(with("a", true)), State{Hash: "x"}, nil},
-		{"W20 it is remembered while pods have old contents", cached, with("b", true), []string{"ConfigMap web"}},
-		{"W20 nothing is known of the first", nil, with("b", true), nil},
+		{"W20 an immutable ConfigMap with another UID was recreated", record(with("a", true)), with("b", true), []string{"ConfigMap web"}},
+		{"W20 an immutable ConfigMap was recreated as mutable", record(with("a", true)), with("b", false), []string{"ConfigMap web"}},
+		{"W20 a mutable ConfigMap was recreated, which kubelets follow", record(with("a", false)), with("b", true), nil},
+		{"W20 the UID did not change", record(with("a", true)), with("a", true), nil},
+		{"W20 a deleted ConfigMap was not recreated", record(with("a", true)), State{Hash: "x"}, nil},
+		{"W20 a recreated ConfigMap is stored while pods have old contents", cached, with("b", true), []string{"ConfigMap web"}},
+		{"W20 no earlier state is known", nil, with("b", true), nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := row.is.RecordAfter(row.was).Recreated; !slices.Equal(got, row.want) {
-				t.Errorf("recreated are %q", got)
+				t.Errorf("recreated objects: %q", got)
 			}
 		})
 	}
@@ -51,12 +51,12 @@ func TestW20PodsWithOldContents(t *testing.T) {
 		pods   []Pod
 		want   string
 	}{
-		{"W20 a pod that starts beside an old one", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, "a"},
-		{"W20 not on another node", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n2", "old", 9)}, ""},
-		{"W20 not one that waits for a node", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "", "new", 1), at("b", "", "old", 9)}, ""},
-		{"W20 a pod that starts beside such a pod", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, "a b"},
-		{"W20 not one that was there before", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "new", 5)}, "a"},
-		{"W20 a pod that is gone is forgotten", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("b", "n1", "new", 5)}, ""},
+		{"W20 a pod starts on a node with an old pod", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, "a"},
+		{"W20 the old pod is on another node", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n2", "old", 9)}, ""},
+		{"W20 the pod is not scheduled yet", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "", "new", 1), at("b", "", "old", 9)}, ""},
+		{"W20 a pod starts on a node with a pod that has old contents", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, "a b"},
+		{"W20 a pod that started before the recreation is not listed", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "new", 5)}, "a"},
+		{"W20 a deleted pod is removed from the list", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("b", "n1", "new", 5)}, ""},
 		{"W20 nothing was recreated", Record{Hash: "new"}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -66,10 +66,10 @@ func TestW20PodsWithOldContents(t *testing.T) {
 				names = append(names, string(uid))
 			}
 			if strings.Join(names, " ") != row.want {
-				t.Errorf("it is %q", names)
+				t.Errorf("got %q", names)
 			}
 			if said := got.CachedMessage("ns", row.pods); (said == "") != (row.want == "") || !strings.Contains(said, row.want) {
-				t.Errorf("it says %q", said)
+				t.Errorf("message %q", said)
 			}
 		})
 	}

@@ -122,7 +122,7 @@ func (k hashKey) digest(u *usage, c *content) string {
 // lacks returns messages about required parts that are missing in a content.
 func (u *usage) lacks(c *content) (missing []string) {
 	if by, required := u.needs[""]; required && c == nil {
-		return []string{fmt.Sprintf("%s does not exist, and %s needs it", u.Origin, by)}
+		return []string{fmt.Sprintf("%s does not exist and is required by %s", u.Origin, by)}
 	}
 	if c == nil {
 		return nil
@@ -132,7 +132,7 @@ func (u *usage) lacks(c *content) (missing []string) {
 		_, data := c.data[key]
 		_, other := c.binary[key]
 		if required && !data && !other {
-			missing = append(missing, fmt.Sprintf("%s has no key %q, and %s needs it", u.Origin, key, by))
+			missing = append(missing, fmt.Sprintf("%s has no key %q, which is required by %s", u.Origin, key, by))
 		}
 	}
 	return missing

@@ -35,16 +35,16 @@ var contents = []struct {
 	sentence string
 	content  *content
 }{
-	{"there is none", nil},
-	{"it is empty", &content{}},
+	{"no object", nil},
+	{"an empty object", &content{}},
 	{"a key without value", &content{data: map[string][]byte{"a": nil}}},
-	{"the same in binaryData", &content{binary: map[string][]byte{"a": nil}}},
-	{"a value", &content{data: map[string][]byte{"a": []byte("b")}}},
-	{"what was the value in the key", &content{data: map[string][]byte{"ab": nil}}},
-	{"key and value swapped", &content{data: map[string][]byte{"b": []byte("a")}}},
+	{"the same value in binaryData", &content{binary: map[string][]byte{"a": nil}}},
+	{"one value", &content{data: map[string][]byte{"a": []byte("b")}}},
+	{"the value is the former key", &content{data: map[string][]byte{"ab": nil}}},
+	{"key and value are swapped", &content{data: map[string][]byte{"b": []byte("a")}}},
 	{"two keys", &content{data: map[string][]byte{"a": nil, "b": nil}}},
-	{"one of the two in binaryData", &content{data: map[string][]byte{"a": nil}, binary: map[string][]byte{"b": nil}}},
-	{"the form of two in the value of one", &content{data: map[string][]byte{"a": []byte("\x00\x00\x00\x00\x00\x00\x00\x01b\x00\x00\x00\x00\x00\x00\x00\x00")}}},
+	{"one of two keys in binaryData", &content{data: map[string][]byte{"a": nil}, binary: map[string][]byte{"b": nil}}},
+	{"one value with the encoding of two keys", &content{data: map[string][]byte{"a": []byte("\x00\x00\x00\x00\x00\x00\x00\x01b\x00\x00\x00\x00\x00\x00\x00\x00")}}},
 }
 
 func TestE14OtherContentsHaveAnotherDigest(t *testing.T) {
@@ -89,10 +89,10 @@ func TestDigestsDifferByKeyKindAndName(t *testing.T) {
 		t.Errorf("the same digest twice among %v", all)
 	}
 	if oneKey.name() == hashKey("another").name() || strings.Contains(oneKey.name(), string(oneKey)) {
-		t.Error("keys of one name, or a name that tells the key")
+		t.Error("two keys are equal, or a key contains its name")
 	}
 	if oneKey.combined([]string{"ab", "c"}) == oneKey.combined([]string{"a", "bc"}) || oneKey.combined(nil) == oneKey.combined([]string{""}) {
-		t.Error("two lists of digests have one hash")
+		t.Error("two lists of digests have the same hash")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestTheEncodingStaysAsItIs(t *testing.T) {
 	u := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 	got := oneKey.name() + " " + oneKey.combined([]string{oneKey.digest(&u, contents[8].content)})
 	if want := "c449b1fd35964a0e 8abc8ddf933df96bec4c467a64a2a25bf49fb732c7f6f9ce40564adf681774a4"; got != want {
-		t.Errorf("the hash is %s, was %s: give the encoding another name", got, want)
+		t.Errorf("the hash is %s, was %s: use another name for the new encoding", got, want)
 	}
 }
 

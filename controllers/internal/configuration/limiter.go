@@ -42,9 +42,9 @@ func (t Slot) String() string {
 	}
 	mine := ""
 	if t.busy < t.most && t.mine >= t.most-t.busy {
-		mine = fmt.Sprintf(", %d of them in this namespace, which may have no more while no more are free", t.mine)
+		mine = fmt.Sprintf(", %d of them in this namespace, which has reached its current share", t.mine)
 	}
-	return fmt.Sprintf(": %d of at most %d restart now%s, and %d wait before it", t.busy, t.most, mine, t.ahead)
+	return fmt.Sprintf(": %d of at most %d restarts are in progress%s, and %d are ahead of it", t.busy, t.most, mine, t.ahead)
 }
 
 // Limiter limits how many objects restart pods concurrently. The active restarts are derived from the

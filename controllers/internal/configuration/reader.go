@@ -112,7 +112,7 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 			return State{Key: s.Key, Unreadable: r.unreadable(namespace, u.Origin, err)}
 		}
 		if left -= got.bytes; r.MaxBytes > 0 && left < 0 {
-			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MaxBytes>>20)}
+			return State{Key: s.Key, Unreadable: fmt.Sprintf("the referenced ConfigMaps and Secrets exceed %d MiB in total; use fewer or smaller ones", r.MaxBytes>>20)}
 		}
 		editions[u.Origin] = e
 		s.note(u.Origin, e, got.immutable)

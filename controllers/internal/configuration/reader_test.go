@@ -45,7 +45,7 @@ func TestNoStateIsOfAKeyThatIsStoredNowhere(t *testing.T) {
 	all := clusterOf(secret("p"))
 	r := &Reader{Cache: all, Live: all, Key: &twoKeys{mine: hashKey("ours"), stored: hashKey("theirs")}}
 	if got, want := stateOf(t, r, nil).Key, hashKey("theirs").name(); got != want {
-		t.Errorf("the state is of key %s, want that of %s, which is stored", got, want)
+		t.Errorf("the state belongs to key %s, want the stored key %s", got, want)
 	}
 }
 
@@ -64,20 +64,20 @@ func TestTheLiveStateIsNotThatOfTheCache(t *testing.T) {
 	edit(cache, "q")
 	edit(live, "q")
 	if !stateOf(t, r, &rec).Changed(&rec) {
-		t.Fatal("an edit is not seen")
+		t.Fatal("an edit is missing")
 	}
 	edit(live, "p") // the cache does not contain it yet
 	if !stateOf(t, r, &rec).Changed(&rec) {
-		t.Fatal("the cache is newer than it should be")
+		t.Fatal("the cache is newer than expected")
 	}
 	if s := r.LiveStateOf(context.Background(), "ns", podOf(t, usesSecret)); s.Changed(&rec) || !s.Complete() {
-		t.Errorf("it is %+v, and was %+v", s, first)
+		t.Errorf("got %+v, was %+v", s, first)
 	}
 	if err := live.Delete(context.Background(), secret("")); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.LiveStateOf(context.Background(), "ns", podOf(t, usesSecret)); s.Complete() || len(s.Missing) != 1 {
-		t.Errorf("it is %+v, and the Secret is gone", s)
+		t.Errorf("got %+v after the Secret was deleted", s)
 	}
 }
 
@@ -85,10 +85,10 @@ func TestWhatIsTooLargeIsUnreadable(t *testing.T) {
 	all := clusterOf(secret(strings.Repeat("x", 1<<20-len("password"))))
 	r := &Reader{Cache: all, Live: all, Key: &twoKeys{mine: oneKey, stored: oneKey}, MaxBytes: 1 << 20}
 	if s := stateOf(t, r, nil); !s.Complete() {
-		t.Errorf("at the bound it is %+v", s)
+		t.Errorf("at the limit: %+v", s)
 	}
 	r.MaxBytes--
-	if s := stateOf(t, r, nil); !strings.Contains(s.Unreadable, "in all") || s.Hash != "" {
-		t.Errorf("beyond the bound it is %+v", s)
+	if s := stateOf(t, r, nil); !strings.Contains(s.Unreadable, "in total") || s.Hash != "" {
+		t.Errorf("beyond the limit: %+v", s)
 	}
 }

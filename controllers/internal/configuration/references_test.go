@@ -45,18 +45,18 @@ func TestE13EveryReferenceIsFound(t *testing.T) {
 			"ConfigMap a [*] needs [\"\"]\nSecret b [*] needs []"},
 		{"env", `containers: [{name: c, env: [{name: E, valueFrom: {configMapKeyRef: {name: a, key: k}}}, {name: F, valueFrom: {secretKeyRef: {name: b, key: k, optional: true}}}]}]`,
 			"ConfigMap a [k] needs [\"\" \"k\"]\nSecret b [k] needs []"},
-		{"E18 env that refers to nothing", `containers: [{name: c, env: [{name: E, value: one}, {name: F}, {name: G, valueFrom: {fieldRef: {fieldPath: metadata.Name}}}, {name: H, valueFrom: {}}]}]`, ""},
+		{"E18 env without references", `containers: [{name: c, env: [{name: E, value: one}, {name: F}, {name: G, valueFrom: {fieldRef: {fieldPath: metadata.Name}}}, {name: H, valueFrom: {}}]}]`, ""},
 		{"an init container", `initContainers: [{name: c, envFrom: [{secretRef: {name: a}}]}]`, `Secret a [*] needs [""]`},
 		{"an ephemeral container", `ephemeralContainers: [{name: c, envFrom: [{secretRef: {name: a}}]}]`, `Secret a [*] needs [""]`},
-		{"what images are pulled with, which the kubelet does without", `imagePullSecrets: [{name: a}, {}]`, `Secret a [*] needs []`},
-		{"a name that is empty", `containers: [{name: c, envFrom: [{configMapRef: {}}]}]`, ""},
-		{"a whole use beside one of a key", `
+		{"imagePullSecrets, which the kubelet does not require", `imagePullSecrets: [{name: a}, {}]`, `Secret a [*] needs []`},
+		{"an empty name", `containers: [{name: c, envFrom: [{configMapRef: {}}]}]`, ""},
+		{"a reference to all keys and one to a single key", `
 containers: [{name: c, env: [{name: E, valueFrom: {configMapKeyRef: {name: a, key: k, optional: true}}}], envFrom: [{configMapRef: {name: a}}]}]`, `ConfigMap a [*] needs [""]`},
-		{"a required use beside an optional one", `
+		{"a required and an optional reference", `
 containers: [{name: c, env: [{name: E, valueFrom: {configMapKeyRef: {name: a, key: k, optional: true}}}, {name: F, valueFrom: {configMapKeyRef: {name: a, key: l}}}]}]`, `ConfigMap a [k,l] needs ["" "l"]`},
-		{"a ConfigMap and a Secret of one name", `containers: [{name: c, envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}}]}]`,
+		{"a ConfigMap and a Secret of the same name", `containers: [{name: c, envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}}]}]`,
 			"ConfigMap a [*] needs [\"\"]\nSecret a [*] needs [\"\"]"},
-		{"volumes whose driver is given a Secret", `
+		{"volumes whose driver receives a Secret", `
 volumes:
 - {name: a, csi: {driver: d, nodePublishSecretRef: {name: a}}}
 - {name: b, flexVolume: {driver: d, secretRef: {name: b}}}
@@ -93,7 +93,7 @@ func TestEverySecretOfAVolumeIsKnown(t *testing.T) {
 	want["CSI"] = "NodePublishSecretRef"
 	for field, inside := range secretFields() {
 		if want[field] != inside {
-			t.Errorf("volumes of kind %s name a Secret in %s, which is not followed", field, inside)
+			t.Errorf("volumes of kind %s reference a Secret in %s, which is not followed", field, inside)
 		}
 		delete(want, field)
 	}
@@ -131,10 +131,10 @@ containers:
 		content  *content
 		want     string
 	}{
-		{"no object", nil, `ConfigMap a does not exist, and env LEVEL of container "web" needs it`},
-		{"no key", &content{}, `ConfigMap a has no key "level", and env LEVEL of container "web" needs it`},
-		{"all is there", &content{data: map[string][]byte{"level": nil}}, ""},
-		{"as bytes", &content{binary: map[string][]byte{"level": nil}}, ""},
+		{"the object is missing", nil, `ConfigMap a does not exist and is required by env LEVEL of container "web"`},
+		{"the key is missing", &content{}, `ConfigMap a has no key "level", which is required by env LEVEL of container "web"`},
+		{"object and key exist", &content{data: map[string][]byte{"level": nil}}, ""},
+		{"the key is in binaryData", &content{binary: map[string][]byte{"level": nil}}, ""},
 	} {
 		if got := strings.Join(u.lacks(row.content), "; "); got != row.want {
 			t.Errorf("%s: %q, want %q", row.sentence, got, row.want)
@@ -142,6 +142,6 @@ containers:
 	}
 	optional := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 	if got := optional.lacks(nil); got != nil {
-		t.Errorf("an optional one: %q", got)
+		t.Errorf("an optional reference: %q", got)
 	}
 }

@@ -167,7 +167,7 @@ func (s *Secrets) refuse(namespace string, w *watchedNamespace) {
 	}
 	w.stop()
 	w.refused = map[string]bool{}
-	ctrl.LoggerFrom(s.running).Info("The API server refuses to list Secrets, so those that objects use are read one by one", "namespace", namespace)
+	ctrl.LoggerFrom(s.running).Info("The API server refuses to list Secrets, so referenced Secrets are read one by one", "namespace", namespace)
 	time.AfterFunc(Retry, func() { s.retry(namespace, w) })
 }
 

@@ -111,7 +111,7 @@ func TestE14ARefusedWatchIsTriedAgainAndCostsNoOtherNamespace(t *testing.T) {
 		s.get("b", "x")
 		s.watches("a", "b")
 		if s.queue.Len() != 0 {
-			t.Error("objects are woken at once")
+			t.Error("objects are woken immediately")
 		}
 		synctest.Wait()
 		timer(Retry)
@@ -124,7 +124,7 @@ func TestE14ARefusedWatchIsTriedAgainAndCostsNoOtherNamespace(t *testing.T) {
 		s.get("a", "y")
 		timer(Retry)
 		if s.queue.Len() != 0 {
-			t.Error("the new watch was ended for the old one")
+			t.Error("the new watch was stopped instead of the old one")
 		}
 	})
 }

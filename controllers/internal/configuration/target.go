@@ -123,14 +123,14 @@ func (v *View) restart(keep Target, r *Record, now time.Time) Target {
 	switch {
 	case now.Before(due):
 		keep.Wait = due.Sub(now)
-		keep.Message = "referenced configuration changed; the pods are restarted when the edits are over"
+		keep.Message = "referenced configuration changed; the pods will be restarted when there are no more edits"
 		return keep
 	case v.Held != "" && !v.Idle:
-		keep.Message = "referenced configuration changed; the pods are not restarted yet, since " + v.Held
+		keep.Message = "referenced configuration changed; the restart of the pods is blocked: " + v.Held
 		return keep
 	case !v.Slot.Granted && !v.Idle:
 		keep.Reason, keep.Wait = ReasonTurn, SlotRetry
-		keep.Message = "referenced configuration changed; the restart waits for its turn" + v.Slot.String()
+		keep.Message = "referenced configuration changed; the restart is pending" + v.Slot.String()
 		return keep
 	}
 	next := v.RecordAfter(r)

@@ -30,21 +30,21 @@ func TestWhenPodsAreRestarted(t *testing.T) {
 		{"nothing was edited", View{Carried: carried(old, "h1"), State: State{Key: "k", Seen: "s1"}}, "h1 - - 0s"},
 		{"metadata was edited", View{Carried: carried(old, "h1"), State: State{Key: "k", Seen: "s2", Hash: "h1"}}, "h1 - - 0s"},
 		{"contents were just edited", View{Carried: carried(old, "h1"), State: edited, Since: noon, Slot: go1}, "h1 - ConfigChanged 2s"},
-		{"the edits go on", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-1500 * time.Millisecond), Slot: go1}, "h1 - ConfigChanged 500ms"},
-		{"the window is over", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-2 * time.Second), Slot: go1}, "h2 ConfigRestart - 0s"},
-		{"it is not its turn", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-time.Hour)}, "h1 - ConfigRestartWaits 15s"},
-		{"an upgrade is under way", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-time.Hour), Slot: go1, Held: "an upgrade is under way"}, "h1 - ConfigChanged 0s"},
-		{"there is no pod to restart", View{Carried: carried(old, "h1"), Idle: true, State: edited, Since: noon.Add(-time.Hour), Held: "an upgrade is under way"}, "h2 ConfigRestart - 0s"},
-		{"something required went", View{Carried: carried(old, "h1"), State: State{Key: "k", Seen: "s2", Hash: "h2", Missing: []string{"Secret s does not exist"}}, Since: noon.Add(-time.Hour), Slot: go1},
+		{"edits continue", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-1500 * time.Millisecond), Slot: go1}, "h1 - ConfigChanged 500ms"},
+		{"the edit window has ended", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-2 * time.Second), Slot: go1}, "h2 ConfigRestart - 0s"},
+		{"the restart has no slot", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-time.Hour)}, "h1 - ConfigRestartWaits 15s"},
+		{"an upgrade is in progress", View{Carried: carried(old, "h1"), State: edited, Since: noon.Add(-time.Hour), Slot: go1, Held: "an upgrade is in progress"}, "h1 - ConfigChanged 0s"},
+		{"there are no pods to restart", View{Carried: carried(old, "h1"), Idle: true, State: edited, Since: noon.Add(-time.Hour), Held: "an upgrade is in progress"}, "h2 ConfigRestart - 0s"},
+		{"a required object was deleted", View{Carried: carried(old, "h1"), State: State{Key: "k", Seen: "s2", Hash: "h2", Missing: []string{"Secret s does not exist"}}, Since: noon.Add(-time.Hour), Slot: go1},
 			"h1 - ConfigMissing 0s"},
-		{"something cannot be read", View{Carried: carried(old, "h1"), State: State{Key: "k", Unreadable: "Secret s: forbidden"}, Since: noon.Add(-time.Hour), Slot: go1},
+		{"an object cannot be read", View{Carried: carried(old, "h1"), State: State{Key: "k", Unreadable: "Secret s: forbidden"}, Since: noon.Add(-time.Hour), Slot: go1},
 			"h1 - ConfigUnreadable 15s"},
-		{"it was not followed before", View{Carried: carried(nil, ""), State: edited, Slot: go1}, " ConfigFollowed - 0s"},
-		{"it was not followed before, and something is missing", View{Carried: carried(nil, ""), State: State{Key: "k", Seen: "s2", Hash: "h2", Missing: []string{"x"}}}, " ConfigFollowed ConfigMissing 0s"},
-		{"what was missing at its start has come", View{Carried: carried(&Record{Key: "k", Seen: "s1", Hash: "h1", Incomplete: true}, "h1"), State: edited, Since: noon.Add(-time.Hour), Slot: go1}, "h2 ConfigRestart - 0s"},
+		{"the object was not followed before", View{Carried: carried(nil, ""), State: edited, Slot: go1}, " ConfigFollowed - 0s"},
+		{"the object was not followed before, and one is missing", View{Carried: carried(nil, ""), State: State{Key: "k", Seen: "s2", Hash: "h2", Missing: []string{"x"}}}, " ConfigFollowed ConfigMissing 0s"},
+		{"an object that was missing at the first start was created", View{Carried: carried(&Record{Key: "k", Seen: "s1", Hash: "h1", Incomplete: true}, "h1"), State: edited, Since: noon.Add(-time.Hour), Slot: go1}, "h2 ConfigRestart - 0s"},
 		{"the key was lost, and nothing was edited", View{Carried: carried(old, "h1"), State: State{Key: "other", Seen: "s1", Hash: "x"}, Slot: go1}, "h1 ConfigKeyChanged - 0s"},
-		{"the key was lost, and something was edited", View{Carried: carried(old, "h1"), State: State{Key: "other", Seen: "s2", Hash: "x"}, Since: noon.Add(-time.Hour), Slot: go1}, "x ConfigKeyLost - 0s"},
-		{"the record was spoilt by hand", View{Carried: Stamp{"h1", "{"}, State: edited}, "h1 ConfigFollowed - 0s"},
+		{"the key was lost, and an object was edited", View{Carried: carried(old, "h1"), State: State{Key: "other", Seen: "s2", Hash: "x"}, Since: noon.Add(-time.Hour), Slot: go1}, "x ConfigKeyLost - 0s"},
+		{"the record was corrupted by a user", View{Carried: Stamp{"h1", "{"}, State: edited}, "h1 ConfigFollowed - 0s"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			w := row.view.Target(noon)
@@ -55,23 +55,23 @@ func TestWhenPodsAreRestarted(t *testing.T) {
 				return s
 			}
 			if got := w.Hash + " " + dash(w.Event) + " " + dash(w.Reason) + " " + w.Wait.String(); got != row.want {
-				t.Errorf("wishes %s, want %s", got, row.want)
+				t.Errorf("got %s, want %s", got, row.want)
 			}
 			if (w.Reason == "") != (w.Message == "") {
 				t.Errorf("reason %q with message %q", w.Reason, w.Message)
 			}
 			carries := row.view.Carried.Record
 			if w.Event == "" && w.Record != carries {
-				t.Errorf("writes the record %s without an event", w.Record)
+				t.Errorf("record %s is written without an event", w.Record)
 			}
 			if w.Event != "" && w.Record == carries {
-				t.Error("an event, and nothing is written")
+				t.Error("an event was emitted, and nothing is written")
 			}
 			// A written target must be stable.
 			after := row.view
 			after.Carried = w.Stamp
 			if again := after.Target(noon); w.Event != "" && (again.Stamp != w.Stamp || again.Event != "") {
-				t.Errorf("wishes %+v when that is written", again)
+				t.Errorf("got %+v after the write", again)
 			}
 		})
 	}
@@ -88,14 +88,14 @@ func TestARecordSurvivesItsAnnotation(t *testing.T) {
 func TestWhoIsNotFollowedKeepsItsPods(t *testing.T) {
 	carries := carried(&Record{Key: "k", Seen: "s", Hash: "h"}, "h")
 	if w := Unfollowed(carries); w.Restarts(carries) || w.Record != "" {
-		t.Errorf("wishes %+v", w)
+		t.Errorf("got %+v", w)
 	}
 }
 
 func TestMessagesSayWhatIsMissing(t *testing.T) {
 	v := View{Carried: carried(&Record{Key: "k"}, ""), State: State{Missing: []string{"ConfigMap a does not exist", "Secret b does not exist"}}}
 	if w := v.Target(noon); !strings.Contains(w.Message, "ConfigMap a") || !strings.Contains(w.Message, "Secret b") {
-		t.Errorf("says %q", w.Message)
+		t.Errorf("message %q", w.Message)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestARestartIsNotForgottenWithTheKey(t *testing.T) {
 	v := View{Carried: carried(&Record{Key: "k", Seen: "s1", Hash: "h1", Restarted: &metav1.Time{Time: noon}}, "h1"),
 		State: State{Key: "other", Seen: "s1", Hash: "x"}}
 	if r := ParseRecord(v.Target(noon).Record); r == nil || r.Key != "other" || !r.Restarted.Equal(&metav1.Time{Time: noon}) {
-		t.Errorf("a restart is forgotten with the key: %v", r)
+		t.Errorf("the restart is dropped with the key: %v", r)
 	}
 }
 
@@ -112,10 +112,10 @@ func TestTiming(t *testing.T) {
 		says        string
 		less, limit time.Duration
 	}{
-		{"one that waits for a restart asks before it is forgotten, also if it misses a time or two", 3 * SlotRetry, SlotForgotten},
-		{"one that waits is not forgotten for long after it is gone", SlotForgotten, SlotLimit},
-		{"a place is held for no longer than its namespace is remembered", SlotLimit, SlotMemory},
-		{"edits are gathered for less than a restart may take", Window, SlotRetry},
+		{"a pending restart asks again before its request expires, even if it misses one or two attempts", 3 * SlotRetry, SlotForgotten},
+		{"a request expires soon after its object was deleted", SlotForgotten, SlotLimit},
+		{"a slot is held no longer than its namespace is stored", SlotLimit, SlotMemory},
+		{"the edit window is shorter than a restart", Window, SlotRetry},
 	} {
 		if row.less > row.limit {
 			t.Errorf("%s: %s is more than %s", row.says, row.less, row.limit)

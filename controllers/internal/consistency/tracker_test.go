@@ -64,32 +64,32 @@ func TestBehind(t *testing.T) {
 		want bool
 	}{
 		{"nothing was written", func(*Tracker) {}, nil, false},
-		{"a write that is not shown", wrote, nil, true},
-		{"an older version is shown", wrote, pod("u", "1"), true},
-		{"nine is less than ten, whatever the letters say", wrote, pod("u", "9"), true},
-		{"that version is shown", wrote, pod("u", "10"), false},
-		{"a later version is shown", wrote, pod("u", "100"), false},
-		{"another object of that name is shown", wrote, pod("v", "100"), true},
-		{"a deleted object is shown alive", deleted, pod("u", "10"), true},
-		{"a deleted object is shown going", deleted, going("u", "11"), false},
-		{"a deleted object is gone", deleted, nil, false},
-		{"a deleted object has a namesake", deleted, pod("v", "12"), false},
-		{"a deleted object lost its last finalizer, and is gone", freed, nil, false},
-		{"a deleted object lost its last finalizer, and has a namesake", freed, pod("v", "12"), false},
-		{"a deleted object lost its last finalizer, and is shown with it", freed, going("u", "9"), true},
+		{"a write that the cache does not show yet", wrote, nil, true},
+		{"the cache shows an older version", wrote, pod("u", "1"), true},
+		{"version 9 is older than version 10", wrote, pod("u", "9"), true},
+		{"the cache shows the written version", wrote, pod("u", "10"), false},
+		{"the cache shows a later version", wrote, pod("u", "100"), false},
+		{"the cache shows another object of the same name", wrote, pod("v", "100"), true},
+		{"the cache shows a deleted object without a deletionTimestamp", deleted, pod("u", "10"), true},
+		{"the cache shows a deleted object as terminating", deleted, going("u", "11"), false},
+		{"a deleted object is missing", deleted, nil, false},
+		{"a deleted object was replaced by an object of the same name", deleted, pod("v", "12"), false},
+		{"a deleted object lost its last finalizer and is missing", freed, nil, false},
+		{"a deleted object lost its last finalizer and was replaced", freed, pod("v", "12"), false},
+		{"a deleted object lost its last finalizer and the cache still shows it", freed, going("u", "9"), true},
 		{"only the last write of an object counts", func(tr *Tracker) { wrote(tr); deleted(tr) }, nil, false},
-		{"the write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
-		{"what was created came and went between two looks", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("u", "12")) }, nil, false},
-		{"what was going when it was written is gone", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, nil, false},
-		{"what was going has a namesake", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, pod("v", "12"), false},
-		{"what is going is shown as it was", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, going("u", "9"), true},
-		{"its namesake went", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("v", "9")) }, nil, true},
-		{"the key was forgotten", func(tr *Tracker) { wrote(tr); tr.Forget(key) }, nil, false},
+		{"a write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
+		{"an object was created and deleted between two reads", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("u", "12")) }, nil, false},
+		{"an object that was terminating when it was written is missing", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, nil, false},
+		{"an object that was terminating when it was written was replaced", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, pod("v", "12"), false},
+		{"a terminating object is shown as written", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, going("u", "9"), true},
+		{"the replacement was deleted", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("v", "9")) }, nil, true},
+		{"the key was removed", func(tr *Tracker) { wrote(tr); tr.Forget(key) }, nil, false},
 	} {
 		tracker := &Tracker{}
 		r.did(tracker)
 		if got := behind(t, tracker, shows{pod: r.pod}); got != r.want {
-			t.Errorf("%s: behind is %t", r.name, got)
+			t.Errorf("%s: stale is %t", r.name, got)
 		}
 	}
 }
@@ -98,10 +98,10 @@ func TestWhatWasSeenIsForgotten(t *testing.T) {
 	tracker := &Tracker{}
 	tracker.Wrote(key, pod("u", "10"))
 	if behind(t, tracker, shows{pod: pod("u", "10")}) || behind(t, tracker, shows{}) {
-		t.Error("a write that the cache showed once is waited for again")
+		t.Error("a write that the cache showed before is pending again")
 	}
 	if len(tracker.writes) != 0 {
-		t.Errorf("memory is kept: %v", tracker.writes)
+		t.Errorf("entries are kept: %v", tracker.writes)
 	}
 }
 
@@ -111,11 +111,11 @@ func TestPatienceEnds(t *testing.T) {
 		tracker.Wrote(key, pod("u", "10"))
 		<-time.After(Patience - 1)
 		if !behind(t, tracker, shows{}) {
-			t.Error("a nanosecond before, the write is waited for no more")
+			t.Error("a nanosecond too early, the write is no longer pending")
 		}
 		<-time.After(1)
 		if behind(t, tracker, shows{}) {
-			t.Error("a write that the cache never shows holds the key for ever")
+			t.Error("a write that the cache never shows blocks the key forever")
 		}
 	})
 }
@@ -125,9 +125,9 @@ func TestACacheThatFails(t *testing.T) {
 	tracker.Wrote(key, pod("u", "10"))
 	_, err := tracker.Behind(context.Background(), key, shows{err: broken}, func(client.Object) client.Object { return &corev1.Pod{} })
 	if !errors.Is(err, broken) {
-		t.Errorf("it says %v", err)
+		t.Errorf("result %v", err)
 	}
 	if !behind(t, tracker, shows{}) {
-		t.Error("the write was forgotten")
+		t.Error("the write was dropped")
 	}
 }

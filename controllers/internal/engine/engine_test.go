@@ -33,13 +33,13 @@ func TestDecide(t *testing.T) {
 		timed bool
 	}{
 		{"nothing to do", []Rule[noFacts, plan]{{"a", rests, Exclusive}}, nil, false},
-		{"the first with something to do wins", []Rule[noFacts, plan]{{"a", rests, Exclusive}, {"b", acts, Exclusive}, {"c", acts, Exclusive}}, []string{"b"}, true},
-		{"others act beside it", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", acts, Exclusive}, {"c", acts, Beside}, {"d", acts, Exclusive}}, []string{"a", "b", "c"}, true},
-		{"one that leads lets the next act", []Rule[noFacts, plan]{{"a", acts, Leading}, {"b", acts, Leading}, {"c", acts, Exclusive}, {"d", acts, Leading}}, []string{"a", "b", "c"}, true},
-		{"one that says that it is the last lets only those beside it act", []Rule[noFacts, plan]{{"a", lasts, Leading}, {"b", acts, Leading}, {"c", acts, Beside}}, []string{"a", "c"}, true},
-		{"one that stops lets none act", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", stops, Leading}, {"c", acts, Beside}}, []string{"a"}, true},
-		{"what is timeless needs no live read", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside | Timeless}}, []string{"a", "b"}, false},
-		{"but beside what is not", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside}}, []string{"a", "b"}, true},
+		{"the first rule with an action wins", []Rule[noFacts, plan]{{"a", rests, Exclusive}, {"b", acts, Exclusive}, {"c", acts, Exclusive}}, []string{"b"}, true},
+		{"rules of kind Beside act as well", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", acts, Exclusive}, {"c", acts, Beside}, {"d", acts, Exclusive}}, []string{"a", "b", "c"}, true},
+		{"a leading rule lets the next rule act", []Rule[noFacts, plan]{{"a", acts, Leading}, {"b", acts, Leading}, {"c", acts, Exclusive}, {"d", acts, Leading}}, []string{"a", "b", "c"}, true},
+		{"a rule that returns last lets only rules of kind Beside act", []Rule[noFacts, plan]{{"a", lasts, Leading}, {"b", acts, Leading}, {"c", acts, Beside}}, []string{"a", "c"}, true},
+		{"a rule that stops lets no other rule act", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", stops, Leading}, {"c", acts, Beside}}, []string{"a"}, true},
+		{"rules without deadlines need no live read", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside | Timeless}}, []string{"a", "b"}, false},
+		{"a rule without a deadline and one with a deadline", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside}}, []string{"a", "b"}, true},
 	} {
 		var acted []string
 		rules := slices.Clone(row.rules)
@@ -68,12 +68,12 @@ func TestPlan(t *testing.T) {
 		p.LookAgain(after)
 	}
 	if p.Wait != time.Second {
-		t.Errorf("it looks again after %s, want the soonest", p.Wait)
+		t.Errorf("requeue after %s, want the earliest time", p.Wait)
 	}
 	p.WaitFor("First", "first")
 	p.WaitFor("Second", "second")
 	if p.Waiting != (Notice{"First", "first"}) {
-		t.Errorf("it waits for %v, want the first", p.Waiting)
+		t.Errorf("waits for %v, want the first reason", p.Waiting)
 	}
 	chain := action.Chain{{}}
 	p.Then()
@@ -106,7 +106,7 @@ func TestAPatchThatWasUndone(t *testing.T) {
 			t.Errorf("after %v the rule is %q, want %q", after, p.Rule, want)
 		}
 		if waits := p.Wait > 0; waits != (want == "a") {
-			t.Errorf("after %v it looks again in %v", after, p.Wait)
+			t.Errorf("after %v it requeues after %v", after, p.Wait)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Ou
 	}
 	behind, err := p.Tracker.Behind(ctx, key, p.Cache, p.AsCached)
 	if err != nil {
-		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err))
+		return report.Retry(fmt.Errorf("check whether the cache shows own writes: %w", err))
 	}
 	if behind { // the event of the missing write requeues the key
 		return report.Wait(consistency.Patience).Later()

@@ -57,27 +57,27 @@ func TestChildren(t *testing.T) {
 		events func(*heard)
 		want   []string
 	}{
-		{"a new child waits for others", func(q *heard) { children.Create(ctx, event.CreateEvent{Object: child("1", false)}, q) }, []string{"ns/set after 50ms, priority -1"}},
-		{"a changed child waits for others", func(q *heard) {
+		{"a new child is delayed to batch events", func(q *heard) { children.Create(ctx, event.CreateEvent{Object: child("1", false)}, q) }, []string{"ns/set after 50ms, priority -1"}},
+		{"a changed child is delayed to batch events", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", false)}, q)
 		}, []string{"ns/set after 50ms, priority -1"}},
-		{"a child that begins to go wakes its key at once", func(q *heard) {
+		{"a child that starts terminating wakes its key immediately", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", true)}, q)
 		}, []string{"ns/set now"}},
-		{"a child that goes on going does not", func(q *heard) {
+		{"a child that is still terminating is delayed to batch events", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", true), ObjectNew: child("2", true)}, q)
 		}, []string{"ns/set after 50ms, priority -1"}},
-		{"a child that is gone wakes its key at once", func(q *heard) { children.Delete(ctx, event.DeleteEvent{Object: child("1", true)}, q) }, []string{"ns/set now"}},
-		{"W5 a child that loses its owner wakes the key of before, at once", func(q *heard) {
+		{"a deleted child wakes its key immediately", func(q *heard) { children.Delete(ctx, event.DeleteEvent{Object: child("1", true)}, q) }, []string{"ns/set now"}},
+		{"W5 a child without its former owner wakes the former key immediately", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: unowned("2", "")}, q)
 		}, []string{"ns/set now"}},
-		{"W5 a child that gets another owner wakes both", func(q *heard) {
+		{"W5 a child with another owner wakes both keys", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: unowned("2", "other")}, q)
 		}, []string{"ns/other after 50ms, priority -1", "ns/set now"}},
-		{"a resync wakes nobody", func(q *heard) {
+		{"a resync wakes no key", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("1", false)}, q)
 		}, nil},
-		{"a stranger wakes nobody", func(q *heard) {
+		{"a child of another controller wakes no key", func(q *heard) {
 			children.Create(ctx, event.CreateEvent{Object: stranger}, q)
 			children.Delete(ctx, event.DeleteEvent{Object: stranger}, q)
 		}, nil},
@@ -89,7 +89,7 @@ func TestChildren(t *testing.T) {
 		}
 	}
 	if !slices.Equal(gone, []string{"ns/set lacks a"}) {
-		t.Errorf("gone are %q", gone)
+		t.Errorf("the lacking children are %q", gone)
 	}
 }
 
@@ -97,11 +97,11 @@ func TestControllerOrLabel(t *testing.T) {
 	find := ControllerOrLabel("StatefulCluster", "of")
 	labelled := child("1", false)
 	if got := find(labelled); got != "set" {
-		t.Errorf("without a controller it is %q, want the label's", got)
+		t.Errorf("without a controller the owner is %q, want the one of the label", got)
 	}
 	labelled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
 	if got := find(labelled); got != "" {
-		t.Errorf("with a controller of another kind it is %q, want none", got)
+		t.Errorf("with a controller of another kind the owner is %q, want none", got)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestController(t *testing.T) {
 		want string
 	}{
 		{"its controller", owned("StatefulCluster", true), "set"},
-		{"an owner that does not control it", owned("StatefulCluster", false), ""},
+		{"an owner that is not the controller", owned("StatefulCluster", false), ""},
 		{"a controller of another kind", owned("ReplicaSet", true), ""},
 		{"nobody's", &corev1.Pod{}, ""},
 	} {

@@ -46,9 +46,9 @@ func TestANamespaceKeepsNoOtherWaiting(t *testing.T) {
 		g.Eventually(took).Should(Receive(&key))
 		busy[key] = true
 	}
-	g.Consistently(took).ShouldNot(Receive(), "the others are for others")
+	g.Consistently(took).ShouldNot(Receive(), "the other workers serve other objects")
 	f.AddWithOpts(priorityqueue.AddOpts{Priority: new(-1)}, request("few", 0))
-	g.Eventually(took).Should(Receive(Equal(request("few", 0))), "even one with nothing but bookkeeping to do")
+	g.Eventually(took).Should(Receive(Equal(request("few", 0))), "an object that needs only bookkeeping waits for a worker of its own namespace")
 }
 
 func TestAllKeysOfANamespaceHaveTheirTurn(t *testing.T) {

@@ -35,7 +35,7 @@ func Object[T client.Object](mgr manager.Manager, object T, key types.Namespaced
 		ByObject: map[client.Object]cache.ByObject{object: one},
 	})
 	if err != nil {
-		return fmt.Errorf("making the cache of %s: %w", key, err)
+		return fmt.Errorf("create the cache of %s: %w", key, err)
 	}
 	return mgr.Add(Everywhere(func(ctx context.Context) error {
 		see := func(seen any) {
@@ -45,14 +45,14 @@ func Object[T client.Object](mgr manager.Manager, object T, key types.Namespaced
 		}
 		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watching %s: %w", key, err)
+			return fmt.Errorf("watch %s: %w", key, err)
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    see,
 			UpdateFunc: func(_, changed any) { see(changed) },
 		})
 		if err != nil {
-			return fmt.Errorf("watching %s: %w", key, err)
+			return fmt.Errorf("watch %s: %w", key, err)
 		}
 		return objects.Start(ctx)
 	}))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("update", false, "write the golden files in testdata anew")
+var rewrite = flag.Bool("update", false, "update the golden files in testdata")
 
 // Check fails the test if got differs from the file. With -update it writes got to the file instead.
 func Check(t *testing.T, file, got string) {
@@ -22,7 +22,7 @@ func Check(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v; write it with -update and read what it says", err)
+		t.Fatalf("%v; create it with -update and review it", err)
 	}
 	if got == string(want) {
 		return
@@ -30,8 +30,8 @@ func Check(t *testing.T, file, got string) {
 	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
 	for i := range min(len(old), len(now)) {
 		if old[i] != now[i] {
-			t.Fatalf("%s is another one from line %d (-update writes it anew):\nwas: %s\nis:  %s\nall of it:\n%s", file, i+1, old[i], now[i], got)
+			t.Fatalf("%s differs from line %d (update it with -update):\nwant: %s\ngot:  %s\nfull output:\n%s", file, i+1, old[i], now[i], got)
 		}
 	}
-	t.Fatalf("%s has %d lines, and what is now %d (-update writes it anew):\n%s", file, len(old), len(now), got)
+	t.Fatalf("%s has %d lines, got %d (update it with -update):\n%s", file, len(old), len(now), got)
 }

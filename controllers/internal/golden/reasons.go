@@ -43,20 +43,20 @@ func Reasons[E fmt.Stringer](t *testing.T, kind string, effects map[string]E) {
 	}
 	for reason, effect := range effects {
 		if promised[reason] != effect.String() {
-			t.Errorf("docs/readiness.md says of %s of %s %q, and it is %q", reason, kind, promised[reason], effect)
+			t.Errorf("docs/readiness.md lists %s of %s as %q, want %q", reason, kind, promised[reason], effect)
 		}
 		delete(promised, reason)
 	}
 	for reason := range promised {
-		t.Errorf("docs/readiness.md speaks of %s of %s, which has no effect", reason, kind)
+		t.Errorf("docs/readiness.md lists %s of %s, which has no effect", reason, kind)
 	}
 	told := reasonRow.FindAllStringSubmatch(section(t, "Degraded", "kinds", strings.ToLower(kind)+".md"), -1)
 	if len(told) == 0 {
-		t.Errorf("the page of %s names no reason of Degraded", kind)
+		t.Errorf("the page of %s lists no reason of Degraded", kind)
 	}
 	for _, row := range told {
 		if _, decided := effects[row[1]]; !decided {
-			t.Errorf("the page of %s tells of reason %s, and it is not decided whether it needs a person", kind, row[1])
+			t.Errorf("the page of %s lists reason %s, and the code does not define whether it requires manual intervention", kind, row[1])
 		}
 	}
 }

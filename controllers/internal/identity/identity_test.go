@@ -6,15 +6,15 @@ func TestFresh(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range Fresh(5000, func(string) bool { return false }) {
 		if seen[id] || !Valid(id) {
-			t.Fatalf("SC-35 %q is given twice, or is no id", id)
+			t.Fatalf("SC-35 %q is a duplicate or not a valid ID", id)
 		}
 		seen[id] = true
 	}
 	if len(seen) != 5000 {
-		t.Errorf("%d ids, want 5000", len(seen))
+		t.Errorf("%d IDs, want 5000", len(seen))
 	}
 	if ids := Fresh(0, nil); len(ids) != 0 {
-		t.Errorf("asked for none: %q", ids)
+		t.Errorf("generated although not requested: %q", ids)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestATakenIDIsNotGiven(t *testing.T) {
 		return false
 	})
 	if ids[0] == asked {
-		t.Errorf("%q is taken and given", asked)
+		t.Errorf("%q is already in use", asked)
 	}
 }
 

@@ -50,7 +50,7 @@ const (
 func (e Effect) String() string {
 	switch e {
 	case NeedsPerson:
-		return "needs a person"
+		return "requires manual intervention"
 	case Beside:
 		return "beside"
 	}
@@ -150,14 +150,14 @@ func (s seen) reconciling() metav1.Condition {
 	case why.Reason != "":
 		return condition(Reconciling, metav1.ConditionTrue, why)
 	}
-	return condition(Reconciling, metav1.ConditionFalse, engine.Notice{Reason: ReasonSettled, Message: "nothing is left to do"})
+	return condition(Reconciling, metav1.ConditionFalse, engine.Notice{Reason: ReasonSettled, Message: "no changes are pending"})
 }
 
 func (s seen) stalled() metav1.Condition {
 	if s.Blocker.Reason != "" {
 		return condition(Stalled, metav1.ConditionTrue, s.Blocker)
 	}
-	return condition(Stalled, metav1.ConditionFalse, engine.Notice{Reason: ReasonNoBlocker, Message: "nothing waits for a person"})
+	return condition(Stalled, metav1.ConditionFalse, engine.Notice{Reason: ReasonNoBlocker, Message: "no manual intervention is required"})
 }
 
 func condition(kind string, status metav1.ConditionStatus, why engine.Notice) metav1.Condition {

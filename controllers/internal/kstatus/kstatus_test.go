@@ -45,25 +45,25 @@ func TestWith(t *testing.T) {
 		verdict    Verdict
 		want       string
 	}{
-		{"it serves, and nothing is left to do", conditions(yes, no, no), Verdict{}, "True/ATrue " + settled + " " + nothing},
-		{"it serves, and something is on its way", conditions(yes, yes, no), Verdict{}, "False/PTrue True/PTrue " + nothing},
-		{"it does not serve, and nobody says why", conditions(no, no, no), Verdict{}, "False/AFalse True/AFalse " + nothing},
-		{"it is not known whether it serves", conditions(unknown, no, no), Verdict{}, "False/AUnknown True/AUnknown " + nothing},
-		{"it serves nobody on purpose", conditions(no, no, no), Verdict{Idle: true}, "True/AFalse " + settled + " " + nothing},
-		{"it is on its way to that", conditions(no, yes, no), Verdict{Idle: true}, "False/PTrue True/PTrue " + nothing},
-		{"something passes that is wrong", conditions(yes, no, yes), hindered, "False/O True/O " + nothing},
-		{"what is on its way says more than what passes", conditions(no, yes, yes), hindered, "False/PTrue True/PTrue " + nothing},
-		{"what passes says more than that it does not serve", conditions(no, no, yes), hindered, "False/O True/O " + nothing},
-		{"a person is needed, although it serves", conditions(yes, no, yes), blocked, "False/B False/Stalled True/B"},
-		{"a person is needed, and what is on its way does not come to its end", conditions(no, yes, yes), blocked, "False/B False/Stalled True/B"},
-		{"a person is needed, whatever else passes", conditions(no, yes, yes), both, "False/B False/Stalled True/B"},
+		{"available without pending changes", conditions(yes, no, no), Verdict{}, "True/ATrue " + settled + " " + nothing},
+		{"available and progressing", conditions(yes, yes, no), Verdict{}, "False/PTrue True/PTrue " + nothing},
+		{"unavailable without a reason", conditions(no, no, no), Verdict{}, "False/AFalse True/AFalse " + nothing},
+		{"availability is unknown", conditions(unknown, no, no), Verdict{}, "False/AUnknown True/AUnknown " + nothing},
+		{"unavailable on purpose", conditions(no, no, no), Verdict{Idle: true}, "True/AFalse " + settled + " " + nothing},
+		{"becoming unavailable on purpose", conditions(no, yes, no), Verdict{Idle: true}, "False/PTrue True/PTrue " + nothing},
+		{"a temporary problem", conditions(yes, no, yes), hindered, "False/O True/O " + nothing},
+		{"progress takes precedence over a temporary problem", conditions(no, yes, yes), hindered, "False/PTrue True/PTrue " + nothing},
+		{"a temporary problem takes precedence over unavailability", conditions(no, no, yes), hindered, "False/O True/O " + nothing},
+		{"a manual intervention is required although the object is available", conditions(yes, no, yes), blocked, "False/B False/Stalled True/B"},
+		{"a manual intervention is required while progress is blocked", conditions(no, yes, yes), blocked, "False/B False/Stalled True/B"},
+		{"a manual intervention takes precedence over a temporary problem", conditions(no, yes, yes), both, "False/B False/Stalled True/B"},
 	} {
 		all := With(r.conditions, r.verdict)
 		if got := said(all); got != r.want {
 			t.Errorf("%s: %s, want %s", r.says, got, r.want)
 		}
 		if len(all) != 6 || len(r.conditions) != 3 {
-			t.Errorf("%s: there are %d conditions, and were %d", r.says, len(all), len(r.conditions))
+			t.Errorf("%s: %d conditions, want %d", r.says, len(all), len(r.conditions))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestExactlyOneIsTrue(t *testing.T) {
 		}
 	}
 	if all := With(nil, Verdict{}); meta.IsStatusConditionTrue(all, Ready) {
-		t.Errorf("an object without a condition is Ready: %s", said(all))
+		t.Errorf("Ready of an object without conditions: %s", said(all))
 	}
 }
 
@@ -98,11 +98,11 @@ func TestEffects(t *testing.T) {
 		table    Effects
 		want     Verdict
 	}{
-		{"nothing is wrong", no, Effects{"DFalse": NeedsPerson}, Verdict{}},
-		{"something that changes nothing", yes, table, Verdict{}},
-		{"something that needs a person", yes, Effects{"DTrue": NeedsPerson}, Verdict{Blocker: engine.Notice{Reason: "DTrue", Message: "why"}}},
-		{"something that passes", yes, Effects{"DTrue": Passes}, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
-		{"something that no table has is not taken for well", yes, nil, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
+		{"no problem", no, Effects{"DFalse": NeedsPerson}, Verdict{}},
+		{"a problem without consequences", yes, table, Verdict{}},
+		{"a problem that requires manual intervention", yes, Effects{"DTrue": NeedsPerson}, Verdict{Blocker: engine.Notice{Reason: "DTrue", Message: "why"}}},
+		{"a temporary problem", yes, Effects{"DTrue": Passes}, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
+		{"an unlisted reason counts as a problem", yes, nil, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
 	} {
 		if got := r.table.Of(conditions(yes, no, r.degraded)); got != r.want {
 			t.Errorf("%s: %+v, want %+v", r.says, got, r.want)

@@ -61,7 +61,7 @@ func New(config *rest.Config, namespace, name string, lock resourcelock.Resource
 	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name, lock,
 		rest.AddUserAgent(config, "leader-election"), timing.RenewDeadline)
 	if err != nil {
-		return nil, fmt.Errorf("making the lock of the leader election: %w", err)
+		return nil, fmt.Errorf("create the lock of the leader election: %w", err)
 	}
 	return &Lease{Interface: inner, timing: timing, now: time.Now}, nil
 }
@@ -81,7 +81,7 @@ func (l *Lease) Start(ctx context.Context) error {
 		defer cancel()
 		sent := l.now()
 		if err := l.ping(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Ask the API server for a sign of life")
+			ctrl.LoggerFrom(ctx).Error(err, "Check whether the API server is reachable")
 			return
 		}
 		l.renew(sent)
@@ -143,7 +143,7 @@ func (l *Lease) release(ctx context.Context, record resourcelock.LeaderElectionR
 	l.mu.Unlock()
 	// Without it a leader that ends releases the lease, whoever holds it by then.
 	if holder != l.Identity() {
-		ctrl.LoggerFrom(ctx).Info("The lease has another holder and is left alone", "lease", l.Describe(), "holder", holder)
+		ctrl.LoggerFrom(ctx).Info("The lease has another holder and is not released", "lease", l.Describe(), "holder", holder)
 		return nil
 	}
 	return l.Interface.Update(ctx, record)
@@ -154,14 +154,14 @@ func (l *Lease) mayRenew(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
-		return fmt.Errorf("%w: its lease is over, and it ends", ErrNotLeading)
+		return fmt.Errorf("%w: its lease expired, and it is shutting down", ErrNotLeading)
 	}
 	if l.renewed.IsZero() {
 		return nil // this process does not lead yet
 	}
 	if age := elapsed(l.renewed, now); age > l.timing.RenewDeadline {
 		l.over = true
-		return fmt.Errorf("%w: it did not renew its lease for %s, and ends", ErrNotLeading, age.Round(time.Millisecond))
+		return fmt.Errorf("%w: it did not renew its lease for %s, and is shutting down", ErrNotLeading, age.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (l *Lease) Check() error {
 		return fmt.Errorf("%w: it holds no lease", ErrNotLeading)
 	}
 	if age := elapsed(l.renewed, l.now()); age > l.timing.RenewDeadline {
-		return fmt.Errorf("%w: it renewed its lease %s ago, and %s is the most", ErrNotLeading, age.Round(time.Millisecond), l.timing.RenewDeadline)
+		return fmt.Errorf("%w: it renewed its lease %s ago, and the max is %s", ErrNotLeading, age.Round(time.Millisecond), l.timing.RenewDeadline)
 	}
 	return nil
 }

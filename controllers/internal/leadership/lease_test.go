@@ -42,7 +42,7 @@ func (l *lock) Create(_ context.Context, record resourcelock.LeaderElectionRecor
 
 func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.read != l.at.version {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "stateful-operator", errors.New("another was faster"))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "stateful-operator", errors.New("another client updated it"))
 	}
 	l.at.record = record
 	l.at.version++
@@ -89,10 +89,10 @@ func (p *process) mayWrite(what string, want bool) {
 	p.t.Helper()
 	err := p.Check()
 	if got := err == nil; got != want {
-		p.t.Errorf("%s: a write is answered %v, want allowed: %t", what, err, want)
+		p.t.Errorf("%s: the write returned %v, want allowed: %t", what, err, want)
 	}
 	if err != nil && !errors.Is(err, ErrNotLeading) {
-		p.t.Errorf("%s: %v cannot be told from other errors", what, err)
+		p.t.Errorf("%s: %v cannot be distinguished from other errors", what, err)
 	}
 }
 
@@ -105,17 +105,17 @@ func must(t *testing.T, err error) {
 
 func TestV2OnlyWhoRenewedItsLeaseWrites(t *testing.T) {
 	a := candidate(t, "a", &stored{})
-	a.mayWrite("before it leads", false)
+	a.mayWrite("before it becomes leader", false)
 	must(t, a.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}))
-	a.mayWrite("it leads", true)
+	a.mayWrite("while it is leader", true)
 	a.passes(10 * time.Second)
-	a.mayWrite("at its deadline", true)
+	a.mayWrite("at its renewal deadline", true)
 	a.passes(time.Millisecond)
-	a.mayWrite("it was frozen", false)
+	a.mayWrite("after it was frozen", false)
 	if err := a.take(); !errors.Is(err, ErrNotLeading) {
-		t.Errorf("a renewal that comes too late is answered %v", err)
+		t.Errorf("a late renewal returned %v", err)
 	}
-	a.mayWrite("it cannot lead again", false)
+	a.mayWrite("it cannot become leader again", false)
 
 	b := candidate(t, "b", &stored{})
 	must(t, b.take())
@@ -123,7 +123,7 @@ func TestV2OnlyWhoRenewedItsLeaseWrites(t *testing.T) {
 		b.passes(9 * time.Second)
 		must(t, b.take())
 	}
-	b.mayWrite("it renewed in time, again and again", true)
+	b.mayWrite("it renewed in time several times", true)
 }
 
 func TestV2ARenewalCountsFromWhenItWasSent(t *testing.T) {
@@ -153,11 +153,11 @@ func TestV2ASuspendedMachineHasTimeToo(t *testing.T) {
 	before := time.Now()
 	after := before.Round(0).Add(time.Hour)
 	if got := elapsed(before, after); got != time.Hour {
-		t.Errorf("%s, want 1h", got)
+		t.Errorf("duration %s, want 1h", got)
 	}
 	// The wall clock was set back.
 	if got := elapsed(before, before.Add(time.Minute)); got != time.Minute {
-		t.Errorf("%s, want 1m", got)
+		t.Errorf("duration %s, want 1m", got)
 	}
 }
 
@@ -170,16 +170,16 @@ func TestV3AWokenLeaderLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 	if at.record.HolderIdentity != "b" {
 		t.Errorf("the lease is held by %q, want b", at.record.HolderIdentity)
 	}
-	a.mayWrite("it ended its election", false)
-	b.mayWrite("it leads", true)
+	a.mayWrite("the leader election ended", false)
+	b.mayWrite("while it is leader", true)
 
 	b.giveUp()
 	if at.record.HolderIdentity != "" {
-		t.Errorf("the lease is held by %q after its holder gave it up", at.record.HolderIdentity)
+		t.Errorf("the lease is held by %q after its holder released it", at.record.HolderIdentity)
 	}
-	b.mayWrite("it gave its lease up", false)
+	b.mayWrite("the lease was released", false)
 	if err := b.take(); !errors.Is(err, ErrNotLeading) {
-		t.Errorf("who gave its lease up takes it again: %v", err)
+		t.Errorf("the former leader acquires its lease again: %v", err)
 	}
 }
 
@@ -194,10 +194,10 @@ func TestV2WhoReadsOfAnotherHolderLeadsNoMore(t *testing.T) {
 	if _, _, err := a.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a.mayWrite("who knows of another leader", false)
+	a.mayWrite("a process that observed another leader", false)
 	b.giveUp()
 	if err := a.take(); !errors.Is(err, ErrNotLeading) {
-		t.Errorf("it leads again with what it had decided before: %v", err)
+		t.Errorf("a new leader term uses decisions of the former one: %v", err)
 	}
 }
 
@@ -205,14 +205,14 @@ func TestV3NothingIsWrittenWhileTheLeaseIsReleased(t *testing.T) {
 	a := candidate(t, "a", &stored{})
 	must(t, a.take())
 	inner := a.Interface.(*lock)
-	a.Interface = slowly{inner, func() { a.mayWrite("while it gives its lease up", false) }}
+	a.Interface = slowly{inner, func() { a.mayWrite("while it releases its lease", false) }}
 	a.giveUp()
 }
 
 func TestV5TheWatchKnowsWhenNobodyLooked(t *testing.T) {
 	a := candidate(t, "a", &stored{})
 	if got := a.Watch(); !got.Since.IsZero() {
-		t.Errorf("it looks since %s, before it leads", got.Since)
+		t.Errorf("observing since %s, before it became leader", got.Since)
 	}
 	must(t, a.take())
 	for range 5 {
@@ -220,19 +220,19 @@ func TestV5TheWatchKnowsWhenNobodyLooked(t *testing.T) {
 		must(t, a.take())
 	}
 	if got := a.Watch().Elapsed(noon, a.time); got != 10*time.Second {
-		t.Errorf("%s counted, want 10s: a renewal every 2 s leaves no gap", got)
+		t.Errorf("counted %s, want 10s: a renewal every 2 s leaves no gap", got)
 	}
 	a.passes(9 * time.Second)
 	if got := a.Watch().Elapsed(noon, a.time); got != 10*time.Second {
-		t.Errorf("%s counted while nothing is heard of the API server for 9 s, want 10s", got)
+		t.Errorf("counted %s while the API server was unreachable for 9 s, want 10s", got)
 	}
 	must(t, a.take())
 	a.passes(2 * time.Second)
 	if got := a.Watch().Elapsed(noon, a.time); got != 12*time.Second {
-		t.Errorf("%s counted after the gap, want 12s", got)
+		t.Errorf("counted %s after the gap, want 12s", got)
 	}
 	if got := a.Watch().Elapsed(noon.Add(-time.Hour), a.time); got != 12*time.Second {
-		t.Errorf("%s counted of the time before it led, want 12s", got)
+		t.Errorf("counted %s of the time before it became leader, want 12s", got)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestWithoutALeaseEverythingIsAllowed(t *testing.T) {
 		t.Error(err)
 	}
 	if got := none.Watch().Elapsed(at(0), at(60)); got != time.Minute {
-		t.Errorf("%s counted, want 1m", got)
+		t.Errorf("counted %s, want 1m", got)
 	}
 }
 
@@ -262,13 +262,13 @@ func TestWithoutAnElectionTheWatchKnowsOutages(t *testing.T) {
 	p.timing.RetryPeriod = 2 * time.Second
 	p.passes(6 * time.Second)
 	if got := p.Watch().Elapsed(noon, p.time); got != 6*time.Second {
-		t.Errorf("%s counted, want 6s", got)
+		t.Errorf("counted %s, want 6s", got)
 	}
 	p.passes(time.Minute)
 	if got := p.Watch().Elapsed(noon, p.time); got != 0 {
-		t.Errorf("%s counted of an outage, want none", got)
+		t.Errorf("counted %s of an outage, want none", got)
 	}
-	p.mayWrite("who needs no lease", true)
+	p.mayWrite("a process without leader election", true)
 }
 
 func TestV5WithoutAnElectionTheTimeBeforeTheFirstAnswerIsNoneInWhichItLooked(t *testing.T) {
@@ -276,7 +276,7 @@ func TestV5WithoutAnElectionTheTimeBeforeTheFirstAnswerIsNoneInWhichItLooked(t *
 	started := time.Now()
 	l.now = func() time.Time { return started.Add(time.Minute) }
 	if got := l.Watch().Elapsed(started.Add(-time.Hour), l.now()); got > time.Second {
-		t.Errorf("%s counted before the API server has answered, want none", got)
+		t.Errorf("counted %s before the API server responded, want none", got)
 	}
 }
 
@@ -286,6 +286,6 @@ func TestV5AGapIsAsLongAsTheWallClockSays(t *testing.T) {
 	suspended := from.Round(0).Add(time.Hour)
 	w := Watch{}.with(Gap{From: from, To: suspended})
 	if g := w.Gaps[0]; g.From != from.Round(0) || g.To != suspended {
-		t.Errorf("%v keeps the monotonic clock", g)
+		t.Errorf("%v has a monotonic clock reading", g)
 	}
 }

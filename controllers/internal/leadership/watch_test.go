@@ -19,16 +19,16 @@ func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
 		// due is when 30 s have elapsed.
 		due int
 	}{
-		{"without gaps it is the time of the wall clock", Watch{}, 5, 25, 20, 35},
-		{"time before this process led", Watch{Since: at(20)}, 5, 25, 5, 50},
-		{"a gap amid it", away, 5, 50, 9, 81},
-		{"both gaps", away, 5, 75, 24, 81},
-		{"a gap that it begins in", away, 20, 50, 4, 86},
-		{"a gap that it ends in", away, 5, 30, 5, 81},
-		{"a gap that is over before", away, 48, 55, 7, 88},
-		{"a gap that ends as it begins", away, 46, 50, 4, 86},
-		{"wholly within a gap", away, 12, 40, 0, 86},
-		{"a time that has not begun", away, 80, 70, 0, 110},
+		{"without gaps the elapsed time is the wall clock time", Watch{}, 5, 25, 20, 35},
+		{"the time before this process became leader", Watch{Since: at(20)}, 5, 25, 5, 50},
+		{"a gap within the period", away, 5, 50, 9, 81},
+		{"two gaps within the period", away, 5, 75, 24, 81},
+		{"a gap at the start of the period", away, 20, 50, 4, 86},
+		{"a gap at the end of the period", away, 5, 30, 5, 81},
+		{"a gap before the period", away, 48, 55, 7, 88},
+		{"a gap that ends when the period starts", away, 46, 50, 4, 86},
+		{"a period within a gap", away, 12, 40, 0, 86},
+		{"a period in the future", away, 80, 70, 0, 110},
 	} {
 		if got, want := r.watch.Elapsed(at(r.from), at(r.now)), time.Duration(r.elapsed)*time.Second; got != want {
 			t.Errorf("%s: %s elapsed, want %s", r.name, got, want)
@@ -52,9 +52,9 @@ func TestOfManyGapsTheOldestBecomeOne(t *testing.T) {
 		t.Errorf("%d gaps, want %d", len(w.Gaps), maxGaps)
 	}
 	if got := w.Elapsed(at(0), at(101)); got != 0 {
-		t.Errorf("%s of the oldest time count, want none", got)
+		t.Errorf("counted %s of the oldest time, want none", got)
 	}
 	if got := w.Elapsed(at(101), at(120)); got != 18*time.Second {
-		t.Errorf("%s between newer gaps count, want 18s", got)
+		t.Errorf("counted %s between newer gaps, want 18s", got)
 	}
 }

@@ -35,7 +35,7 @@ type Reader struct {
 func New(mgr ctrl.Manager, most int64) (*Reader, error) {
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("make a client for pods: %w", err)
+		return nil, fmt.Errorf("create a client for pods: %w", err)
 	}
 	return &Reader{Reader: mgr.GetAPIReader(), core: core.RESTClient(), most: most}, nil
 }
@@ -111,7 +111,7 @@ func (b *bounded) Read(into []byte) (int, error) {
 	n, err := b.Reader.Read(into)
 	b.read += int64(n)
 	if b.read > b.most {
-		return 0, fmt.Errorf("the pods that it selects have more than %d MiB in all: find those of others, kubectl get pods --show-labels", b.most>>20)
+		return 0, fmt.Errorf("the pods of its selector exceed %d MiB in total: find pods of other owners with kubectl get pods --show-labels", b.most>>20)
 	}
 	if b.read > few && !b.large {
 		b.large = true

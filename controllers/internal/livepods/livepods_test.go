@@ -31,12 +31,12 @@ func TestPodsAreReadOneAtATime(t *testing.T) {
 		fails        string
 	}{
 		{"none", listOf(), 0, false, ""},
-		{"no list", `{"items":null}`, 0, false, ""},
+		{"not a list", `{"items":null}`, 0, false, ""},
 		{"some", listOf(10, 20), 2, false, ""},
-		{"large ones take a place", listOf(600<<10, 600<<10), 2, true, ""},
-		{"more than may be", listOf(8<<20, 8<<20), 0, true, "more than 16 MiB"},
-		{"cut off", strings.TrimSuffix(listOf(10), "]}"), 0, false, "EOF"},
-		{"cut off at the end", strings.TrimSuffix(listOf(10), "}"), 0, false, "EOF"},
+		{"a large list takes a slot", listOf(600<<10, 600<<10), 2, true, ""},
+		{"a list above the limit", listOf(8<<20, 8<<20), 0, true, "more than 16 MiB"},
+		{"a truncated list", strings.TrimSuffix(listOf(10), "]}"), 0, false, "EOF"},
+		{"a list truncated at the end", strings.TrimSuffix(listOf(10), "}"), 0, false, "EOF"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g, large := NewWithT(t), false

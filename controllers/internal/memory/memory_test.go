@@ -17,20 +17,20 @@ func TestOf(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "db"}
 	value, isNew := m.Get(key, "1")
 	if !isNew || *value != 0 {
-		t.Errorf("the first time: %d, %v", *value, isNew)
+		t.Errorf("first get: %d, %v", *value, isNew)
 	}
 	*value = 7
 	if value, isNew = m.Get(key, "1"); isNew || *value != 7 {
-		t.Errorf("the second time: %d, %v", *value, isNew)
+		t.Errorf("second get: %d, %v", *value, isNew)
 	}
 	if value, isNew = m.Get(key, "2"); !isNew || *value != 0 {
 		t.Errorf("another object of the same name: %d, %v", *value, isNew)
 	}
 	if !m.Forget(key) || m.Forget(key) {
-		t.Error("something is known once, and then no more")
+		t.Error("forget reports one removed entry, then none")
 	}
 	if _, isNew = m.Get(key, "2"); !isNew {
-		t.Error("it is known after it was forgotten")
+		t.Error("an entry exists after it was removed")
 	}
 }
 
@@ -42,13 +42,13 @@ func TestRefusal(t *testing.T) {
 		failed error
 		told   bool
 	}{
-		{"once may be of a moment", forbidden, false},
-		{"twice is told", forbidden, true},
-		{"a failure of another kind changes nothing", errors.New("no answer"), true},
-		{"a write that passed ends it", nil, false},
-		{"no answer", errors.New("no answer"), false},
-		{"is no refusal", errors.New("no answer"), false},
-		{"a write that was changed is told as well", fmt.Errorf("patch: %w", rejection.ErrChanged), true},
+		{"a single refusal is not reported", forbidden, false},
+		{"a repeated refusal is reported", forbidden, true},
+		{"a failure of another kind keeps the refusal", errors.New("no response"), true},
+		{"a successful write clears the refusal", nil, false},
+		{"an error without a status", errors.New("no response"), false},
+		{"not a refusal", errors.New("no response"), false},
+		{"a write that was changed is reported as well", fmt.Errorf("patch: %w", rejection.ErrChanged), true},
 	} {
 		if r.Learn(step.failed); (r.Text() != "") != step.told {
 			t.Errorf("%s: %q", step.says, r.Text())

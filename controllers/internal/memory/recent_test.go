@@ -18,32 +18,32 @@ func (r *Recent[G, K, V]) size() (n int) {
 func TestRecent(t *testing.T) {
 	var r Recent[string, int, string]
 	if _, known := r.Get("ns", 1); known {
-		t.Error("a value is known that was never stored")
+		t.Error("a value exists that was never stored")
 	}
 	r.Remove("ns", 1)
 	r.Put("ns", 1, "a", 10, noon)
 	r.Put("ns", 2, "b", 10, noon)
 	r.Put("other", 1, "c", 10, noon)
 	if value, known := r.Get("ns", 1); !known || value != "a" {
-		t.Errorf("it is %q, known %t", value, known)
+		t.Errorf("got %q, known %t", value, known)
 	}
 	if value, known := r.Get("other", 1); !known || value != "c" {
-		t.Errorf("in the other group it is %q, known %t", value, known)
+		t.Errorf("got %q in the other group, known %t", value, known)
 	}
 	r.Put("ns", 1, "d", 10, noon)
 	if value, _ := r.Get("ns", 1); value != "d" {
-		t.Errorf("it was replaced and is %q", value)
+		t.Errorf("got %q after it was replaced", value)
 	}
 	r.Remove("ns", 1)
 	if _, known := r.Get("ns", 1); known {
-		t.Error("it is known after it was removed")
+		t.Error("the value exists after it was removed")
 	}
 	r.Forget("ns")
 	if _, known := r.Get("ns", 2); known {
-		t.Error("it is known after its group was forgotten")
+		t.Error("the value exists after its group was removed")
 	}
 	if _, known := r.Get("other", 1); !known {
-		t.Error("the other group was forgotten too")
+		t.Error("the other group was removed as well")
 	}
 }
 
@@ -92,10 +92,10 @@ func TestRecentDropsOldValues(t *testing.T) {
 		r.Put("busy", int(after/time.Minute), 0, 1000, noon.Add(after))
 		_, known := r.Get("old", 1)
 		if after < recentTime && !known {
-			t.Fatalf("it is dropped after %s", after)
+			t.Fatalf("the value expires after %s", after)
 		}
 		if after > 2*recentTime+pruneInterval && known {
-			t.Fatalf("it is still stored after %s", after)
+			t.Fatalf("the value is still stored after %s", after)
 		}
 	}
 	if _, known := r.groups["old"]; known {
@@ -118,6 +118,6 @@ func TestN8RecentSearchesOnceAMinute(t *testing.T) {
 		}
 	}
 	if searches > 2 {
-		t.Errorf("it searched %d times in 100 s", searches)
+		t.Errorf("it scanned %d times in 100 s", searches)
 	}
 }

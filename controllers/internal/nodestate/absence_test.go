@@ -48,12 +48,12 @@ func TestAbsenceThatDecidesIsReadLive(t *testing.T) {
 		last, then time.Duration
 		missing    bool
 	}{
-		{"an absence without consequences, within seconds", (*Reader).Read, 0, recent - 1, true},
-		{"the answer is too old", (*Reader).Read, 0, recent, false},
+		{"a recent absence without consequences", (*Reader).Read, 0, recent - 1, true},
+		{"the response is too old", (*Reader).Read, 0, recent, false},
 		{"the absence has consequences", (*Reader).Read, Undecided - 1, Undecided, false},
-		{"and has had them for long", (*Reader).Read, machineMemory, machineMemory + 1, false},
-		{"it has none for this pod", (*Reader).Glance, machineMemory, machineMemory + 1, true},
-		{"but the answer is too old", (*Reader).Glance, machineMemory, machineMemory + recent, false},
+		{"the absence has had consequences for a long time", (*Reader).Read, machineMemory, machineMemory + 1, false},
+		{"the absence has no consequences for this pod", (*Reader).Glance, machineMemory, machineMemory + 1, true},
+		{"the response is too old for an absence without consequences", (*Reader).Glance, machineMemory, machineMemory + recent, false},
 		{"the clock was set back", (*Reader).Glance, machineMemory, machineMemory - 1, false},
 	} {
 		var r Reader
@@ -67,7 +67,7 @@ func TestAbsenceThatDecidesIsReadLive(t *testing.T) {
 			t.Errorf("%s: %+v, %v", row.says, got, err)
 		}
 		if row.missing && !got.MissingSince.Equal(noon) {
-			t.Errorf("%s: it is missing since %s", row.says, got.MissingSince)
+			t.Errorf("%s: missing since %s", row.says, got.MissingSince)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestNodeThatIsBackIsSeenInTheCacheAtOnce(t *testing.T) {
 	}{
 		{"missing", only(), Facts{Missing: true, MissingSince: noon}},
 		{"back", only(node(nil)), Facts{Ready: true}},
-		{"missing again", only(), Facts{Missing: true, MissingSince: noon}},
+		{"the node is missing again", only(), Facts{Missing: true, MissingSince: noon}},
 	} {
 		if got, err := r.Read(context.Background(), at.cache, only(), "n1", noon); err != nil || got != at.want {
 			t.Errorf("%s: %+v, %v", at.says, got, err)
@@ -90,7 +90,7 @@ func TestNodeThatIsBackIsSeenInTheCacheAtOnce(t *testing.T) {
 	live := &counter{Reader: only(node(nil))}
 	r.Present(node(nil), noon)
 	if got, err := r.Read(context.Background(), only(), live, "n1", noon); err != nil || got.Missing || live.reads != 1 {
-		t.Errorf("an absence was used after the Node was back: %+v, %v", got, err)
+		t.Errorf("an absence was used after the Node returned: %+v, %v", got, err)
 	}
 }
 
@@ -110,10 +110,10 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		after time.Duration
 		want  int
 	}{
-		{"after an hour", 100, time.Hour, 1},
-		{"not before", 100, time.Hour - 1, 101},
-		{"after minutes, if there are many", 20_000, crowdedMemory, 1},
-		{"not before, either", 20_000, crowdedMemory - 1, 20_001},
+		{"entries expire after an hour", 100, time.Hour, 1},
+		{"entries are kept for less than an hour", 100, time.Hour - 1, 101},
+		{"many entries expire after minutes", 20_000, crowdedMemory, 1},
+		{"many entries are kept for some minutes", 20_000, crowdedMemory - 1, 20_001},
 	} {
 		var r Reader
 		r.Absent("kept", noon)
@@ -122,10 +122,10 @@ func TestAbsencesAreForgotten(t *testing.T) {
 		}
 		r.Absent("kept", noon.Add(time.Second)) // before the next sweep
 		if got := r.Absent("kept", noon.Add(row.after)); !got.Equal(noon) {
-			t.Errorf("%s: a Node that was asked about is missing since %s", row.says, got)
+			t.Errorf("%s: a Node that was read is missing since %s", row.says, got)
 		}
 		if got := len(r.missing); got != row.want {
-			t.Errorf("%s: %d names are known, want %d", row.says, got, row.want)
+			t.Errorf("%s: %d names are stored, want %d", row.says, got, row.want)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestForgottenAbsenceBeginsAnew(t *testing.T) {
 	r.Absent("n1", noon)
 	later := noon.Add(time.Hour)
 	if got := r.Absent("n1", later); !got.Equal(later) {
-		t.Errorf("it is missing since %s", got)
+		t.Errorf("missing since %s", got)
 	}
 }
 
@@ -147,6 +147,6 @@ func TestAbsencesAreForgottenWhileNodesExist(t *testing.T) {
 	}
 	r.Present(node(nil), noon.Add(time.Hour))
 	if len(r.missing) > 0 {
-		t.Errorf("%d names are known", len(r.missing))
+		t.Errorf("%d names are stored", len(r.missing))
 	}
 }

@@ -14,8 +14,8 @@ func TestToleratedCordon(t *testing.T) {
 	}{
 		{"all taints", corev1.Toleration{Operator: corev1.TolerationOpExists}, corev1.TaintNodeUnschedulable},
 		{"a cordon", corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, corev1.TaintNodeUnschedulable},
-		{"a cordon, and no eviction", corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute}, ""},
-		{"what Karpenter says", corev1.Toleration{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}, "karpenter.sh/disrupted"},
+		{"a cordon without an eviction", corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute}, ""},
+		{"the taint of Karpenter", corev1.Toleration{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}, "karpenter.sh/disrupted"},
 		{"another taint", corev1.Toleration{Key: "example.com/gpu", Operator: corev1.TolerationOpExists}, ""},
 	} {
 		if got := ToleratedCordon([]corev1.Toleration{{Key: "x"}, r.toleration}); got != r.want {

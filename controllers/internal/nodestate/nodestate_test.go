@@ -53,17 +53,17 @@ func TestRead(t *testing.T) {
 		cache, live client.Reader
 		want        Facts
 	}{
-		{"a Node that is Ready", only(node(nil)), nil, Facts{Ready: true}},
-		{"one whose kubelet is silent is not read again", only(node(silent)), nil, Facts{NotReadySince: noon}},
-		{"a taint that was taken off meanwhile", only(node(offline)), only(node(nil)), Facts{Ready: true}},
-		{"a taint that is there", only(node(offline)), only(node(offline)), Facts{Ready: true, OutOfService: true}},
+		{"a Ready Node", only(node(nil)), nil, Facts{Ready: true}},
+		{"a Node with an unreachable kubelet is not read again", only(node(silent)), nil, Facts{NotReadySince: noon}},
+		{"a Node whose taint was removed meanwhile", only(node(offline)), only(node(nil)), Facts{Ready: true}},
+		{"a Node with a taint", only(node(offline)), only(node(offline)), Facts{Ready: true, OutOfService: true}},
 		{"a cordon", only(node(cordoned)), nil, Facts{Ready: true, Cordoned: true}},
-		{"the taint of a cordon", only(tainted("node.kubernetes.io/unschedulable")), nil, Facts{Ready: true, Cordoned: true}},
+		{"a cordoned Node", only(tainted("node.kubernetes.io/unschedulable")), nil, Facts{Ready: true, Cordoned: true}},
 		{"a Node that the Cluster Autoscaler removes", only(tainted("ToBeDeletedByClusterAutoscaler")), nil, Facts{Ready: true, Cordoned: true}},
 		{"a Node that Karpenter removes", only(tainted("karpenter.sh/disrupted")), nil, Facts{Ready: true, Cordoned: true}},
 		{"any other taint", only(tainted("dedicated")), nil, Facts{Ready: true}},
-		{"one that the cache does not show yet", only(), only(node(nil)), Facts{Ready: true}},
-		{"one that is gone", only(), only(), Facts{Missing: true, MissingSince: noon}},
+		{"a Node that the cache does not show yet", only(), only(node(nil)), Facts{Ready: true}},
+		{"a deleted Node", only(), only(), Facts{Missing: true, MissingSince: noon}},
 	} {
 		if got, err := new(Reader).Read(context.Background(), row.cache, row.live, "n1", noon); err != nil || got != row.want {
 			t.Errorf("%s: %+v, %v; want %+v", row.says, got, err, row.want)
@@ -88,20 +88,20 @@ func TestAbsenceIsCountedFromTheFirstLook(t *testing.T) {
 		t.Errorf("missing since %s", got)
 	}
 	if got := since(time.Minute); !got.Equal(noon) {
-		t.Errorf("a minute later it is missing since %s", got)
+		t.Errorf("missing since %s one minute later", got)
 	}
 	if got := since(2*time.Minute, node(nil)); !got.IsZero() {
-		t.Errorf("one that is back is missing since %s", got)
+		t.Errorf("a Node that returned is missing since %s", got)
 	}
 	if got := since(3 * time.Minute); !got.Equal(noon.Add(3 * time.Minute)) {
-		t.Errorf("one that is gone again is missing since %s", got)
+		t.Errorf("a Node that was deleted again is missing since %s", got)
 	}
 }
 
 // failing is an API server that does not respond.
 type failing struct{ client.Reader }
 
-var errNoAnswer = errors.New("no answer")
+var errNoAnswer = errors.New("no response")
 
 func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errNoAnswer
@@ -109,6 +109,6 @@ func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 
 func TestWhoCannotBeAskedIsNotMissing(t *testing.T) {
 	if _, err := new(Reader).Read(context.Background(), only(), failing{}, "n1", noon); !errors.Is(err, errNoAnswer) {
-		t.Errorf("%v, want that the API server does not answer", err)
+		t.Errorf("got %v, want that the API server is unreachable", err)
 	}
 }

@@ -11,13 +11,13 @@ func TestIsNew(t *testing.T) {
 		generation, observed int64
 		want                 bool
 	}{
-		{"just made", 1, -1, true},
-		{"made, and looked at", 1, 1, true},
-		{"changed before anybody looked", 2, -1, true},
-		{"changed, and its status was taken away", 7, 0, true},
-		{"restored with the status of an older life", 2, 7, true},
-		{"changed since it was looked at", 2, 1, false},
-		{"looked at since it was changed", 2, 2, false},
+		{"created and not yet reconciled", 1, -1, true},
+		{"created and reconciled", 1, 1, true},
+		{"changed before the first reconcile", 2, -1, true},
+		{"changed with its status removed", 7, 0, true},
+		{"restored with the status of its backup", 2, 7, true},
+		{"changed since the last reconcile", 2, 1, false},
+		{"reconciled since the last change", 2, 2, false},
 	} {
 		if got := IsNew(row.generation, row.observed); got != row.want {
 			t.Errorf("%s: %t", row.sentence, got)

@@ -19,11 +19,11 @@ func TestN3By(t *testing.T) {
 		change func(*metav1.OwnerReference)
 		want   bool
 	}{
-		{"the operator's own", func(*metav1.OwnerReference) {}, true},
+		{"the operator's own group, version and kind", func(*metav1.OwnerReference) {}, true},
 		{"another version of the group", func(o *metav1.OwnerReference) { o.APIVersion = "enge.me/v1" }, true},
 		{"another group", func(o *metav1.OwnerReference) { o.APIVersion = "x.example/v1" }, false},
 		{"no group", func(o *metav1.OwnerReference) { o.APIVersion = "v1" }, false},
-		{"a group that begins like it", func(o *metav1.OwnerReference) { o.APIVersion = "enge.me.example/v1" }, false},
+		{"a group with the same prefix", func(o *metav1.OwnerReference) { o.APIVersion = "enge.me.example/v1" }, false},
 		{"no version", func(o *metav1.OwnerReference) { o.APIVersion = "a/b/c" }, false},
 		{"another kind", func(o *metav1.OwnerReference) { o.Kind = "Foo" }, false},
 		{"another name", func(o *metav1.OwnerReference) { o.Name = "other" }, false},
@@ -38,16 +38,16 @@ func TestN3By(t *testing.T) {
 		}
 		child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{honest}}}
 		if got := Alike(pod, child); got != row.want {
-			t.Errorf("%s: alike %t", row.name, got)
+			t.Errorf("%s: same controller %t", row.name, got)
 		}
 		if got := Alike(child, pod); got != row.want {
-			t.Errorf("%s: alike %t the other way", row.name, got)
+			t.Errorf("%s: same controller %t with swapped arguments", row.name, got)
 		}
 	}
 	if !Alike(&corev1.Pod{}, &corev1.Pod{}) {
-		t.Error("two pods without owners have different ones")
+		t.Error("two pods without owners have different controllers")
 	}
 	if By(&corev1.Pod{}, owner, kind) {
-		t.Error("a pod without owners is controlled by one")
+		t.Error("a pod without owners has a controller")
 	}
 }

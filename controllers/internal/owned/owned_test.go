@@ -31,13 +31,13 @@ func TestBudget(t *testing.T) {
 	}{
 		{"W3 equal", asWanted, asWanted, false},
 		{"W3 a policy set unhealthyPodEvictionPolicy", always, asWanted, false},
-		{"W3 unhealthyPodEvictionPolicy is wanted", asWanted, always, true},
+		{"W3 unhealthyPodEvictionPolicy is missing", asWanted, always, true},
 		{"W3 a policy added a label and an annotation", func(b *policyv1.PodDisruptionBudget) {
 			b.Labels["team"], b.Annotations = "x", map[string]string{"checked": "yes"}
 		}, asWanted, false},
 		{"W3 a label is missing", func(b *policyv1.PodDisruptionBudget) { b.Labels = nil }, asWanted, true},
-		{"W3 another number", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) }, asWanted, true},
-		{"W3 what an earlier spec said is removed", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1)) }, asWanted, true},
+		{"W3 another value", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) }, asWanted, true},
+		{"W3 a field of an earlier spec is removed", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1)) }, asWanted, true},
 		{"W3 another selector", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector = &metav1.LabelSelector{} }, asWanted, true},
 	} {
 		next, differs := Budget(budget(row.have), budget(row.want))
@@ -45,7 +45,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: differs %v, want %v", row.name, differs, row.differs)
 		}
 		if _, again := Budget(next, budget(row.want)); again {
-			t.Errorf("%s: still differs when it is written", row.name)
+			t.Errorf("%s: still differs after the write", row.name)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestPorts(t *testing.T) {
 		t.Errorf("W3 node ports of a Service: %v", got)
 	}
 	if want[0].NodePort != 0 {
-		t.Error("the wanted ports were changed")
+		t.Error("the wanted ports were modified")
 	}
 }
 
@@ -79,9 +79,9 @@ func TestWebhooks(t *testing.T) {
 	}{
 		{"W3 equal", hook(ours), hook(ours), hook(ours)},
 		{"W3 new", nil, hook(ours), hook(ours)},
-		{"W3 a cloud controller leaves namespaces out", hook(clouds, ours), hook(ours), hook(clouds, ours)},
-		{"W3 ours is missing beside that of a cloud controller", hook(clouds), hook(ours), hook(clouds, ours)},
-		{"W3 what an earlier configuration said is removed", hook(ours, older, clouds), hook(ours), hook(ours, clouds)},
+		{"W3 a cloud controller omits namespaces", hook(clouds, ours), hook(ours), hook(clouds, ours)},
+		{"W3 our term is missing next to a term of a cloud controller", hook(clouds), hook(ours), hook(clouds, ours)},
+		{"W3 a label of an earlier configuration is removed", hook(ours, older, clouds), hook(ours), hook(ours, clouds)},
 	} {
 		if got := Webhooks(row.have, row.want); !apiequality.Semantic.DeepEqual(got, row.made) {
 			t.Errorf("%s: %v, want %v", row.name, got, row.made)
@@ -90,6 +90,6 @@ func TestWebhooks(t *testing.T) {
 	timeout := hook(ours)
 	timeout[0].TimeoutSeconds = ptr.To[int32](30)
 	if got := Webhooks(timeout, hook(ours)); got[0].TimeoutSeconds != nil {
-		t.Error("W3 a field that the operator sets is not put back")
+		t.Error("W3 a field set by the operator is not restored")
 	}
 }

@@ -48,7 +48,7 @@ func Attach(mgr manager.Manager, run func(context.Context, Command) Result, owne
 	})
 	for _, runnable := range []manager.Runnable{board, waker} {
 		if err := mgr.Add(runnable); err != nil {
-			return nil, nil, fmt.Errorf("add the running of commands to the manager: %w", err)
+			return nil, nil, fmt.Errorf("add the command runner to the manager: %w", err)
 		}
 	}
 	return board, woken, nil
@@ -114,7 +114,7 @@ func (b *Board) run(ctx context.Context, owner types.NamespacedName, d *desk, c 
 		result = b.Run(ctx, c)
 		b.room().leave(t)
 	} else {
-		result.Why = fmt.Sprintf("it did not get its turn within %s: too many commands run at one time in this operator, or in this namespace", c.within())
+		result.Why = fmt.Sprintf("no slot within %s: too many concurrent commands in this operator, or in this namespace", c.within())
 		result.Ended = time.Now()
 	}
 	result.Argv = nil // no longer needed, and can be large

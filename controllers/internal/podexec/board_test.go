@@ -47,13 +47,13 @@ func board(t *testing.T) (b *Board, end chan Outcome, woken chan types.Namespace
 func TestOneCommandAtATimeInAPod(t *testing.T) {
 	b, end, woken := board(t)
 	if !b.Send(owner, Command{UID: "a", Name: "status"}) {
-		t.Fatal("the first was not taken")
+		t.Fatal("the first command was rejected")
 	}
 	if b.Send(owner, Command{UID: "a", Name: "stop"}) {
-		t.Error("a second ran in the same pod")
+		t.Error("a second command ran in the same pod")
 	}
 	if !b.Send(owner, Command{UID: "b", Name: "status"}) {
-		t.Error("another pod waited for it")
+		t.Error("a command in another pod was blocked")
 	}
 	if running, results := b.Of(owner, "a"); running == nil || running.Name != "status" || len(results) != 0 {
 		t.Errorf("running %v, results %v", running, results)
@@ -68,7 +68,7 @@ func TestOneCommandAtATimeInAPod(t *testing.T) {
 		t.Errorf("running %v, results %v", running, results)
 	}
 	if !b.Send(owner, Command{UID: "a", Name: "stop"}) {
-		t.Error("the next was not taken")
+		t.Error("the next command was rejected")
 	}
 	end <- Succeeded
 	<-woken
@@ -82,13 +82,13 @@ func TestWhatIsGoneIsForgottenOnceItEnded(t *testing.T) {
 	b.Send(owner, Command{UID: "a", Name: "status"})
 	b.Keep(owner)
 	if running, _ := b.Of(owner, "a"); running == nil {
-		t.Error("what runs was forgotten")
+		t.Error("a running command was dropped")
 	}
 	end <- Succeeded
 	<-woken
 	b.Keep(owner, "a")
 	if _, results := b.Of(owner, "a"); len(results) != 1 {
-		t.Error("what is there was forgotten")
+		t.Error("an existing result was dropped")
 	}
 	b.Keep(owner)
 	if _, results := b.Of(owner, "a"); len(results) != 0 || len(b.owners) != 1 {
@@ -97,9 +97,9 @@ func TestWhatIsGoneIsForgottenOnceItEnded(t *testing.T) {
 }
 
 func TestABoardThatEndsTakesNothing(t *testing.T) {
-	b := &Board{Run: func(context.Context, Command) Result { t.Error("it ran"); return Result{} }}
+	b := &Board{Run: func(context.Context, Command) Result { t.Error("the command ran"); return Result{} }}
 	if b.Send(owner, Command{UID: "a"}) {
-		t.Error("taken before the start")
+		t.Error("the result is taken before the start")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -107,6 +107,6 @@ func TestABoardThatEndsTakesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if b.Send(owner, Command{UID: "a"}) {
-		t.Error("taken after the end")
+		t.Error("the result is taken after the end")
 	}
 }

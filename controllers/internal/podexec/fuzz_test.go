@@ -20,16 +20,16 @@ func FuzzKept(f *testing.F) {
 		cut := min(int(at), len(printed))
 		for _, piece := range [][]byte{printed[:cut], printed[cut:]} {
 			if n, err := k.Write(piece); n != len(piece) || err != nil {
-				t.Fatalf("it takes %d of %d: %v", n, len(piece), err)
+				t.Fatalf("it writes %d of %d bytes: %v", n, len(piece), err)
 			}
 		}
 		all := bytes.TrimLeft(printed, blanks)
 		want := all[:min(len(all), int(most))]
 		if !bytes.Equal(k.text, want) {
-			t.Errorf("%q is kept, want %q", k.text, want)
+			t.Errorf("output %q, want %q", k.text, want)
 		}
 		if more := len(bytes.TrimLeft(all[len(want):], blanks)) > 0; k.cut != more {
-			t.Errorf("more came: %v, said %v", more, k.cut)
+			t.Errorf("limit exceeded: %v, reported %v", more, k.cut)
 		}
 	})
 }
@@ -49,9 +49,9 @@ func FuzzConclude(f *testing.F) {
 		read := json.Unmarshal(text, &status) == nil
 		switch {
 		case r.Outcome == Succeeded && (!read || status.Status != metav1.StatusSuccess):
-			t.Error("it succeeded, and nobody says so")
+			t.Error("success without an exit status")
 		case r.Outcome == Failed && (r.Code == 0 || status.Status == metav1.StatusSuccess):
-			t.Errorf("it failed by code %d", r.Code)
+			t.Errorf("failure with exit code %d", r.Code)
 		case (r.Outcome == Unknown) != (err != nil):
 			t.Errorf("outcome %v, and %v", r.Outcome, err)
 		case len(r.Stderr) > 64:

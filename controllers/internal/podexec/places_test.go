@@ -35,9 +35,9 @@ func TestWhoHangsLeavesPlacesToOthers(t *testing.T) {
 		gets  int
 		why   string
 	}{
-		{of("a", "hangs"), 20, "one object gets a third"},
-		{of("a", "beside"), 7, "another of its namespace a third of what that has left"},
-		{of("b", "elsewhere"), 11, "and one of another namespace a third of what is free"},
+		{of("a", "hangs"), 20, "one object gets a third of the slots"},
+		{of("a", "beside"), 7, "another object of the namespace gets a third of the remaining slots"},
+		{of("b", "elsewhere"), 11, "an object of another namespace gets a third of the free slots"},
 	} {
 		if n, _ := fill(p, row.owner); n != row.gets {
 			t.Errorf("%s runs %d commands, want %d: %s", row.owner, n, row.gets, row.why)
@@ -45,14 +45,14 @@ func TestWhoHangsLeavesPlacesToOthers(t *testing.T) {
 	}
 	for i := range 1000 { // many tenants with hanging commands
 		if n, _ := fill(p, of(fmt.Sprint("ns", i%10), fmt.Sprint(i))); n == 0 && i < 5 {
-			t.Errorf("namespace %d has no place", i)
+			t.Errorf("namespace %d has no slot", i)
 		}
 	}
 	if p.taken > p.most {
-		t.Errorf("%d run, and there are %d places", p.taken, p.most)
+		t.Errorf("%d commands run in %d slots", p.taken, p.most)
 	}
 	if len(p.queue) != 0 {
-		t.Errorf("%d wait that were given up", len(p.queue))
+		t.Errorf("%d cancelled commands are still queued", len(p.queue))
 	}
 }
 
@@ -62,13 +62,13 @@ func TestAPlaceThatIsLeftGoesToWhoWaits(t *testing.T) {
 	waits := p.lineUp(of("a", "one"))
 	go p.leave(last)
 	if !p.wait(context.Background(), waits, time.Minute) {
-		t.Error("nobody let it in")
+		t.Error("the command was never admitted")
 	}
 	for range n {
 		p.leave(waits)
 	}
 	if len(p.ofOwner)+len(p.ofNamespace)+p.taken != 0 {
-		t.Errorf("%d taken, by %v", p.taken, p.ofOwner)
+		t.Errorf("%d slots in use, by %v", p.taken, p.ofOwner)
 	}
 }
 
@@ -79,11 +79,11 @@ func TestACommandWithoutAPlaceWasNotSent(t *testing.T) {
 	b.Send(owner, Command{UID: "a", Name: "status", Asked: asked})
 	b.Send(owner, Command{UID: "b", Name: "status", Asked: asked, Within: time.Millisecond})
 	if running, _ := b.Of(owner, "b"); running == nil || !running.Asked.IsZero() {
-		t.Errorf("%v runs: one that waits for its turn was asked nothing", running)
+		t.Errorf("%v runs: a queued command was sent", running)
 	}
 	<-woken
 	_, results := b.Of(owner, "b")
-	if len(results) != 1 || results[0].Sent || results[0].Outcome != Unknown || !strings.HasPrefix(results[0].Why, "it did not get its turn within 1ms") {
+	if len(results) != 1 || results[0].Sent || results[0].Outcome != Unknown || !strings.HasPrefix(results[0].Why, "no slot within 1ms") {
 		t.Errorf("%+v", results)
 	}
 	b.Send(owner, Command{UID: "b", Name: "status", Asked: asked})
@@ -92,7 +92,7 @@ func TestACommandWithoutAPlaceWasNotSent(t *testing.T) {
 	end <- Failed
 	<-woken
 	if _, results = b.Of(owner, "b"); len(results) != 1 || results[0].Outcome != Failed {
-		t.Errorf("%+v: it did not run when there was a place", results)
+		t.Errorf("%+v: the command did not run although a slot was free", results)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestWhatIsKeptOfAMiB(t *testing.T) {
 			held += len(a)
 		}
 		if len(results[0].Stdout) != row.kept || held > 1<<10 {
-			t.Errorf("%d bytes of stdout, %d in all are held where %d shall be kept", len(results[0].Stdout), held, row.keep)
+			t.Errorf("%d bytes of stdout, total %d, are kept with a limit of %d", len(results[0].Stdout), held, row.keep)
 		}
 	}
 }
@@ -137,21 +137,21 @@ func TestWhatIsKept(t *testing.T) {
 		cut    bool
 	}{
 		{"a number", []string{"42\n"}, "42\n", false},
-		{"in pieces", []string{"4", "", "2\n"}, "42\n", false},
-		{"after blanks", []string{strings.Repeat(" ", 100), "\n42"}, "42", false},
-		{"before blanks", []string{"42" + strings.Repeat("\n", 100)}, "42" + strings.Repeat("\n", 6), false},
-		{"as long as may be", []string{"12345678"}, "12345678", false},
+		{"a number in two writes", []string{"4", "", "2\n"}, "42\n", false},
+		{"a number after spaces", []string{strings.Repeat(" ", 100), "\n42"}, "42", false},
+		{"a number before spaces", []string{"42" + strings.Repeat("\n", 100)}, "42" + strings.Repeat("\n", 6), false},
+		{"a number of the max length", []string{"12345678"}, "12345678", false},
 		{"longer", []string{"123456789"}, "12345678", true},
-		{"something after many blanks", []string{"42" + strings.Repeat(" ", 100) + "7"}, "42      ", true},
+		{"text after many spaces", []string{"42" + strings.Repeat(" ", 100) + "7"}, "42      ", true},
 	} {
 		k := kept{most: 8}
 		for _, text := range row.prints {
 			if n, err := k.Write([]byte(text)); n != len(text) || err != nil {
-				t.Errorf("%s: took %d of %d, %v", row.name, n, len(text), err)
+				t.Errorf("%s: wrote %d of %d, %v", row.name, n, len(text), err)
 			}
 		}
 		if string(k.text) != row.kept || k.cut != row.cut {
-			t.Errorf("%s: %q, cut %t; want %q, %t", row.name, k.text, k.cut, row.kept, row.cut)
+			t.Errorf("%s: %q, truncated %t; want %q, %t", row.name, k.text, k.cut, row.kept, row.cut)
 		}
 	}
 }
@@ -161,6 +161,6 @@ func TestALongReasonIsCut(t *testing.T) {
 		say(t, c, channelStatus, `{"status":"Failure","message":"`+strings.Repeat("ö", 10<<10)+`"}`)
 	})
 	if got := e.Run(context.Background(), command("/check")); len(got.Why) > maxWhy || len(got.Why) < maxWhy-1 {
-		t.Errorf("%d bytes say why", len(got.Why))
+		t.Errorf("the reason has %d bytes", len(got.Why))
 	}
 }

@@ -106,7 +106,7 @@ type Executor struct {
 func NewExecutor(config *rest.Config, live client.Reader, lease *leadership.Lease) (*Executor, error) {
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for exec: %w", err)
+		return nil, fmt.Errorf("create a client for exec: %w", err)
 	}
 	return &Executor{config: config, core: core.RESTClient(), live: live, lease: lease}, nil
 }
@@ -118,7 +118,7 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	result := Result{Command: c, Outcome: Unknown, Began: time.Now()}
 	result.Why = e.gone(ctx, c)
 	if c.late() {
-		result.Why = fmt.Sprintf("it could not be sent within %s of its decision: the API server is slow, or this operator has too little CPU (%s have passed)",
+		result.Why = fmt.Sprintf("not sent within %s of the decision: the API server is slow, or this operator has too little CPU (%s elapsed)",
 			c.within(), time.Since(c.Decided).Round(time.Millisecond))
 	}
 	if err := e.lease.Check(); err != nil && result.Why == "" {
@@ -151,10 +151,10 @@ func (c Command) within() time.Duration {
 func (e *Executor) gone(ctx context.Context, c Command) string {
 	var pod corev1.Pod
 	if err := e.live.Get(ctx, c.Pod, &pod); err != nil {
-		return "the pod could not be read: " + err.Error()
+		return "cannot read the pod: " + err.Error()
 	}
 	if pod.UID != c.UID {
-		return "another pod has its name now"
+		return "the pod was replaced by another one of the same name"
 	}
 	for i := range pod.Status.ContainerStatuses {
 		s := &pod.Status.ContainerStatuses[i]
@@ -162,5 +162,5 @@ func (e *Executor) gone(ctx context.Context, c Command) string {
 			return ""
 		}
 	}
-	return "the container is not running any more"
+	return "the container is no longer running"
 }

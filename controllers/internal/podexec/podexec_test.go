@@ -91,7 +91,7 @@ func TestAProgramThatCannotBeStartedEndsWith127(t *testing.T) {
 				t.Error(line)
 			}
 			if line := tell(e.Run(context.Background(), command("promote"))); !strings.HasPrefix(line, "unknown: ") {
-				t.Errorf("what was said of another program counts: %s", line)
+				t.Errorf("the result of another program was used: %s", line)
 			}
 		})
 	}
@@ -106,27 +106,27 @@ func TestEveryEndOfACommand(t *testing.T) {
 		say  func(*websocket.Conn)
 		want string
 	}{
-		{"the node tells exit code 0", func(c *websocket.Conn) { say(t, c, 1, "5"); say(t, c, 3, success) }, `succeeded 0 out "5" err ""`},
-		{"and another", func(c *websocket.Conn) { say(t, c, 2, "idle"); say(t, c, 3, code7) }, `failed 7 out "" err "idle"`},
-		{"an error of the node is no exit code", func(c *websocket.Conn) { say(t, c, 3, broken) }, "unknown: the stream ended before the node told the exit code: error sending request: dial tcp: no route to host"},
-		{"a program that is not there", func(c *websocket.Conn) { say(t, c, 3, missing) }, `failed 127 out "" err "error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": stat /check: no such file or directory"`},
-		{"a stream that is closed in good order before the exit code says nothing", func(c *websocket.Conn) { say(t, c, 1, "5"); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
-		{"nor does an error stream without a message", func(c *websocket.Conn) { say(t, c, 3, ""); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
-		{"nor one that is cut", func(c *websocket.Conn) { c.NetConn().Close() }, "unknown: the stream ended before the node told the exit code: "},
-		{"garbage is no exit code", func(c *websocket.Conn) { say(t, c, 3, "{") }, "unknown: the stream ended before the node told the exit code: reading how it ended: "},
-		{"one that prints without end is left", func(c *websocket.Conn) {
+		{"the node reports exit code 0", func(c *websocket.Conn) { say(t, c, 1, "5"); say(t, c, 3, success) }, `succeeded 0 out "5" err ""`},
+		{"the node reports exit code 7", func(c *websocket.Conn) { say(t, c, 2, "idle"); say(t, c, 3, code7) }, `failed 7 out "" err "idle"`},
+		{"an error of the node is not an exit code", func(c *websocket.Conn) { say(t, c, 3, broken) }, "unknown: the stream ended before the node reported the exit code: error sending request: dial tcp: no route to host"},
+		{"a missing program", func(c *websocket.Conn) { say(t, c, 3, missing) }, `failed 127 out "" err "error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": stat /check: no such file or directory"`},
+		{"a stream that is closed normally before the exit code", func(c *websocket.Conn) { say(t, c, 1, "5"); closed(c) }, "unknown: the stream ended before the node reported the exit code: websocket: close 1000 (normal)"},
+		{"an error stream without a message", func(c *websocket.Conn) { say(t, c, 3, ""); closed(c) }, "unknown: the stream ended before the node reported the exit code: websocket: close 1000 (normal)"},
+		{"a truncated error stream", func(c *websocket.Conn) { c.NetConn().Close() }, "unknown: the stream ended before the node reported the exit code: "},
+		{"an invalid error stream", func(c *websocket.Conn) { say(t, c, 3, "{") }, "unknown: the stream ended before the node reported the exit code: read the exit status: "},
+		{"a program with unlimited output", func(c *websocket.Conn) {
 			for range 1000 {
 				if c.WriteMessage(websocket.BinaryMessage, []byte("\x01"+strings.Repeat("y", 32<<10))) != nil {
 					return
 				}
 			}
-		}, "unknown: the stream ended before the node told the exit code: it printed more than 16 MiB"},
+		}, "unknown: the stream ended before the node reported the exit code: it printed more than 16 MiB"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			e, _, _ := node(t, r.say)
 			got := e.Run(context.Background(), command("/check"))
 			if !got.Sent {
-				t.Error("it was not sent")
+				t.Error("the command was not sent")
 			}
 			if len(got.Stdout) > MaxOutput {
 				t.Errorf("%d bytes of output were kept", len(got.Stdout))
@@ -150,7 +150,7 @@ func TestTheArgumentsArriveAsTheyAre(t *testing.T) {
 	argv := []string{"/check", "", "$(id)", "a b;c", "--"}
 	e.Run(context.Background(), command(argv...))
 	if !slices.Equal(*asked, argv) {
-		t.Errorf("%q arrived", *asked)
+		t.Errorf("received %q", *asked)
 	}
 }
 
@@ -182,18 +182,18 @@ func TestATimeoutLetsTheCommandGo(t *testing.T) {
 
 func TestAnotherContainerIsNotAsked(t *testing.T) {
 	for name, change := range map[string]func(*Command){
-		"another pod has its name now":              func(c *Command) { c.UID = "other" },
-		"the container is not running any more":     func(c *Command) { c.ContainerID = "containerd://0" },
-		`the pod could not be read: pods "b" not f`: func(c *Command) { c.Pod.Name = "b" },
-		"it could not be sent within 5s of its dec": func(c *Command) { c.Decided = time.Now().Add(-6 * time.Second) },
-		"it could not be sent within 9s of its dec": func(c *Command) { c.Decided, c.Within = time.Now().Add(-10*time.Second), 9*time.Second },
+		"the pod was replaced by another one of the same name": func(c *Command) { c.UID = "other" },
+		"the container is no longer running":                   func(c *Command) { c.ContainerID = "containerd://0" },
+		`cannot read the pod: pods "b" not f`:                  func(c *Command) { c.Pod.Name = "b" },
+		"not sent within 5s of the decision":                   func(c *Command) { c.Decided = time.Now().Add(-6 * time.Second) },
+		"not sent within 9s of the decision":                   func(c *Command) { c.Decided, c.Within = time.Now().Add(-10*time.Second), 9*time.Second },
 	} {
 		e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
 		c := command("/check")
 		change(&c)
 		got := e.Run(context.Background(), c)
 		if !strings.HasPrefix(got.Why, name) || got.Outcome != Unknown || got.Sent || *asked != nil {
-			t.Errorf("%s, sent %t, asked %q; want %s", tell(got), got.Sent, *asked, name)
+			t.Errorf("%s, sent %t, sent command %q; want %s", tell(got), got.Sent, *asked, name)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestV15ACommandMayBeGivenLonger(t *testing.T) {
 	c := command("/check")
 	c.Decided, c.Within = time.Now().Add(-6*time.Second), MaxHurry
 	if got := e.Run(context.Background(), c); got.Outcome != Succeeded || *asked == nil {
-		t.Errorf("%s, want it sent", tell(got))
+		t.Errorf("%s, want the command sent", tell(got))
 	}
 }
 
@@ -220,7 +220,7 @@ func TestAnAnswerFromAReplacedPodIsNone(t *testing.T) {
 		}
 		say(t, c, 3, success)
 	})
-	if got := tell(e.Run(context.Background(), command("/check"))); got != "unknown: another pod has its name now" {
+	if got := tell(e.Run(context.Background(), command("/check"))); got != "unknown: the pod was replaced by another one of the same name" {
 		t.Error(got)
 	}
 }

@@ -51,7 +51,7 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 	if err != nil {
 		result.Refused = refused(err)
 		result.Sent = !result.Refused && !notReached(err)
-		result.Why = "the API server did not take it: " + err.Error()
+		result.Why = "the API server rejected it: " + err.Error()
 		return
 	}
 	defer conn.Close()
@@ -65,7 +65,7 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 		err = result.conclude(status)
 	}
 	if err != nil {
-		result.Why = "the stream ended before the node told the exit code: " + err.Error()
+		result.Why = "the stream ended before the node reported the exit code: " + err.Error()
 		if ctx.Err() != nil {
 			result.Why = fmt.Sprintf("it did not end within %s", result.Timeout)
 		}
@@ -160,7 +160,7 @@ const blanks = " \t\r\n"
 func (r *Result) conclude(text []byte) error {
 	var status metav1.Status
 	if err := json.Unmarshal(text, &status); err != nil {
-		return fmt.Errorf("reading how it ended: %w", err)
+		return fmt.Errorf("read the exit status: %w", err)
 	}
 	if status.Status == metav1.StatusSuccess {
 		r.Outcome, r.Code = Succeeded, 0

@@ -23,19 +23,19 @@ func TestResized(t *testing.T) {
 		have, want     corev1.ResourceRequirements
 		request, limit string
 	}{
-		{"a limit without a request is the request too", asks("1"), limit("2"), "2", "2"},
-		{"a limit that another client set stays", limit("4"), asks("1"), "1", "4"},
-		{"the same in other words", asks("1000m"), asks("1"), "1", "0"},
+		{"a limit without a request is also the request", asks("1"), limit("2"), "2", "2"},
+		{"a limit that another client set is kept", limit("4"), asks("1"), "1", "4"},
+		{"equal quantities in other units", asks("1000m"), asks("1"), "1", "0"},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "beside"}, {Name: "main", Resources: r.have}}}}
 		sized := Resized(pod, []corev1.Container{{Name: "main", Resources: r.want}})
 		got := sized.Spec.Containers[1].Resources
 		request, limit := got.Requests[corev1.ResourceCPU], got.Limits[corev1.ResourceCPU]
 		if request.Cmp(resource.MustParse(r.request)) != 0 || limit.Cmp(resource.MustParse(r.limit)) != 0 {
-			t.Errorf("%s: it gives request %s and limit %s, want %s and %s", r.name, request.String(), limit.String(), r.request, r.limit)
+			t.Errorf("%s: got request %s and limit %s, want %s and %s", r.name, request.String(), limit.String(), r.request, r.limit)
 		}
 		if sized.Spec.Containers[0].Resources.Requests != nil || pod == sized {
-			t.Errorf("%s: it changes another container, or the pod that was read", r.name)
+			t.Errorf("%s: another container or the cached pod was modified", r.name)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestKeepsResources(t *testing.T) {
 	asks := one(corev1.ResourceRequirements{Requests: cpuOf("1")})
 	both := one(corev1.ResourceRequirements{Requests: cpuOf("2"), Limits: cpuOf("2")})
 	if !KeepsResources(asks, both) || KeepsResources(both, asks) || KeepsResources(asks, one(corev1.ResourceRequirements{})) {
-		t.Error("a resize adds and changes, and takes nothing away")
+		t.Error("a resize adds and changes resources, and removes none")
 	}
 }
 
@@ -58,20 +58,20 @@ func TestWhatTheKubeletSaysOfAResize(t *testing.T) {
 	deferred, infeasible := with(corev1.PodResizePending, corev1.PodReasonDeferred), with(corev1.PodResizePending, corev1.PodReasonInfeasible)
 	underWay, ready := with(corev1.PodResizeInProgress, ""), with(corev1.PodReady, "")
 	if !Resizing(deferred) || !Resizing(infeasible) || !Resizing(underWay) || Resizing(ready) {
-		t.Error("a resize is to be done while either condition is there")
+		t.Error("a resize is pending while either condition exists")
 	}
 	if Infeasible(deferred) || !Infeasible(infeasible) || Infeasible(underWay) {
-		t.Error("only reason Infeasible is for ever")
+		t.Error("only reason Infeasible is permanent")
 	}
 	seen := &corev1.Pod{}
 	seen.Generation = 2
 	if Unseen(seen) {
-		t.Error("a kubelet that says nothing has not said that it saw nothing")
+		t.Error("a kubelet that does not report observedGeneration has not observed the resize")
 	}
 	if seen.Status.ObservedGeneration = 1; !Unseen(seen) {
-		t.Error("it has seen the generation before")
+		t.Error("the kubelet has observed an older generation")
 	}
 	if seen.Status.ObservedGeneration = 2; Unseen(seen) {
-		t.Error("it has seen this one")
+		t.Error("the kubelet has observed the current generation")
 	}
 }

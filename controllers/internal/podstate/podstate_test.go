@@ -50,18 +50,18 @@ func TestQuestions(t *testing.T) {
 		got, want bool
 	}{
 		{"EndedByNode: with a reason", EndedByNode(endedFor("Evicted")), true},
-		{"EndedByNode: without one, in a pod that is always restarted", EndedByNode(endedFor("", corev1.Container{})), true},
-		{"EndedByNode: without one, where a container may end", EndedByNode(endedFor("", corev1.Container{RestartPolicy: &never})), false},
-		{"EndedByNode: without one, where a rule may end a container", EndedByNode(endedFor("", corev1.Container{RestartPolicyRules: []corev1.ContainerRestartRule{{}}})), false},
-		{"EndedByNode: by its own deadline", EndedByNode(endedFor("DeadlineExceeded")), false},
-		{"EndedByNode: by its program", EndedByNode(phase(corev1.PodFailed)), false},
+		{"EndedByNode: without a reason, in a pod with restartPolicy Always", EndedByNode(endedFor("", corev1.Container{})), true},
+		{"EndedByNode: without a reason, where containers may exit", EndedByNode(endedFor("", corev1.Container{RestartPolicy: &never})), false},
+		{"EndedByNode: without a reason, where a rule may end a container", EndedByNode(endedFor("", corev1.Container{RestartPolicyRules: []corev1.ContainerRestartRule{{}}})), false},
+		{"EndedByNode: because of activeDeadlineSeconds", EndedByNode(endedFor("DeadlineExceeded")), false},
+		{"EndedByNode: because its program exited", EndedByNode(phase(corev1.PodFailed)), false},
 
 		{"Ready: True", Ready(pod(corev1.PodReady, yes, "", 0)), true},
 		{"Ready: False", Ready(pod(corev1.PodReady, no, "", 0)), false},
 		{"Ready: Unknown", Ready(pod(corev1.PodReady, corev1.ConditionUnknown, "", 0)), false},
 		{"Ready: no condition", Ready(bare), false},
 
-		{"WasReady: is", WasReady(pod(corev1.PodReady, yes, "", 0)), true},
+		{"WasReady: Ready is True", WasReady(pod(corev1.PodReady, yes, "", 0)), true},
 		{"WasReady: turned False with the start", WasReady(pod(corev1.PodReady, no, "", 0)), false},
 		{"WasReady: turned False in the same second", WasReady(pod(corev1.PodReady, no, "", time.Second)), false},
 		{"WasReady: turned False later", WasReady(pod(corev1.PodReady, no, "", time.Second+1)), true},
@@ -71,13 +71,13 @@ func TestQuestions(t *testing.T) {
 		{"Ended: Failed", Ended(phase(corev1.PodFailed)), true},
 		{"Ended: Succeeded", Ended(phase(corev1.PodSucceeded)), true},
 		{"Ended: Running", Ended(phase(corev1.PodRunning)), false},
-		{"Scheduled: not", Scheduled(bare), false},
-		{"Scheduled: to a node", Scheduled(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}), true},
-		{"Terminating: not", Terminating(bare), false},
+		{"Scheduled: no node", Scheduled(bare), false},
+		{"Scheduled: has a node", Scheduled(&corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}), true},
+		{"Terminating: no deletionTimestamp", Terminating(bare), false},
 
 		{"Evicted: through the API", Evicted(pod(corev1.DisruptionTarget, yes, "EvictionByEvictionAPI", 0)), true},
 		{"Evicted: by a taint", Evicted(pod(corev1.DisruptionTarget, yes, "DeletionByTaintManager", 0)), false},
-		{"Evicted: not after all", Evicted(pod(corev1.DisruptionTarget, no, "EvictionByEvictionAPI", 0)), false},
+		{"Evicted: not evicted", Evicted(pod(corev1.DisruptionTarget, no, "EvictionByEvictionAPI", 0)), false},
 		{"TaintEvicted: by a taint", TaintEvicted(pod(corev1.DisruptionTarget, yes, "DeletionByTaintManager", 0)), true},
 		{"TaintEvicted: through the API", TaintEvicted(pod(corev1.DisruptionTarget, yes, "EvictionByEvictionAPI", 0)), false},
 	} {
@@ -97,10 +97,10 @@ func TestAvailable(t *testing.T) {
 		ok       bool
 		wait     time.Duration
 	}{
-		{"at once without minReadySeconds", ready, 0, 0, true, 0},
-		{"a nanosecond too early", ready, time.Minute, time.Minute - 1, false, 1},
-		{"when it is over", ready, time.Minute, time.Minute, true, 0},
-		{"never while not Ready, and there is nothing to wait for", pod(corev1.PodReady, corev1.ConditionFalse, "", 0), time.Minute, time.Hour, false, 0},
+		{"minReadySeconds is 0", ready, 0, 0, true, 0},
+		{"one nanosecond before minReadySeconds elapsed", ready, time.Minute, time.Minute - 1, false, 1},
+		{"minReadySeconds elapsed", ready, time.Minute, time.Minute, true, 0},
+		{"a pod that is not Ready", pod(corev1.PodReady, corev1.ConditionFalse, "", 0), time.Minute, time.Hour, false, 0},
 	} {
 		if ok, wait := Available(r.pod, r.minReady, noon.Add(r.now)); ok != r.ok || wait != r.wait {
 			t.Errorf("%s: %t, wait %v", r.name, ok, wait)
@@ -113,7 +113,7 @@ func TestTimes(t *testing.T) {
 		t.Errorf("Since: %v, %t", since, has)
 	}
 	if _, has := Since(&corev1.Pod{}, corev1.PodReady); has {
-		t.Error("Since: a condition that is not there")
+		t.Error("Since: a missing condition")
 	}
 	for _, r := range []struct {
 		pod  *corev1.Pod
@@ -130,13 +130,13 @@ func TestTimes(t *testing.T) {
 	}
 	going := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(at(30 * time.Second)), DeletionGracePeriodSeconds: ptr.To(int64(30))}}
 	if got := DeletedAt(going); !got.Equal(noon) || !Terminating(going) {
-		t.Errorf("DeletedAt: %v, want the moment of the delete, not of the end", got)
+		t.Errorf("DeletedAt: %v, want the time of the delete, not the end of the grace period", got)
 	}
 	going.DeletionGracePeriodSeconds = nil
 	if got := DeletedAt(going); !got.Equal(noon.Add(30 * time.Second)) {
 		t.Errorf("DeletedAt without a grace period: %v", got)
 	}
 	if !DeletedAt(&corev1.Pod{}).IsZero() {
-		t.Error("DeletedAt: a pod that nobody deleted")
+		t.Error("DeletedAt: a pod without a deletionTimestamp")
 	}
 }

@@ -25,10 +25,10 @@ func TestN14Owners(t *testing.T) {
 		want  []types.UID
 		fails bool
 	}{
-		{"all exist", []string{"a", "b"}, []types.UID{"uid-of-a", "uid-of-b"}, false},
-		{"the first is missing", []string{"missing", "b"}, []types.UID{"uid-of-b"}, false},
-		{"the first is being deleted", []string{"goes", "b"}, []types.UID{"uid-of-b"}, false},
-		{"none exists", []string{"missing", "goes"}, nil, true},
+		{"all owners exist", []string{"a", "b"}, []types.UID{"uid-of-a", "uid-of-b"}, false},
+		{"the first owner is missing", []string{"missing", "b"}, []types.UID{"uid-of-b"}, false},
+		{"the first owner is being deleted", []string{"goes", "b"}, []types.UID{"uid-of-b"}, false},
+		{"no owner exists", []string{"missing", "goes"}, nil, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

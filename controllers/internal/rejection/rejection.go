@@ -14,7 +14,7 @@ import (
 )
 
 // ErrChanged is the error of a write that the API server accepted, but stored with changes.
-var ErrChanged = errors.New("an admission webhook or policy of the cluster changed what was written")
+var ErrChanged = errors.New("an admission webhook or policy of the cluster changed the written object")
 
 // maxCauses is the max number of listed causes, and maxDetail the max number of bytes of each.
 const maxCauses, maxDetail = 10, 500
@@ -49,7 +49,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 // refused returns the general message for an error or cause that Explain does not pass on.
 func refused(at string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{},
-		Detail: "the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"}
+		Detail: "the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"}
 }
 
 // isOfObject reports whether a cause names no field, so that it is about the whole object.

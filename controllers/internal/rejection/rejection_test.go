@@ -34,25 +34,25 @@ func TestExplain(t *testing.T) {
 	}{
 		{"a value that is not supported", invalid(field.NotSupported(policy, "Sometimes", []string{"Always", "Never"})),
 			`spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never"`},
-		{"a value that is missing", invalid(field.Required(policy, "say one")), `spec.template.spec.containers[0].imagePullPolicy: Required value: say one`},
-		{"and nothing more is said", invalid(field.Required(policy, "")), `spec.template.spec.containers[0].imagePullPolicy: Required value`},
-		{"a value that is invalid", invalid(field.Invalid(policy, 5, "no number")), `spec.template.spec.containers[0].imagePullPolicy: Invalid value: 5: no number`},
-		{"a value that is there twice", invalid(field.Duplicate(policy, "x")), `spec.template.spec.containers[0].imagePullPolicy: Duplicate value: "x"`},
-		{"a value that may not be", invalid(field.Forbidden(policy, "not here")), `spec.template.spec.containers[0].imagePullPolicy: Forbidden: not here`},
+		{"a value that is missing", invalid(field.Required(policy, "specify a value")), `spec.template.spec.containers[0].imagePullPolicy: Required value: specify a value`},
+		{"a missing value without a message", invalid(field.Required(policy, "")), `spec.template.spec.containers[0].imagePullPolicy: Required value`},
+		{"a value that is invalid", invalid(field.Invalid(policy, 5, "not a number")), `spec.template.spec.containers[0].imagePullPolicy: Invalid value: 5: not a number`},
+		{"a duplicate value", invalid(field.Duplicate(policy, "x")), `spec.template.spec.containers[0].imagePullPolicy: Duplicate value: "x"`},
+		{"a forbidden value", invalid(field.Forbidden(policy, "not allowed here")), `spec.template.spec.containers[0].imagePullPolicy: Forbidden: not allowed here`},
 		{"a value that is too long", invalid(field.TooLong(policy, "", 3)), `spec.template.spec.containers[0].imagePullPolicy: Too long: may not be more than 3 bytes`},
-		{"too many of them", invalid(field.TooMany(policy, 5, 3)), `spec.template.spec.containers[0].imagePullPolicy: Too many: 5: must have at most 3 items`},
-		{"two faults", invalid(field.Required(policy, ""), field.Forbidden(field.NewPath("metadata", "name"), "no")),
+		{"too many values", invalid(field.TooMany(policy, 5, 3)), `spec.template.spec.containers[0].imagePullPolicy: Too many: 5: must have at most 3 items`},
+		{"two causes", invalid(field.Required(policy, ""), field.Forbidden(field.NewPath("metadata", "name"), "no")),
 			`[spec.template.spec.containers[0].imagePullPolicy: Required value, spec.template.metadata.name: Forbidden: no]`},
-		{"a type that this version does not know", cause("FieldValueTooOdd", "Too odd: 3"), `spec.template.spec.nodeName: Invalid value: Too odd: 3`},
-		{"a cause without a type", cause("", "it is wrong"), `spec.template.spec.nodeName: Invalid value: it is wrong`},
-		{"N16 a cause that names no field", invalid(field.Forbidden(nil, "not in this namespace")), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
+		{"an unknown cause type", cause("FieldValueTooOdd", "Too odd: 3"), `spec.template.spec.nodeName: Invalid value: Too odd: 3`},
+		{"a cause without a type", cause("", "wrong value"), `spec.template.spec.nodeName: Invalid value: wrong value`},
+		{"N16 a cause without a field", invalid(field.Forbidden(nil, "not in this namespace")), "spec.template: Invalid value: the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"},
 		{"N16 a policy of the cluster", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
 			Causes: []metav1.StatusCause{{Message: "ValidatingAdmissionPolicy 'engine' with binding 'engine' denied request: denied by the platform"}}}}},
-			"spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
-		{"N16 a policy that names a field", cause("FieldValueInvalid", "Invalid value: ValidatingAdmissionPolicy 'engine' with binding 'engine' denied request: secret"),
-			"spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
-		{"no causes", apierrors.NewBadRequest("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
-		{"no answer of an API server", errors.New("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
+			"spec.template: Invalid value: the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"},
+		{"N16 a policy with a field", cause("FieldValueInvalid", "Invalid value: ValidatingAdmissionPolicy 'engine' with binding 'engine' denied request: secret"),
+			"spec.template: Invalid value: the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"},
+		{"no causes", apierrors.NewBadRequest("unexpected error"), "spec.template: Invalid value: the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"},
+		{"an error that is not a status", errors.New("unexpected error"), "spec.template: Invalid value: the API server rejects the object created from it; to see why, create one with `kubectl create --dry-run=server`"},
 	} {
 		if got := Explain(r.err, under).ToAggregate().Error(); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
@@ -71,7 +71,7 @@ func TestWhatIsPassedOnIsBounded(t *testing.T) {
 	}
 	for _, e := range got {
 		if len(e.Detail) > maxDetail {
-			t.Errorf("%d bytes say why", len(e.Detail))
+			t.Errorf("the reason has %d bytes", len(e.Detail))
 		}
 	}
 }
@@ -88,10 +88,10 @@ func TestWhatSaysNothingOfTheObject(t *testing.T) {
 	}{
 		{"taken", nil, false, false},
 		{"a full quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"), true, false},
-		{"a quota that wants more to be said", forbidden("failed quota: q: must specify limits.cpu for: main"), false, false},
-		{"words of somebody else", errors.New("exceeded quota"), false, false},
-		{"a webhook that takes no dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), false, true},
-		{"a webhook that says no", apierrors.NewBadRequest("no"), false, false},
+		{"a quota that requires limits", forbidden("failed quota: q: must specify limits.cpu for: main"), false, false},
+		{"an unknown message", errors.New("exceeded quota"), false, false},
+		{"a webhook that does not support dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), false, true},
+		{"a webhook that denies the request", apierrors.NewBadRequest("no"), false, false},
 	} {
 		if full, never := IsFullQuota(r.err), IsUntried(r.err); full != r.full || never != r.never {
 			t.Errorf("%s: full quota %v, untried %v", r.name, full, never)

@@ -24,13 +24,13 @@ func TestResult(t *testing.T) {
 		result  reconcile.Result
 		err     error
 	}{
-		"done":                      {Done(), reconcile.Result{}, nil},
-		"wait":                      {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(0)}, nil},
-		"wait behind others":        {Wait(time.Minute).Later(), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(Later)}, nil},
-		"wait for nothing":          {Wait(0), reconcile.Result{}, nil},
-		"wait for what is over":     {Wait(-time.Second), reconcile.Result{}, nil},
-		"retry":                     {Retry(failed), reconcile.Result{}, failed},
-		"stop until a person edits": {Stop(), reconcile.Result{}, nil},
+		"done":                                {Done(), reconcile.Result{}, nil},
+		"wait":                                {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(0)}, nil},
+		"waits for other writes":              {Wait(time.Minute).Later(), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(Later)}, nil},
+		"waits for no write":                  {Wait(0), reconcile.Result{}, nil},
+		"waits for a completed write":         {Wait(-time.Second), reconcile.Result{}, nil},
+		"retry":                               {Retry(failed), reconcile.Result{}, failed},
+		"stops until a user edits the object": {Stop(), reconcile.Result{}, nil},
 	} {
 		if result, err := r.outcome.Result(); !reflect.DeepEqual(result, r.result) || !errors.Is(err, r.err) {
 			t.Errorf("%s: %v, %v", name, result, err)
@@ -46,13 +46,13 @@ func TestJudge(t *testing.T) {
 		err  error
 		want Verdict
 	}{
-		"no error":                          {nil, Succeeded},
-		"a conflict":                        {apierrors.NewConflict(pods, "a", errors.New("another version")), Overtaken},
-		"one that is gone":                  {fmt.Errorf("delete pod a: %w", apierrors.NewNotFound(pods, "a")), Overtaken},
-		"a command where another runs":      {fmt.Errorf("exec in pod a: %w", action.ErrNotBegun), Overtaken},
-		"a namespace that is being deleted": {ending, Ending},
-		"a quota":                           {apierrors.NewForbidden(pods, "a", errors.New("quota")), Failed},
-		"no answer":                         {errors.New("no answer"), Failed},
+		"no error":         {nil, Succeeded},
+		"a conflict":       {apierrors.NewConflict(pods, "a", errors.New("a changed resourceVersion")), Overtaken},
+		"a deleted object": {fmt.Errorf("delete pod a: %w", apierrors.NewNotFound(pods, "a")), Overtaken},
+		"a command in a pod with a running command": {fmt.Errorf("exec in pod a: %w", action.ErrNotBegun), Overtaken},
+		"a namespace that is being deleted":         {ending, Ending},
+		"a quota":                                   {apierrors.NewForbidden(pods, "a", errors.New("quota")), Failed},
+		"an error without a status":                 {errors.New("no response"), Failed},
 	} {
 		if got := Judge(r.err); got != r.want {
 			t.Errorf("%s: %d, want %d", name, got, r.want)

@@ -157,7 +157,7 @@ func (r Right) what() string {
 		words = append(words, "each new object")
 	}
 	if r.Copied {
-		words = append(words, "a change of metadata.labels or metadata.annotations, which go into pods,")
+		words = append(words, "a change of metadata.labels or metadata.annotations, which are copied to pods,")
 	}
 	return strings.Join(words, ", ")
 }
@@ -200,7 +200,7 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 			Expression: fmt.Sprintf("%s || %s", unasked, right.check()),
 			Message:    fmt.Sprintf("you may not %s in this namespace, which the operator does for a %s", right.name(), kind.Name),
 			MessageExpression: fmt.Sprintf(`"the operator %s for a %s, and " + request.userInfo.username + " may not %s in namespace " + request.namespace + `+
-				`". Ask for a role with that verb (%s asks for it). To look: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
+				`". Request a role with that verb (%s requires it). To check: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
 				right.Does, kind.Name, right.name(), right.what(), right.question()),
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		})
@@ -263,9 +263,9 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 		MatchConditions:  []admissionv1.MatchCondition{{Name: "owned", Expression: "size(" + of("object") + ") > 0"}},
 		Validations: []admissionv1.Validation{{
 			Expression: fmt.Sprintf(`(request.operation == "UPDATE" && %s) || %s`, same, finalizes(kind.Group, kind.Plural)),
-			MessageExpression: fmt.Sprintf(`"the operator takes what has a %s as its controller for its own, and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Leave that owner out"`,
+			MessageExpression: fmt.Sprintf(`"the operator manages objects whose controller is a %s, and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Remove that owner"`,
 				kind.Name, kind.Plural),
-			Message: fmt.Sprintf("you may not update %s/finalizers in this namespace, so you cannot make what has a %s as its controller; leave that owner out", kind.Plural, kind.Name),
+			Message: fmt.Sprintf("you may not update %s/finalizers in this namespace, so you cannot create objects whose controller is a %s; remove that owner", kind.Plural, kind.Name),
 			Reason:  ptr.To(metav1.StatusReasonForbidden),
 		}},
 	}}
@@ -317,7 +317,7 @@ func short() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("size(%[1]s) > %[2]d || %[3]s <= %[4]d || oldObject != null && (size(%[5]s) > %[2]d || %[3]s <= %[6]s)",
 			of("object"), maxAnnotations, bytes("object"), MaxAnnotationBytes, of("oldObject"), bytes("oldObject")),
-		Message: fmt.Sprintf("metadata.annotations: keys and values may have at most %d bytes together; shorten or remove them", MaxAnnotationBytes),
+		Message: fmt.Sprintf("metadata.annotations: keys and values may have at most %d bytes in total; shorten or remove them", MaxAnnotationBytes),
 		Reason:  ptr.To(metav1.StatusReasonInvalid),
 	}
 }
@@ -328,7 +328,7 @@ func short() admissionv1.Validation {
 func elsewhere(kind Kind, namespace string) admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("request.operation != \"CREATE\" || !(request.namespace in [%q, %q])", metav1.NamespaceSystem, namespace),
-		Message: fmt.Sprintf("a %s cannot be in namespace %s, nor in %s, the operator's own: who may make pods there has the accounts of the cluster or of the operator. Use another namespace",
+		Message: fmt.Sprintf("a %s cannot be in namespace %s or %s, the operator's own: a user who can create pods there can use the service accounts of the cluster or of the operator. Use another namespace",
 			kind.Name, metav1.NamespaceSystem, namespace),
 		Reason: ptr.To(metav1.StatusReasonForbidden),
 	}

@@ -15,7 +15,7 @@ import (
 
 var missingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "stateful_operator_requester_policies_missing",
-	Help: "Missing policies: of a kind, so that requesters are not checked for rights of their own, or on the operator's own accounts (kind=accounts).",
+	Help: "Number of missing policies: of a kind, so that the permissions of requesters are not checked, or on the operator's own service accounts (kind=accounts).",
 }, []string{"kind"})
 
 func init() { metrics.Registry.MustRegister(missingGauge) }
@@ -35,14 +35,14 @@ type Watch struct {
 // Start checks the policies periodically until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	known := ""
-	policy.Look(ctx, "The policies that check requesters, as the controllers see them", policy.Interval, policy.Interval, func() string {
+	policy.Look(ctx, "The policies that check requesters, as observed by the controllers", policy.Interval, policy.Interval, func() string {
 		missing, err := w.look(ctx)
 		switch {
 		case err != nil: // unknown; it is checked again
 		case len(missing) == 0:
 			known = ""
 		default:
-			known = "missing are " + strings.Join(missing, ", ") + ": see that the installer runs, kubectl -n " + w.Namespace + " get pods"
+			known = "missing policies: " + strings.Join(missing, ", ") + ": check that the installer runs, kubectl -n " + w.Namespace + " get pods"
 		}
 		return known
 	})

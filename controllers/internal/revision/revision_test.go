@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 	data := map[string]any{"image": "one"}
 	first := build(t, "u", data, 0)
 	if again := build(t, "u", data, 0, rev("x", 4, `{}`)); again.Name != first.Name || again.Revision != 5 || first.Revision != 1 {
-		t.Errorf("the same data are called %s and %s, with the numbers %d and %d", first.Name, again.Name, first.Revision, again.Revision)
+		t.Errorf("equal data have the names %s and %s, with the numbers %d and %d", first.Name, again.Name, first.Revision, again.Revision)
 	}
 	for what, other := range map[string]*appsv1.ControllerRevision{
 		"data": build(t, "u", map[string]any{"image": "two"}, 0), "owner": build(t, "v", data, 0), "count of collisions": build(t, "u", data, 1),
@@ -36,7 +36,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	if _, err := New("db", "u", make(chan int), 0, nil); err == nil {
-		t.Error("what cannot be written is recorded")
+		t.Error("a revision that cannot be encoded is recorded")
 	}
 	ordered := build(t, "u", struct {
 		B int `json:"b"`
@@ -53,13 +53,13 @@ func TestSame(t *testing.T) {
 		name, data string
 		same       bool
 	}{
-		{"the same", `{"a":{"b":1},"list":[1,2]}`, true},
+		{"equal data", `{"a":{"b":1},"list":[1,2]}`, true},
 		{"another order of keys", `{"list":[1,2],"a":{"b":1}}`, true},
-		{"nulls and empty objects, which a later Kubernetes writes or does not", `{"a":{"b":1,"c":null,"d":{"e":{}}},"list":[1,2]}`, true},
+		{"nulls and empty objects, which another Kubernetes version may omit", `{"a":{"b":1,"c":null,"d":{"e":{}}},"list":[1,2]}`, true},
 		{"another value", `{"a":{"b":2},"list":[1,2]}`, false},
 		{"another order of a list", `{"a":{"b":1},"list":[2,1]}`, false},
-		{"one thing more", `{"a":{"b":1},"c":0,"list":[1,2]}`, false},
-		{"what cannot be read", `{`, false},
+		{"one more field", `{"a":{"b":1},"c":0,"list":[1,2]}`, false},
+		{"invalid data", `{`, false},
 	} {
 		history := []*appsv1.ControllerRevision{rev("other", 1, `{}`), rev("it", 2, r.data)}
 		if got := Same(history, want); (got != nil) != r.same {
@@ -75,7 +75,7 @@ func TestHistory(t *testing.T) {
 		t.Error("the highest number is the latest")
 	}
 	if up := Promote(history, one); up.Revision != 4 || one.Revision != 1 {
-		t.Errorf("promoted to %d, and the old object says %d", up.Revision, one.Revision)
+		t.Errorf("promoted to %d, and the cached object has %d", up.Revision, one.Revision)
 	}
 	if ByName(history, "two") != two || ByName(history, "four") != nil {
 		t.Error("found under another name")
@@ -93,7 +93,7 @@ func TestHistory(t *testing.T) {
 			got = append(got, s.Name)
 		}
 		if !slices.Equal(got, r.want) {
-			t.Errorf("with a limit of %d and %q in use %q go, want %q, the oldest first", r.limit, r.used, got, r.want)
+			t.Errorf("with a limit of %d and %q in use %q are deleted, want %q, the oldest first", r.limit, r.used, got, r.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (a *Authority) Check(*http.Request) error {
 	case <-a.injected:
 		return nil
 	default:
-		return errors.New("the CA is not yet in the webhook configurations")
+		return errors.New("the webhook configurations do not have the CA yet")
 	}
 }
 
@@ -103,7 +103,7 @@ func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 		FieldOwner:     "stateful-operator",
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the certificate rotator: %w", err)
+		return fmt.Errorf("set up the certificate rotator: %w", err)
 	}
 	p := &publisher{live: mgr.GetAPIReader(), writer: mgr.GetClient(), made: make(chan struct{}, 1),
 		from: types.NamespacedName{Namespace: names.Namespace, Name: names.Authority},
@@ -120,10 +120,10 @@ func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 func placeholder() (string, error) {
 	folder, err := os.MkdirTemp("", "serving-certificate-")
 	if err != nil {
-		return "", fmt.Errorf("making a folder for the certificate rotator: %w", err)
+		return "", fmt.Errorf("create a folder for the certificate rotator: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, certFile), nil, 0o600); err != nil {
-		return "", fmt.Errorf("making a file for the certificate rotator: %w", err)
+		return "", fmt.Errorf("create a file for the certificate rotator: %w", err)
 	}
 	return folder, nil
 }
@@ -159,7 +159,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		next := publishInterval
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Publish the serving certificate; another try follows")
+			ctrl.LoggerFrom(ctx).Error(err, "Publish the serving certificate; will retry")
 			next = publishRetry
 		}
 		select {
@@ -176,13 +176,13 @@ func (p *publisher) run(ctx context.Context) error {
 func (p *publisher) publish(ctx context.Context) error {
 	var authority, serving corev1.Secret
 	if err := p.live.Get(ctx, p.from, &authority); err != nil {
-		return fmt.Errorf("reading the authority's Secret: %w", err)
+		return fmt.Errorf("read the Secret of the CA: %w", err)
 	}
 	if len(authority.Data[certFile]) == 0 {
 		return nil // the certificate does not exist yet
 	}
 	if err := p.live.Get(ctx, p.to, &serving); err != nil {
-		return fmt.Errorf("reading the servers' Secret: %w", err)
+		return fmt.Errorf("read the Secret of the serving certificate: %w", err)
 	}
 	want := map[string][]byte{}
 	for _, name := range []string{caFile, certFile, keyFile} {
@@ -193,7 +193,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	serving.Data = want
 	if err := p.writer.Update(ctx, &serving); err != nil {
-		return fmt.Errorf("writing the servers' Secret: %w", err)
+		return fmt.Errorf("write the Secret of the serving certificate: %w", err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *Source) followSecret(mgr manager.Manager, secret types.NamespacedName) 
 		certificate, err := tls.X509KeyPair(secret.Data[certFile], secret.Data[keyFile])
 		if err != nil {
 			// The authority detects this too and replaces the certificate.
-			mgr.GetLogger().Error(err, "The Secret holds no usable certificate", "secret", secret.Name)
+			mgr.GetLogger().Error(err, "The Secret has no usable certificate", "secret", secret.Name)
 			return
 		}
 		token := sha256.Sum256(append([]byte("caller "), secret.Data[keyFile]...))

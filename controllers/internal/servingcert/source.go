@@ -93,14 +93,14 @@ func (s *Source) Configure(config *tls.Config) {
 		if certificate := s.certificate.Load(); certificate != nil {
 			return certificate, nil
 		}
-		return nil, errors.New("there is no serving certificate yet")
+		return nil, errors.New("no serving certificate yet")
 	}
 }
 
 // Check is the readiness check of this source. It succeeds once a certificate is available.
 func (s *Source) Check(*http.Request) error {
 	if s.certificate.Load() == nil {
-		return errors.New("there is no serving certificate yet")
+		return errors.New("no serving certificate yet")
 	}
 	return nil
 }
@@ -132,11 +132,11 @@ func isMounted(folder string) (bool, error) {
 		case err == nil:
 			found = append(found, name)
 		case !errors.Is(err, fs.ErrNotExist):
-			return false, fmt.Errorf("looking for a mounted certificate: %w", err)
+			return false, fmt.Errorf("find a mounted certificate: %w", err)
 		}
 	}
 	if len(found) == 1 {
-		return false, fmt.Errorf("%s holds %s only, and a certificate needs %s and %s", folder, found[0], certFile, keyFile)
+		return false, fmt.Errorf("%s has only %s; a certificate needs %s and %s", folder, found[0], certFile, keyFile)
 	}
 	return len(found) == 2, nil
 }
@@ -145,7 +145,7 @@ func isMounted(folder string) (bool, error) {
 func (s *Source) followFolder(mgr manager.Manager, folder string) error {
 	watcher, err := certwatcher.New(filepath.Join(folder, certFile), filepath.Join(folder, keyFile))
 	if err != nil {
-		return fmt.Errorf("reading the mounted certificate: %w", err)
+		return fmt.Errorf("read the mounted certificate: %w", err)
 	}
 	watcher.RegisterCallback(func(certificate tls.Certificate) { s.certificate.Store(&certificate) })
 	return mgr.Add(follow.Everywhere(watcher.Start))

@@ -26,8 +26,8 @@ func TestAMountedCertificateIsAPair(t *testing.T) {
 	}{
 		{"nothing is mounted", nil, false, ""},
 		{"a pair is mounted", []string{"tls.crt", "tls.key"}, true, ""},
-		{"a certificate without its key", []string{"tls.crt"}, false, "holds tls.crt only"},
-		{"a key without its certificate", []string{"tls.key"}, false, "holds tls.key only"},
+		{"a certificate without its key", []string{"tls.crt"}, false, "has only tls.crt"},
+		{"a key without its certificate", []string{"tls.key"}, false, "has only tls.key"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			folder := t.TempDir()
@@ -43,7 +43,7 @@ func TestAMountedCertificateIsAPair(t *testing.T) {
 		})
 	}
 	if mounted, err := isMounted(filepath.Join(t.TempDir(), "absent")); mounted || err != nil {
-		t.Errorf("got %v and %v for a folder that is not there, want nothing mounted", mounted, err)
+		t.Errorf("got %v and %v for a missing folder, want nothing mounted", mounted, err)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestReadyNeedsTheCertificate(t *testing.T) {
 		t.Error("ready without a certificate")
 	}
 	if _, err := config.GetCertificate(nil); err == nil {
-		t.Error("a handshake got a certificate that does not exist")
+		t.Error("a handshake returned a certificate that does not exist")
 	}
 	certificate := &tls.Certificate{}
 	source.certificate.Store(certificate)
@@ -62,7 +62,7 @@ func TestReadyNeedsTheCertificate(t *testing.T) {
 		t.Errorf("not ready with a certificate: %v", err)
 	}
 	if got, err := config.GetCertificate(nil); got != certificate || err != nil {
-		t.Errorf("a handshake got %v and %v, want the certificate", got, err)
+		t.Errorf("a handshake returned %v and %v, want the certificate", got, err)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestReadyNeedsTheCertificate(t *testing.T) {
 func TestN9Admit(t *testing.T) {
 	s := &Source{}
 	if path, ok := s.Admit("/pods"); !ok || path != "/pods" {
-		t.Errorf("got %q and %v where there is no token", path, ok)
+		t.Errorf("got %q and %v without a token", path, ok)
 	}
 	s.know(&Caller{Token: "zero"})
 	s.know(&Caller{Token: "first"})
@@ -93,7 +93,7 @@ func TestTheAuthorityIsReadyWhenItIsTrusted(t *testing.T) {
 	}
 	close(authority.injected)
 	if err := authority.Check(nil); err != nil {
-		t.Errorf("not ready with everything there: %v", err)
+		t.Errorf("not ready although everything exists: %v", err)
 	}
 }
 
@@ -111,10 +111,10 @@ func TestTheKeyOfTheAuthorityIsNotPublished(t *testing.T) {
 		sentence            string
 		authority, had, has map[string]string
 	}{
-		{"nothing is made yet", nil, nil, nil},
+		{"no certificate exists yet", nil, nil, nil},
 		{"the first certificate", made, nil, published},
-		{"a Secret of an older version, with the key of the authority", made, made, published},
-		{"one that is as it should be", made, published, published},
+		{"a Secret of an older version with the key of the CA", made, made, published},
+		{"a Secret that is up to date", made, published, published},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			authority, serving := secret("ca", row.authority), secret("certs", row.had)
@@ -127,7 +127,7 @@ func TestTheKeyOfTheAuthorityIsNotPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := secret("certs", row.has).Data; !maps.EqualFunc(serving.Data, want, bytes.Equal) {
-				t.Errorf("published are %q, want %q", serving.Data, want)
+				t.Errorf("published %q, want %q", serving.Data, want)
 			}
 		})
 	}
@@ -139,13 +139,13 @@ func TestTheCAGoesWhereSomethingIsServed(t *testing.T) {
 		names    Names
 		want     []rotator.WebhookInfo
 	}{
-		{"nothing is mutated", Names{Validating: "v"}, []rotator.WebhookInfo{{Name: "v", Type: rotator.Validating}}},
-		{"something is", Names{Validating: "v", Mutating: "m"},
+		{"no webhook mutates", Names{Validating: "v"}, []rotator.WebhookInfo{{Name: "v", Type: rotator.Validating}}},
+		{"a webhook mutates", Names{Validating: "v", Mutating: "m"},
 			[]rotator.WebhookInfo{{Name: "v", Type: rotator.Validating}, {Name: "m", Type: rotator.Mutating}}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			if got := row.names.webhooks(); !slices.Equal(got, row.want) {
-				t.Errorf("it goes into %v, want %v", got, row.want)
+				t.Errorf("the CA is written to %v, want %v", got, row.want)
 			}
 		})
 	}

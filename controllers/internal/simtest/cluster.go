@@ -250,7 +250,7 @@ func (c *Cluster) do(a action.Action) (client.Object, error) {
 		return nil, apierrors.NewNotFound(what, a.Object.GetName())
 	case have.GetUID() != base.GetUID(),
 		(a.Unchanged || a.Verb == action.PatchStatus || a.Verb == action.Delete) && have.GetResourceVersion() != base.GetResourceVersion():
-		return nil, apierrors.NewConflict(what, a.Object.GetName(), errors.New("the object is another one"))
+		return nil, apierrors.NewConflict(what, a.Object.GetName(), errors.New("the object was replaced"))
 	}
 	if a.Verb == action.Delete {
 		c.Delete(have)

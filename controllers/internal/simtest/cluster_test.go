@@ -79,17 +79,17 @@ func TestWhatIsRefused(t *testing.T) {
 		action action.Action
 		want   string
 	}{
-		{"a create of what is there already, the same", action.Action{Verb: action.Create, Object: pod("one")}, "done"},
-		{"a trial of what is there already", action.Action{Verb: action.Try, Object: owned}, "done"},
-		{"a create of what somebody else has", action.Action{Verb: action.Create, Object: owned}, "AlreadyExists"},
-		{"a patch of a namesake", changed(namesake, image), "Conflict"},
-		{"a patch of what is not there", changed(missing, image), "NotFound"},
-		{"a patch of resources", changed(have, cpus), "Invalid"},
-		{"a resize of resources", resize, "done"},
-		{"a patch of an image", changed(have, image), "done"},
-		{"a status on an older version", status, "Conflict"},
-		{"a delete of a namesake", action.Action{Verb: action.Delete, Object: namesake}, "Conflict"},
-		{"a delete of what was touched", action.Action{Verb: action.Delete, Object: stale}, "Conflict"},
+		{"creating the same object again", action.Action{Verb: action.Create, Object: pod("one")}, "done"},
+		{"dry-run creating an existing object", action.Action{Verb: action.Try, Object: owned}, "done"},
+		{"creating an object that another client created", action.Action{Verb: action.Create, Object: owned}, "AlreadyExists"},
+		{"patching an object of the same name", changed(namesake, image), "Conflict"},
+		{"patching a missing object", changed(missing, image), "NotFound"},
+		{"patching resources", changed(have, cpus), "Invalid"},
+		{"resizing resources", resize, "done"},
+		{"patching an image", changed(have, image), "done"},
+		{"writing a status with an older resourceVersion", status, "Conflict"},
+		{"deleting an object of the same name", action.Action{Verb: action.Delete, Object: namesake}, "Conflict"},
+		{"deleting an object that was modified", action.Action{Verb: action.Delete, Object: stale}, "Conflict"},
 	} {
 		if got := c.tell(r.action); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
@@ -116,7 +116,7 @@ func TestPatchesMerge(t *testing.T) {
 	version := now.ResourceVersion
 	c.tell(action.Action{Verb: action.Patch, Object: now, From: now})
 	if again := read(t, c, &corev1.Pod{}, "a"); again.ResourceVersion != version {
-		t.Error("a patch of nothing is a change")
+		t.Error("an empty patch changes the object")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestDeletesTakeTheirTime(t *testing.T) {
 	c.tell(action.Action{Verb: action.Delete, Object: read(t, c, &corev1.Pod{}, "a")})
 	going := read(t, c, &corev1.Pod{}, "a")
 	if going.DeletionTimestamp == nil || read(t, c, &corev1.PersistentVolumeClaim{}, "claim").DeletionTimestamp == nil {
-		t.Fatal("pod or claim does not go")
+		t.Fatal("the pod or claim is not removed")
 	}
 	c.Remove(going)
 	if len(c.All) > 0 {
@@ -164,6 +164,6 @@ func TestInterference(t *testing.T) {
 	}
 	want := []string{"! broken: create pod b: Missing", "  create pod b: Missing", "! broken after it", "! killed: create pod b: Missing"}
 	if !slices.Equal(c.Story, want) {
-		t.Errorf("the story says %q", c.Story)
+		t.Errorf("story %q", c.Story)
 	}
 }

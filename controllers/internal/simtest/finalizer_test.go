@@ -42,11 +42,11 @@ func TestFinalizersHoldAPod(t *testing.T) {
 	c.tell(c.with(t, action.Patch, finalizers("x")))
 	c.tell(c.with(t, action.Patch, finalizers()))
 	if !c.has("a") {
-		t.Fatal("the pod is gone before its kubelet has said so")
+		t.Fatal("the pod was removed before its kubelet reported its end")
 	}
 	c.DeleteNow(read(t, c, &corev1.Pod{}, "a"))
 	if c.has("a") {
-		t.Error("nothing holds the pod, and it does not go")
+		t.Error("the pod is not removed although nothing blocks it")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestTheLastFinalizerLetsItGo(t *testing.T) {
 	}
 	c.tell(c.with(t, action.Patch, finalizers()))
 	if c.has("a") {
-		t.Error("the pod does not go with its last finalizer")
+		t.Error("the pod is not removed with its last finalizer")
 	}
 }
 
@@ -74,12 +74,12 @@ func TestPatchesThatAreBound(t *testing.T) {
 	late.Unchanged = true
 	c.tell(c.with(t, action.Patch, finalizers("x")))
 	if got := c.tell(late); got != "Conflict" {
-		t.Errorf("a patch of an older version: %s", got)
+		t.Errorf("patching an older version: %s", got)
 	}
 	now := c.with(t, action.Patch, label)
 	now.Unchanged = true
 	if got := c.tell(now); got != "done" || read(t, c, &corev1.Pod{}, "a").Labels["mine"] != "1" {
-		t.Errorf("a patch of this version: %s", got)
+		t.Errorf("patching the current version: %s", got)
 	}
 }
 

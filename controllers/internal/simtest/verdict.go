@@ -33,7 +33,7 @@ func (c *Cluster) Check(t Test) {
 func (c *Cluster) Fatal(t Test, why string) {
 	t.Helper()
 	const most = 150
-	t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(c.Story[max(0, len(c.Story)-most):], "\n"))
+	t.Fatalf("%s\nend of the story:\n%s", why, strings.Join(c.Story[max(0, len(c.Story)-most):], "\n"))
 }
 
 // Failure is a failure of one write. With Before, the write does not happen. With After, it happens,
@@ -46,9 +46,9 @@ type Failure struct {
 // Failures that can affect any write.
 var (
 	Fails      = Failure{Name: "fails", Before: apierrors.NewInternalError(errors.New("etcd"))}
-	NoAnswer   = Failure{Name: "has no answer", After: apierrors.NewTimeoutError("too slow", 1)}
-	DiesBefore = Failure{Name: "is the last before the operator dies", Before: ErrKilled}
-	DiesAfter  = Failure{Name: "is done, and then the operator dies", After: ErrKilled}
+	NoAnswer   = Failure{Name: "has no response", After: apierrors.NewTimeoutError("too slow", 1)}
+	DiesBefore = Failure{Name: "is the last write before the operator crashes", Before: ErrKilled}
+	DiesAfter  = Failure{Name: "is done, and then the operator crashes", After: ErrKilled}
 )
 
 // At returns a function for Interfere that makes the nth write fail. It records the failure in the

@@ -16,7 +16,7 @@ func TestMetadataIsBounded(t *testing.T) {
 		Finalizers: []string{"ours"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}, OwnerReferences: make([]metav1.OwnerReference, maxOwners)}
 	g.Expect(Bounded(m, "kept")).To(BeFalse())
 	g.Expect(*m).To(Equal(metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"kept": "1"},
-		Finalizers: []string{"ours"}, OwnerReferences: make([]metav1.OwnerReference, maxOwners)}), "at the bound")
+		Finalizers: []string{"ours"}, OwnerReferences: make([]metav1.OwnerReference, maxOwners)}), "exactly the limit")
 
 	m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{Name: "it", Controller: ptr.To(true)})
 	for i := range 300 {

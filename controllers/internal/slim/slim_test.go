@@ -69,7 +69,7 @@ func TestPod(t *testing.T) {
 	cut := got.(*corev1.Pod)
 	text, err := json.Marshal(cut)
 	if err != nil || strings.Contains(string(text), "dropped") {
-		t.Errorf("something is kept that no decision needs: %s", text)
+		t.Errorf("a field is kept that no decision needs: %s", text)
 	}
 	for what, ok := range map[string]bool{
 		"identity":         cut.Name == "a" && cut.Namespace == "ns" && cut.UID == "u" && cut.ResourceVersion == "7" && cut.Generation == 3,
@@ -80,7 +80,7 @@ func TestPod(t *testing.T) {
 		"phase":            cut.Status.Phase == corev1.PodRunning && cut.Status.ObservedGeneration == 2,
 		"five conditions":  len(cut.Status.Conditions) == 5 && cut.Status.Conditions[0].LastTransitionTime == now && cut.Status.Conditions[2].Reason == "why",
 		"container states": cut.Status.ContainerStatuses[0].ImageID == "i" && cut.Status.ContainerStatuses[0].ContainerID == "c" && cut.Status.ContainerStatuses[0].RestartCount == 4 && cut.Status.ContainerStatuses[0].State.Running != nil,
-		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "iw" &&
+		"reasons of waiting containers": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "iw" &&
 			cut.Status.InitContainerStatuses[0].ContainerID == "ic",
 	} {
 		if !ok {
@@ -88,15 +88,15 @@ func TestPod(t *testing.T) {
 		}
 	}
 	if bare, _ := kept.Pod(&corev1.Pod{}); bare.(*corev1.Pod).Labels != nil {
-		t.Error("a pod without labels costs a map")
+		t.Error("a pod without labels allocates a map")
 	}
 	kept.Containers = nil
 	if got, _ := kept.Pod(full); len(got.(*corev1.Pod).Status.ContainerStatuses) > 0 || len(got.(*corev1.Pod).Status.InitContainerStatuses) > 0 {
-		t.Error("container states stay that nobody asked for")
+		t.Error("container states are kept that were not requested")
 	}
 	claim, _ := kept.Metadata(&metav1.PartialObjectMetadata{ObjectMeta: full.ObjectMeta})
 	if text, err := json.Marshal(claim); err != nil || strings.Contains(string(text), "dropped") || len(claim.(*metav1.PartialObjectMetadata).Labels) != 1 {
-		t.Errorf("of a claim %s is kept", text)
+		t.Errorf("%s of a claim is kept", text)
 	}
 }
 
@@ -111,15 +111,15 @@ func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 	}
 	notReady := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "dropped"}
 	for name, status := range map[string]corev1.PodStatus{
-		"no Node":             {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}}},
-		"refused by its Node": {Phase: corev1.PodFailed, Reason: "SysctlForbidden", Message: "Pod was rejected: missing"},
-		"no image": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{
+		"no Node":              {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}}},
+		"rejected by its Node": {Phase: corev1.PodFailed, Reason: "SysctlForbidden", Message: "Pod was rejected: missing"},
+		"a missing image": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "a", Image: "image", State: waits("ErrImagePull", "dropped")}}},
-		"no configuration": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
+		"a missing configuration": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "a", State: waits("CreateContainerConfigError", "missing")}}},
-		"ended, and not started again yet": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: ended(3)}}},
-		"crashes":                          {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: waits("CrashLoopBackOff", "dropped"), LastTerminationState: ended(3)}}},
-		"an init container crashed and is through": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
+		"a terminated container that was not restarted yet": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: ended(3)}}},
+		"crashes": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: waits("CrashLoopBackOff", "dropped"), LastTerminationState: ended(3)}}},
+		"an init container that crashed and completed": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "a", State: ended(0), LastTerminationState: ended(3)}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "b", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
 	} {
 		full := &corev1.Pod{Status: status}
@@ -132,13 +132,13 @@ func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
 		}
 		text, err := json.Marshal(cut)
 		if err != nil || strings.Contains(string(text), "dropped") {
-			t.Errorf("%s: something is kept that nobody says: %s", name, text)
+			t.Errorf("%s: a field is kept that no message uses: %s", name, text)
 		}
 		if got, want := causes.Of(cut.(*corev1.Pod)).String(), causes.Of(full).String(); got != want || want == "" {
-			t.Errorf("%s: from the cache it is %q, and it is %q", name, got, want)
+			t.Errorf("%s: from the cache %q, want %q", name, got, want)
 		}
 		if text, err := json.Marshal(bare); err != nil || strings.Contains(string(text), "exitCode") || strings.Contains(string(text), "no room") || strings.Contains(string(text), "missing") {
-			t.Errorf("%s: causes are kept that nobody asked for: %s", name, text)
+			t.Errorf("%s: causes are kept that were not requested: %s", name, text)
 		}
 	}
 }
@@ -168,11 +168,11 @@ func TestNode(t *testing.T) {
 	cut := got.(*corev1.Node)
 	text, err := json.Marshal(cut)
 	if err != nil || strings.Contains(string(text), "dropped") {
-		t.Errorf("something is kept that no decision needs: %s", text)
+		t.Errorf("a field is kept that no decision needs: %s", text)
 	}
 	if cut.Name != "n" || cut.UID != "u" || cut.CreationTimestamp != full.CreationTimestamp || len(cut.Spec.Taints) != 1 || !cut.Spec.Unschedulable ||
 		len(cut.Status.Conditions) != 1 || cut.Status.Conditions[0].Status != corev1.ConditionTrue {
-		t.Errorf("something is lost: %s", text)
+		t.Errorf("a field is lost: %s", text)
 	}
 }
 

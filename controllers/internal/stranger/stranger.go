@@ -102,7 +102,7 @@ func Webhook[T runtime.Object](f *testing.F, add func(*runtime.Scheme) error, va
 			return
 		}
 		if found := fault(object); found != "" {
-			t.Errorf("it allows what cannot be served: %s", found)
+			t.Errorf("it allows an invalid object: %s", found)
 		}
 	})
 }
@@ -117,13 +117,13 @@ func Ask(t *testing.T, hook http.Handler, body []byte) *admissionv1.AdmissionRes
 	hook.ServeHTTP(recorder, request)
 	var answer, asked admissionv1.AdmissionReview
 	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || answer.Response == nil || recorder.Code != http.StatusOK {
-		t.Fatalf("%d %s is no answer: %v", recorder.Code, recorder.Body, err)
+		t.Fatalf("response %d %s is not an admission review: %v", recorder.Code, recorder.Body, err)
 	}
 	if r := answer.Response.Result; r != nil && strings.Contains(r.Message, "panic:") {
 		t.Fatal(r.Message)
 	}
 	if json.Unmarshal(body, &asked) == nil && asked.Request != nil && answer.Response.Allowed && answer.Response.UID != asked.Request.UID {
-		t.Errorf("the answer is to %q, and %q was asked", answer.Response.UID, asked.Request.UID)
+		t.Errorf("the response is for %q, want %q", answer.Response.UID, asked.Request.UID)
 	}
 	return answer.Response
 }
@@ -136,7 +136,7 @@ func Patched(t *testing.T, object []byte, answer *admissionv1.AdmissionResponse)
 	}
 	operations, err := jsonpatch.DecodePatch(answer.Patch)
 	if err != nil {
-		t.Fatalf("%s is no patch: %v", answer.Patch, err)
+		t.Fatalf("%s is not a patch: %v", answer.Patch, err)
 	}
 	patched, err := operations.Apply(object)
 	if err != nil {

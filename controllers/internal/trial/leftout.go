@@ -19,8 +19,8 @@ func leftOut(sent, taken any, at func(path string) string) admission.Warnings {
 	paths := missing("", sent, taken)
 	slices.Sort(paths)
 	for _, path := range paths[:min(len(paths), maxLeftOut)] {
-		warnings = append(warnings, fmt.Sprintf("%s: the API server leaves this field out of what is made from it, as its Kubernetes "+
-			"is too old for it or has it turned off. Take the field out, or upgrade the cluster", at(path)))
+		warnings = append(warnings, fmt.Sprintf("%s: the API server dropped this field from the object created from it, because its Kubernetes "+
+			"is too old or has the feature disabled. Remove the field, or upgrade the cluster", at(path)))
 	}
 	return warnings
 }

@@ -35,22 +35,22 @@ func TestWhatIsLeftOutIsTold(t *testing.T) {
 		want  []string
 	}{
 		{"nothing", func(*corev1.Pod) {}, nil},
-		{"a field", func(p *corev1.Pod) { p.Spec.HostUsers = nil }, []string{"spec.template.spec.hostUsers"}},
-		{"two, in order", func(p *corev1.Pod) { p.Spec.Resources, p.Spec.HostUsers = nil, nil }, []string{"spec.template.spec.hostUsers", "spec.template.spec.resources"}},
-		{"one of a container", func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicyRules = nil }, []string{"spec.template.spec.containers[0].restartPolicyRules"}},
-		{"one of a container that is the second now", func(p *corev1.Pod) {
+		{"one field", func(p *corev1.Pod) { p.Spec.HostUsers = nil }, []string{"spec.template.spec.hostUsers"}},
+		{"two fields in order", func(p *corev1.Pod) { p.Spec.Resources, p.Spec.HostUsers = nil, nil }, []string{"spec.template.spec.hostUsers", "spec.template.spec.resources"}},
+		{"a field of a container", func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicyRules = nil }, []string{"spec.template.spec.containers[0].restartPolicyRules"}},
+		{"a field of a container that is now second", func(p *corev1.Pod) {
 			p.Spec.Containers[0].RestartPolicyRules = nil
 			p.Spec.Containers = append([]corev1.Container{{Name: "injected"}}, p.Spec.Containers...)
 		}, []string{"spec.template.spec.containers[0].restartPolicyRules"}},
-		{"one of an item without a name", func(p *corev1.Pod) { p.Spec.Tolerations[1].Operator = "" }, []string{"spec.template.spec.tolerations[1].operator"}},
-		{"not what has another value", func(p *corev1.Pod) {
+		{"a field of an item without a name", func(p *corev1.Pod) { p.Spec.Tolerations[1].Operator = "" }, []string{"spec.template.spec.tolerations[1].operator"}},
+		{"a changed value is not listed", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Image, p.Spec.HostUsers = "mirror/image", ptr.To(true)
 			p.Spec.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("2")
 		}, nil},
-		{"not what was added", func(p *corev1.Pod) { p.Spec.NodeName = "node" }, nil},
-		{"not what says nothing", func(p *corev1.Pod) { p.Spec.SecurityContext = nil }, nil},
-		{"not a container that somebody took out", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "other"}} }, nil},
-		{"not an item at the end", func(p *corev1.Pod) { p.Spec.Tolerations = p.Spec.Tolerations[:1] }, nil},
+		{"an added value is not listed", func(p *corev1.Pod) { p.Spec.NodeName = "node" }, nil},
+		{"an empty value is not listed", func(p *corev1.Pod) { p.Spec.SecurityContext = nil }, nil},
+		{"a removed container is not listed", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "other"}} }, nil},
+		{"a removed last item is not listed", func(p *corev1.Pod) { p.Spec.Tolerations = p.Spec.Tolerations[:1] }, nil},
 	} {
 		c := NewCourt(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
@@ -62,7 +62,7 @@ func TestWhatIsLeftOutIsTold(t *testing.T) {
 		for _, w := range warnings {
 			path, words, _ := strings.Cut(w, ": ")
 			got = append(got, path)
-			if !strings.Contains(words, "the API server leaves this field out") {
+			if !strings.Contains(words, "the API server dropped this field") {
 				t.Errorf("%s: %s", r.name, w)
 			}
 		}

@@ -51,14 +51,14 @@ func NewCourt(c client.Client) *Court {
 func (c *Court) Open(ctx context.Context, namespace string) (end func(), why string) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil || namespace == "" || request.Namespace != namespace {
-		return nil, "nobody knows who asks"
+		return nil, "the requester is unknown"
 	}
 	if !c.enter(namespace) {
-		return nil, "too many objects are tried out at one time"
+		return nil, "too many concurrent dry runs"
 	}
 	if !c.mayCreatePods(ctx, &request.UserInfo, namespace) {
 		c.leave(namespace)
-		return nil, "only who may create pods in this namespace is told whether they would be taken"
+		return nil, "only a user who can create pods in this namespace sees whether they would be accepted"
 	}
 	return func() { c.leave(namespace) }, ""
 }
@@ -112,12 +112,12 @@ func (c *Court) leave(namespace string) {
 func WhyNot(err error) string {
 	switch {
 	case rejection.IsFullQuota(err):
-		return "a quota of the namespace has no room; make room"
+		return "a quota of the namespace is exceeded; raise it or free some of it"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "violates PodSecurity"):
-		return "the Pod Security level of the namespace forbids it; change the template so that it meets the level"
+		return "the Pod Security level of the namespace forbids it; change the template to meet the level"
 	case apierrors.IsForbidden(err):
-		return "a policy forbids it, or something that it names is missing, such as a service account, a priority class or a runtime class; " +
-			"once the object is there, its conditions say which"
+		return "a policy forbids it, or a referenced object such as a service account, a priority class or a runtime class is missing; " +
+			"see the conditions of the object once it is created"
 	}
-	return "the API server gives no answer to that now; once the object is there, its conditions say whether that lasts"
+	return "the API server cannot answer that now; if the problem persists, the conditions of the object report it once it is created"
 }

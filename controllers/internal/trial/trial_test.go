@@ -33,7 +33,7 @@ func court(reviews *[]authorizationv1.SubjectAccessReviewSpec) *Court {
 			*reviews = append(*reviews, review.Spec)
 			if review.Spec.User == "down" {
 				review.Status.Allowed = true
-				return errors.New("no answer")
+				return errors.New("no response")
 			}
 			review.Status.Allowed = review.Spec.User == "maker" && review.Spec.ResourceAttributes.Namespace == "ns"
 			return nil
@@ -46,12 +46,12 @@ func TestForWhomATrialIsHeld(t *testing.T) {
 		asked                    int
 		want                     string
 	}{
-		{"who may create pods", "maker", "ns", "ns", 1, ""},
-		{"who may not", "peer", "ns", "ns", 1, "only who may create pods in this namespace is told whether they would be taken"},
-		{"who may elsewhere", "maker", "else", "else", 1, "only who may create pods"},
-		{"an object of another namespace than the request", "maker", "ns", "else", 0, "nobody knows who asks"},
-		{"of none", "maker", "", "", 0, "nobody knows who asks"},
-		{"when nobody says what he may", "down", "ns", "ns", 1, "only who may create pods"},
+		{"a user who can create pods", "maker", "ns", "ns", 1, ""},
+		{"a user who cannot create pods", "peer", "ns", "ns", 1, "only a user who can create pods in this namespace sees whether they would be accepted"},
+		{"a user who can create pods in another namespace", "maker", "else", "else", 1, "only a user who can create pods"},
+		{"an object in another namespace than the request", "maker", "ns", "else", 0, "the requester is unknown"},
+		{"an object without a namespace", "maker", "", "", 0, "the requester is unknown"},
+		{"the access review fails", "down", "ns", "ns", 1, "only a user who can create pods"},
 	} {
 		var reviews []authorizationv1.SubjectAccessReviewSpec
 		c := court(&reviews)
@@ -61,16 +61,16 @@ func TestForWhomATrialIsHeld(t *testing.T) {
 		}
 		if end != nil {
 			if got := fmt.Sprint(reviews[0].User, reviews[0].Groups, reviews[0].Extra, *reviews[0].ResourceAttributes); got != "maker[people] map[scope:[all]] {ns create  v1 pods   nil nil}" {
-				t.Errorf("%s: asked for %s", r.name, got)
+				t.Errorf("%s: reviewed %s", r.name, got)
 			}
 			end()
 		}
 		if c.inAll != 0 || len(c.running) != 0 {
-			t.Errorf("%s: %d trials are left open", r.name, c.inAll)
+			t.Errorf("%s: %d dry runs are not released", r.name, c.inAll)
 		}
 	}
 	if _, why := court(nil).Open(context.Background(), "ns"); why == "" {
-		t.Error("a trial was held for nobody")
+		t.Error("a dry run was sent for an unknown requester")
 	}
 }
 
@@ -85,26 +85,26 @@ func TestTrialsAtOneTimeAreBounded(t *testing.T) {
 		}
 		ends = append(ends, end)
 	}
-	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many objects are tried out at one time" || len(reviews) != maxOfNamespace {
-		t.Errorf("one more: %q, %d reviews", why, len(reviews))
+	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many concurrent dry runs" || len(reviews) != maxOfNamespace {
+		t.Errorf("one more dry run: %q, %d reviews", why, len(reviews))
 	}
 	if !c.enter("another") {
-		t.Error("another namespace waits for this one")
+		t.Error("another namespace is blocked by this one")
 	}
 	c.leave("another")
 	ends[0]()
 	if end, why := c.Open(asking("maker", "ns"), "ns"); why != "" {
-		t.Errorf("when one has ended: %s", why)
+		t.Errorf("after a dry run ended: %s", why)
 	} else {
 		ends[0] = end
 	}
 	for i := c.inAll; i < maxInAll; i++ {
 		if !c.enter(fmt.Sprint("ns", i)) {
-			t.Fatalf("the %dth has no place", i)
+			t.Fatalf("dry run %d has no slot", i)
 		}
 	}
 	if c.enter("another") {
-		t.Errorf("more than %d are held in all", maxInAll)
+		t.Errorf("more than %d concurrent dry runs", maxInAll)
 	}
 }
 
@@ -116,11 +116,11 @@ func TestWhyNot(t *testing.T) {
 		err  error
 		want string
 	}{
-		{forbidden("exceeded quota: secret-name, requested: pods=1"), "a quota of the namespace has no room"},
+		{forbidden("exceeded quota: secret-name, requested: pods=1"), "a quota of the namespace is exceeded"},
 		{forbidden(`violates PodSecurity "restricted:latest": secret-name`), "the Pod Security level of the namespace forbids it"},
-		{forbidden("error looking up service account ns/secret-name"), "a policy forbids it, or something that it names is missing"},
-		{apierrors.NewInternalError(errors.New("secret-name")), "the API server gives no answer"},
-		{errors.New("dial tcp secret-name"), "the API server gives no answer"},
+		{forbidden("error looking up service account ns/secret-name"), "a policy forbids it, or a referenced object"},
+		{apierrors.NewInternalError(errors.New("secret-name")), "the API server cannot answer"},
+		{errors.New("dial tcp secret-name"), "the API server cannot answer"},
 	} {
 		if got := WhyNot(r.err); !strings.HasPrefix(got, r.want) || strings.Contains(got, "secret-name") {
 			t.Errorf("%v: %s", r.err, got)

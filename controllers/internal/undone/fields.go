@@ -98,7 +98,7 @@ func jsonOf(value any) (fields any) {
 		err = json.Unmarshal(text, &fields)
 	}
 	if err != nil { // cannot happen: the value was read from JSON
-		panic(fmt.Sprintf("the fields of %T: %v", value, err))
+		panic(fmt.Sprintf("decode the fields of %T: %v", value, err))
 	}
 	return fields
 }

@@ -195,7 +195,7 @@ func (h Held) told() (undone []entry) {
 const maxFields = 3
 
 // retried is the end of the message for an undone write.
-const retried = "the write is tried again within 10 minutes"
+const retried = "the write is retried within 10 minutes"
 
 // Explain returns the message about fields that an admission webhook or policy changes back. next
 // describes what happens to the write.
@@ -207,8 +207,8 @@ func Explain(fields []string, next string) string {
 	if more := len(fields) - maxFields; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return "an admission webhook or policy of the cluster changes what the operator writes: " + text +
-		"; exempt the object from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them), or change the spec to agree with it; " + next
+	return "an admission webhook or policy of the cluster changes the objects that the operator writes: " + text +
+		"; exempt the object from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them), or change the spec to match; " + next
 }
 
 // Unlike describes the fields of a child that differ from the written ones, except images.

@@ -63,17 +63,17 @@ func TestFieldsThatWereUndone(t *testing.T) {
 		from, to, answer client.Object
 		want             string
 	}{
-		{"W3 a write that sticks", budget("1", 1), budget("1", 2), budget("2", 2), ""},
+		{"W3 a write that is stored unchanged", budget("1", 1), budget("1", 2), budget("2", 2), ""},
 		{"W3 a policy adds a field", budget("1", 1), budget("1", 2), budget("2", 2, policySet), ""},
 		{"W3 a policy changes the field back", budget("1", 1), budget("1", 2), budget("1", 1), "spec.maxUnavailable (wanted 2, present 1)"},
 		{"W3 a policy sets the field to a third value", budget("1", 1), budget("1", 2), budget("2", 3), "spec.maxUnavailable (wanted 2, present 3)"},
 		{"W3 a policy removes a label", budget("1", 1), budget("1", 1, labelled), budget("1", 1), `metadata.labels.owner (wanted "db", present none)`},
 		{"W3 a policy sets a label again that was removed", budget("1", 1, labelled), budget("1", 1), budget("2", 1, labelled), `metadata.labels.owner (wanted none, present "db")`},
-		{"W3 another field changed as well", budget("1", 1), budget("1", 2), budget("2", 2, labelled), ""},
-		{"W3 the API server sets defaults again that a template leaves out", stateful("1", defaults), stateful("1", image("two")), stateful("2", image("two"), defaults), ""},
+		{"W3 another field was changed as well", budget("1", 1), budget("1", 2), budget("2", 2, labelled), ""},
+		{"W3 the API server restores defaults that a template omits", stateful("1", defaults), stateful("1", image("two")), stateful("2", image("two"), defaults), ""},
 		{"W3 a sidecar is in front of the containers", stateful("1"), stateful("1", image("two")), stateful("2", image("two"), sidecar), ""},
-		{"W3 a policy changes an image back beside a sidecar", stateful("1"), stateful("1", image("two")), stateful("2", sidecar), `spec.template.spec.containers[name=app].image (wanted "two", present "one")`},
-		{"W3 a removed field stays, and nothing changed", budget("1", 1, policySet), budget("1", 1), budget("1", 1, policySet), `spec.unhealthyPodEvictionPolicy (wanted none, present "AlwaysAllow")`},
+		{"W3 a policy restores an image and adds a sidecar", stateful("1"), stateful("1", image("two")), stateful("2", sidecar), `spec.template.spec.containers[name=app].image (wanted "two", present "one")`},
+		{"W3 a removed field is restored, and nothing else changed", budget("1", 1, policySet), budget("1", 1), budget("1", 1, policySet), `spec.unhealthyPodEvictionPolicy (wanted none, present "AlwaysAllow")`},
 	} {
 		var got []string
 		for _, f := range Of(row.from, row.to, row.answer) {
@@ -99,8 +99,8 @@ func TestCovers(t *testing.T) {
 		{"W3 a sidecar", stateful("1", sidecar), stateful("1"), true},
 		{"W3 a missing container", stateful("1"), stateful("1", sidecar), false},
 		{"W3 another image", stateful("1", image("two")), stateful("1"), false},
-		{"W3 a word is missing in a command", stateful("1", command("run")), stateful("1"), false},
-		{"W3 the words of a command in another order", stateful("1", command("it", "run")), stateful("1"), false},
+		{"W3 an argument is missing in a command", stateful("1", command("run")), stateful("1"), false},
+		{"W3 the arguments of a command in another order", stateful("1", command("it", "run")), stateful("1"), false},
 	} {
 		if got := Covers(row.have.Spec.Template, row.want.Spec.Template); got != row.covers {
 			t.Errorf("%s: %v, want %v", row.name, got, row.covers)
@@ -135,10 +135,10 @@ func TestAWriteThatWasUndoneWaits(t *testing.T) {
 		}
 		m.Learn(nil, due.Add(-want))
 		if got := m.Held(1, due.Add(-want)).Pause(action.Chain{a}); got != want {
-			t.Errorf("W3 after %d times it waits for %v, want %v", times, got, want)
+			t.Errorf("W3 after %d writes the backoff is %v, want %v", times, got, want)
 		}
 		if got := m.Held(1, due).Pause(action.Chain{a}); got != 0 {
-			t.Errorf("W3 when it is due it waits for another %v", got)
+			t.Errorf("W3 when the backoff ended there is another backoff of %v", got)
 		}
 	}
 }
@@ -158,14 +158,14 @@ func TestWhatWaits(t *testing.T) {
 		{"W3 another value", 1, action.Chain{patch(budget("1", 1), budget("1", 3))}, false},
 		{"W3 another client changed the field since", 1, action.Chain{patch(budget("9", 5), budget("9", 2))}, false},
 		{"W3 another field as well", 1, action.Chain{patch(budget("1", 1), budget("1", 2, labelled))}, false},
-		{"W3 a chain that does more than patch", 1, action.Chain{a, remove}, false},
-		{"W3 beside a patch of another object", 1, action.Chain{a, patch(stateful("1"), stateful("1", image("two")))}, false},
-		{"W3 beside a patch that changes nothing", 1, action.Chain{a, patch(stateful("1"), stateful("1"))}, true},
+		{"W3 a chain with writes other than patches", 1, action.Chain{a, remove}, false},
+		{"W3 a patch of another object in the same chain", 1, action.Chain{a, patch(stateful("1"), stateful("1", image("two")))}, false},
+		{"W3 a patch without changes in the same chain", 1, action.Chain{a, patch(stateful("1"), stateful("1"))}, true},
 		{"W3 a delete", 1, action.Chain{remove}, false},
 		{"W3 a new spec", 2, action.Chain{a}, false},
 	} {
 		if got := m.Held(row.generation, noon.Add(time.Second)).Pause(row.chain) > 0; got != row.waits {
-			t.Errorf("%s: waits %v, want %v", row.name, got, row.waits)
+			t.Errorf("%s: backoff %v, want %v", row.name, got, row.waits)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestAWriteThatSticksIsForgotten(t *testing.T) {
 	m, due := undoneTimes(1, a, budget("1", 1))
 	m.Learn([]action.Outcome{{Action: a, Answer: budget("2", 2)}}, due)
 	if got := m.Held(1, due.Add(time.Second)); got.Pause(action.Chain{a}) != 0 || got.Message() != "" {
-		t.Errorf("W3 it is remembered: %s", got.Message())
+		t.Errorf("W3 an entry is stored: %s", got.Message())
 	}
 }
 
@@ -188,10 +188,10 @@ func TestAMessageNamesTheField(t *testing.T) {
 		t.Errorf("W3 the message is %q", got)
 	}
 	if got := of(patch(stateful("1"), stateful("1", image("two"))), stateful("1")); got != "" {
-		t.Errorf("W3 an image from a mirror is told of: %q", got)
+		t.Errorf("W3 an image from a mirror is reported: %q", got)
 	}
 	if got := of(patch(budget("1", 1, policySet), budget("1", 1)), budget("1", 1, policySet)); got != "" {
-		t.Errorf("W3 a field that a policy adds is told of: %q", got)
+		t.Errorf("W3 a field that a policy adds is reported: %q", got)
 	}
 	var fields []string
 	for i := range 5 {
@@ -205,6 +205,6 @@ func TestAMessageNamesTheField(t *testing.T) {
 func TestValuesOfTheEnvironmentAreNotShown(t *testing.T) {
 	f := Field{Path: "spec.template.spec.containers[name=app].env[name=PASSWORD].value", Wanted: `"secret"`, Present: `"x"`}
 	if strings.Contains(f.String(), "secret") {
-		t.Errorf("it says %s", f)
+		t.Errorf("message %s", f)
 	}
 }

@@ -49,7 +49,7 @@ func (p Parts) Any() bool { return p.Spec != "" || p.Status != "" }
 // contains data that must not be lost.
 func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Object, conditions *[]metav1.Condition) report.Outcome {
 	if p.Status != "" {
-		ctrl.LoggerFrom(ctx).Error(errors.New(p.Status), "The object is not served: its status is not read")
+		ctrl.LoggerFrom(ctx).Error(errors.New(p.Status), "The object is not managed: its status is not read")
 		return report.Stop()
 	}
 	set(conditions, message(p.Spec), object.GetGeneration())
@@ -66,8 +66,8 @@ func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Ob
 }
 
 func message(problem string) string {
-	return fmt.Sprintf("the object that is stored cannot be read: %s. The operator changes nothing while this lasts, and what runs, runs on. "+
-		"Correct it with kubectl edit", problem)
+	return fmt.Sprintf("cannot decode the stored object: %s. The operator does not change anything until this is fixed; existing pods keep running. "+
+		"Fix it with kubectl edit", problem)
 }
 
 // set sets the conditions Degraded, Ready, Reconciling and Stalled.
@@ -86,7 +86,7 @@ func Validate(problem string) field.ErrorList {
 	if problem == "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+problem)}
+	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be decoded: "+problem)}
 }
 
 // maxLabels is the max number of bytes of an object's labels, keys and values together. It is derived

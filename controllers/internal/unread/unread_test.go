@@ -19,7 +19,7 @@ func TestSet(t *testing.T) {
 		"Stalled": metav1.ConditionTrue, "Ready": metav1.ConditionFalse, "Reconciling": metav1.ConditionFalse} {
 		c := meta.FindStatusCondition(conditions, kind)
 		if c == nil || c.Status != want {
-			t.Errorf("%s is %+v", kind, c)
+			t.Errorf("got %s %+v", kind, c)
 		}
 	}
 	c := meta.FindStatusCondition(conditions, "Degraded")
@@ -38,28 +38,28 @@ func TestN12Bound(t *testing.T) {
 		problem string
 	}{
 		{"a usual object", metav1.ObjectMeta{Labels: words(100), Annotations: words(100)}, "spec", ""},
-		{"labels at the bound", metav1.ObjectMeta{Labels: words(maxLabels)}, "spec", ""},
-		{"labels beyond it", metav1.ObjectMeta{Labels: words(maxLabels + 1)}, "spec", "metadata.labels has 24321 bytes, and may have at most 24320"},
-		{"annotations at the bound", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes)}, "spec", ""},
-		{"annotations beyond it", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes + 1)}, "spec", "metadata.annotations has 65537 bytes"},
-		{"what kubectl keeps", metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: words(256 << 10)["a"]}}, "spec", ""},
-		{"a spec beyond its bound", metav1.ObjectMeta{}, strings.Repeat("x", bounds.Bytes), "spec: Invalid value: has 262146 bytes as JSON"},
+		{"labels of the max size", metav1.ObjectMeta{Labels: words(maxLabels)}, "spec", ""},
+		{"labels above the max size", metav1.ObjectMeta{Labels: words(maxLabels + 1)}, "spec", "metadata.labels has 24321 bytes, and may have at most 24320"},
+		{"annotations of the max size", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes)}, "spec", ""},
+		{"annotations above the max size", metav1.ObjectMeta{Annotations: words(requester.MaxAnnotationBytes + 1)}, "spec", "metadata.annotations has 65537 bytes"},
+		{"the last-applied-configuration annotation of kubectl", metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: words(256 << 10)["a"]}}, "spec", ""},
+		{"a spec above the max size", metav1.ObjectMeta{}, strings.Repeat("x", bounds.Bytes), "spec: Invalid value: has 262146 bytes as JSON"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			labels := len(row.meta.Labels)
 			row.meta.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
 			problem := Bound(&row.meta, row.spec)
 			if !strings.Contains(problem, row.problem) || (problem == "") != (row.problem == "") {
-				t.Errorf("the problem is %q", problem)
+				t.Errorf("problem %q", problem)
 			}
 			if row.meta.ManagedFields != nil || row.meta.Annotations[corev1.LastAppliedConfigAnnotation] != "" {
-				t.Error("it keeps what nobody uses")
+				t.Error("unused fields are kept")
 			}
 			if problem == "" && len(row.meta.Labels) != labels {
-				t.Error("it drops labels")
+				t.Error("labels are dropped")
 			}
 			if problem != "" && size(row.meta.Labels)+size(row.meta.Annotations) > 0 {
-				t.Error("it keeps labels or annotations")
+				t.Error("labels or annotations are kept")
 			}
 		})
 	}
@@ -67,9 +67,9 @@ func TestN12Bound(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	if errs := Validate(""); len(errs) > 0 {
-		t.Errorf("it refuses an object that was read: %v", errs)
+		t.Errorf("a decoded object is refused: %v", errs)
 	}
-	if got := Validate("port: a").ToAggregate().Error(); got != "spec: Invalid value: cannot be read: port: a" {
-		t.Errorf("it says %q", got)
+	if got := Validate("port: a").ToAggregate().Error(); got != "spec: Invalid value: cannot be decoded: port: a" {
+		t.Errorf("message %q", got)
 	}
 }

@@ -27,7 +27,7 @@ func (s *Sample) Row(t *testing.T) *causes.Row {
 			return &causes.Rows[i]
 		}
 	}
-	t.Fatalf("no row of %s", s.Situation)
+	t.Fatalf("no row for %s", s.Situation)
 	return nil
 }
 
@@ -57,16 +57,16 @@ func (s *Sample) Check(t *testing.T, in string, object client.Object, all []meta
 		if c := meta.FindStatusCondition(all, kind); c != nil {
 			return *c
 		}
-		t.Fatalf("%s: there is no condition %s", s.Situation, kind)
+		t.Fatalf("%s: condition %s is missing", s.Situation, kind)
 		return metav1.Condition{}
 	}
 	if !s.RunsUnready(t) {
 		kept := find(in)
 		if kept.Status != metav1.ConditionTrue {
-			t.Errorf("%s: %s is %s %s: %s", s.Situation, in, kept.Status, kept.Reason, kept.Message)
+			t.Errorf("%s: condition %s is %s %s: %s", s.Situation, in, kept.Status, kept.Reason, kept.Message)
 		}
 		if !strings.Contains(kept.Message, s.Shows) || !strings.Contains(kept.Message, "kubectl ") {
-			t.Errorf("%s: %s is %q, want %q and a command", s.Situation, in, kept.Message, s.Shows)
+			t.Errorf("%s: condition %s is %q, want %q and a command", s.Situation, in, kept.Message, s.Shows)
 		}
 	}
 	verdict, person := status.InProgressStatus, s.Row(t).Effect == kstatus.NeedsPerson
