@@ -44,7 +44,7 @@ func main() {
 	logTo(os.Stderr, options)
 	limitMemory(os.Getenv)
 	if err := run(options); err != nil {
-		ctrl.Log.Error(err, "The operator ends")
+		ctrl.Log.Error(err, "The operator is shutting down")
 		os.Exit(exitFailed)
 	}
 }
@@ -54,7 +54,7 @@ func main() {
 func run(options controllers.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding a cluster: %w", err)
+		return fmt.Errorf("find a cluster: %w", err)
 	}
 	managerOptions, err := options.Manager(config)
 	if err != nil {
@@ -62,7 +62,7 @@ func run(options controllers.Options) error {
 	}
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {
-		return fmt.Errorf("making the manager: %w", err)
+		return fmt.Errorf("create the manager: %w", err)
 	}
 	if err := controllers.Setup(mgr, options); err != nil {
 		return err

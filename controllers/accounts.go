@@ -146,7 +146,7 @@ func controllersRule(name, namespace string) accountRule {
 		namespaces: []string{metav1.NamespaceSystem, namespace},
 		validations: []admissionv1.Validation{{
 			Expression: "(" + releases + ") || (" + fmt.Sprintf(hashKey, namespace, name+"-config-key") + ")",
-			Message: fmt.Sprintf("the controllers of %s change nothing in namespaces %s and %s: who may make pods there has the accounts of the cluster or of the operator. Move the object to another namespace",
+			Message: fmt.Sprintf("the controllers of %s change nothing in namespaces %s and %s: a user who can create pods there can use the service accounts of the cluster or of the operator. Move the object to another namespace",
 				name, metav1.NamespaceSystem, namespace),
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		}},
@@ -171,7 +171,7 @@ func webhooksRule(name, namespace string) accountRule {
 		},
 		validations: []admissionv1.Validation{{
 			Expression: fmt.Sprintf("("+dryRun+") || ("+book+")", namespace, evictionBook(name)),
-			Message:    "the webhooks of " + name + " create by dry run only",
+			Message:    "the webhooks of " + name + " create objects by dry run only",
 			Reason:     ptr.To(metav1.StatusReasonForbidden),
 		}},
 	}

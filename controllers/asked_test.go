@@ -39,16 +39,16 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 			}
 			for field := range asking {
 				if !hasField(row.spec, field) {
-					t.Errorf("a right is asked for field %s, which is not in the spec", field)
+					t.Errorf("a permission is required for field %s, which is not in the spec", field)
 				}
 			}
 			for field, why := range row.kind.Free {
 				if !hasField(row.spec, field) || why == "" || asking[field] {
-					t.Errorf("field %s is free because %q; in the spec: %t, asks: %t", field, why, hasField(row.spec, field), asking[field])
+					t.Errorf("field %s is free because %q; in the spec: %t, requires a permission: %t", field, why, hasField(row.spec, field), asking[field])
 				}
 			}
 			for _, field := range unasked(row.kind, asking, row.spec, "") {
-				t.Errorf("field %s asks for no right, and the table does not say why", field)
+				t.Errorf("field %s requires no permission, and the table has no reason for it", field)
 			}
 		})
 	}

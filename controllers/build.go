@@ -44,7 +44,7 @@ func (b Build) String() string {
 
 var buildInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "stateful_operator_build_info",
-	Help: "Which program this is: always 1.",
+	Help: "Build of this program: always 1.",
 }, []string{"version", "commit", "goversion"})
 
 func init() { metrics.Registry.MustRegister(buildInfo) }

@@ -14,13 +14,13 @@ func TestTheProgramSaysWhichItIs(t *testing.T) {
 	g := NewWithT(t)
 	said := NewBuild("1.2.3", "0123abc")
 	g.Expect(said.String()).To(HavePrefix("stateful-operator 1.2.3, commit 0123abc, go1."))
-	g.Expect(NewBuild("", "")).To(Equal(Build{Version: "unknown", Commit: "unknown"}), "a test is stamped with neither")
+	g.Expect(NewBuild("", "")).To(Equal(Build{Version: "unknown", Commit: "unknown"}), "a test binary has a version or commit")
 	nothing := func(string) string { return "" }
 	options, err := ParseOptions([]string{"--version"}, nothing, io.Discard)
-	g.Expect(err).To(Succeed(), "it needs no namespace to say its version")
+	g.Expect(err).To(Succeed(), "--version works without a namespace")
 	g.Expect(options.ShowVersion).To(BeTrue())
 	_, err = ParseOptions(nil, nothing, io.Discard)
-	g.Expect(err).To(HaveOccurred(), "without it, a namespace is needed")
+	g.Expect(err).To(HaveOccurred(), "a namespace is required without --version")
 }
 
 func TestTheMetricsSayWhichProgramThisIs(t *testing.T) {

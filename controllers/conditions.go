@@ -32,7 +32,7 @@ var (
 	conditionDesc = prometheus.NewDesc("stateful_operator_condition",
 		"Conditions of objects: 1 while a condition is True, else 0.", []string{"kind", "namespace", "name", "type", "reason"}, nil)
 	leftOutDesc = prometheus.NewDesc("stateful_operator_condition_objects_left_out",
-		"Objects of a kind whose conditions have no figures, since there are too many.", []string{"kind"}, nil)
+		"Objects of a kind whose conditions have no metrics, because there are too many objects.", []string{"kind"}, nil)
 )
 
 // conditionMetrics reports the conditions of all objects in the cache at each scrape, so the
@@ -51,7 +51,7 @@ func (m *conditionMetrics) Start(ctx context.Context) error {
 		return nil // registered by another manager of this process
 	}
 	if err != nil {
-		return fmt.Errorf("registering the metrics of conditions: %w", err)
+		return fmt.Errorf("register the metrics of conditions: %w", err)
 	}
 	<-ctx.Done()
 	m.registry.Unregister(m)

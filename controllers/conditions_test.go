@@ -88,7 +88,7 @@ stateful_operator_condition{kind="StatefulSingleton",name="d",namespace="ns",rea
 	g.Expect(testutil.CollectAndLint(m)).To(BeEmpty())
 
 	g.Expect(c.Delete(context.Background(), set)).To(Succeed())
-	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(3), "figures go with their object")
+	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(3), "metrics are removed with their object")
 }
 
 func TestFiguresOfConditionsAreBounded(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFiguresOfConditionsAreBounded(t *testing.T) {
 	}
 	m = &conditionMetrics{reader: &listing{list: many}, kinds: kinds[:1]}
 	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(maxObjects))
-	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`# HELP stateful_operator_condition_objects_left_out Objects of a kind whose conditions have no figures, since there are too many.
+	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`# HELP stateful_operator_condition_objects_left_out Objects of a kind whose conditions have no metrics, because there are too many objects.
 # TYPE stateful_operator_condition_objects_left_out gauge
 stateful_operator_condition_objects_left_out{kind="StatefulCluster"} 3
 `), "stateful_operator_condition_objects_left_out")).To(Succeed())
@@ -140,8 +140,8 @@ func TestConditionsAreToldWhileThisProcessLeads(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }()
-	g.Eventually(gathered).WithTimeout(time.Minute).Should(Equal(len(Kinds())), "what is left out of each kind")
-	g.Expect(m.Start(ctx)).To(Succeed(), "a second manager of a process tells nothing")
+	g.Eventually(gathered).WithTimeout(time.Minute).Should(Equal(len(Kinds())), "objects without metrics are counted by kind")
+	g.Expect(m.Start(ctx)).To(Succeed(), "a second manager of a process exposes no metrics")
 	cancel()
 	g.Expect(<-done).To(Succeed())
 	g.Expect(gathered()).To(BeZero())
@@ -189,7 +189,7 @@ func TestEachConditionThatWantsAPersonHasAnAlert(t *testing.T) {
 		}
 		for _, found := range regexp.MustCompile(`reason!?=~?"([\w|]+)"`).FindAllStringSubmatch(a.Expr, -1) {
 			for reason := range strings.SplitSeq(found[1], "|") {
-				g.Expect(constants(t, "Reason")).To(ContainElement(reason), "%s asks for a reason that no condition has", a.Alert)
+				g.Expect(constants(t, "Reason")).To(ContainElement(reason), "%s uses a reason that no condition has", a.Alert)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestEachAlertHasARunbookThatEndsInCommands(t *testing.T) {
 	}
 	all := alertsOn(t)
 	if len(pages) != len(all) {
-		t.Errorf("there are %d pages and %d alerts", len(pages), len(all))
+		t.Errorf("%d pages and %d alerts", len(pages), len(all))
 	}
 	for _, a := range all {
 		t.Run(a.Alert, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (k *configKey) Current(ctx context.Context, stored bool) ([]byte, error) {
 	}
 	found := secret.Data[configKeyField]
 	if len(found) < configKeyBytes {
-		return nil, fmt.Errorf("secret %s of namespace %s has no key of %d bytes in %q: delete it, and another is made",
+		return nil, fmt.Errorf("secret %s of namespace %s has no key of %d bytes in %q: delete it, and a new one is created",
 			k.secret.Name, k.secret.Namespace, configKeyBytes, configKeyField)
 	}
 	k.key = found
@@ -74,7 +74,7 @@ func (k *configKey) store(ctx context.Context) (corev1.Secret, error) {
 	}
 	secret := corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.secret.Namespace, Name: k.secret.Name, Annotations: map[string]string{
-			"kubernetes.io/description": "The key of the hashes by which ExtendedStatefulSets and ReplicatedStatefulSets find changes of ConfigMaps and Secrets. Keep it: without it, those edited meanwhile are restarted once.",
+			"kubernetes.io/description": "The key of the hashes by which ExtendedStatefulSets and ReplicatedStatefulSets detect changes of ConfigMaps and Secrets. Do not delete it: without it, objects whose configuration was edited meanwhile are restarted once.",
 		}},
 		Immutable: ptr.To(true),
 		Data:      map[string][]byte{configKeyField: key},

@@ -20,7 +20,7 @@ func current(t *testing.T, k *configKey, stored bool) []byte {
 	t.Helper()
 	key, err := k.Current(context.Background(), stored)
 	if err != nil || len(key) != configKeyBytes {
-		t.Fatalf("a key of %d bytes, error %v", len(key), err)
+		t.Fatalf("key of %d bytes, error %v", len(key), err)
 	}
 	return key
 }
@@ -34,13 +34,13 @@ func TestOperatorsOfOneClusterHaveOneKey(t *testing.T) {
 	}
 	var secret corev1.Secret
 	if err := cluster.Get(context.Background(), keySecret, &secret); err != nil || secret.Immutable == nil || !*secret.Immutable {
-		t.Errorf("the Secret can be edited: %+v, %v", secret.Immutable, err)
+		t.Errorf("the Secret is not immutable: %+v, %v", secret.Immutable, err)
 	}
 	if err := cluster.Delete(context.Background(), &secret); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first, current(t, one, true)) {
-		t.Error("a Secret that was deleted has another key afterwards")
+		t.Error("a Secret that was deleted is recreated with another key")
 	}
 	if !bytes.Equal(first, current(t, &configKey{writer: cluster, live: cluster, secret: keySecret}, false)) {
 		t.Error("the key was not stored again")
@@ -63,6 +63,6 @@ func TestAKeyThatIsTooShortIsNotUsed(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keySecret.Namespace, Name: keySecret.Name}}).Build()
 	_, err := (&configKey{writer: cluster, live: cluster, secret: keySecret}).Current(context.Background(), false)
 	if err == nil || !strings.Contains(err.Error(), "delete it") {
-		t.Errorf("answers %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

@@ -32,7 +32,7 @@ func (o Options) gateImage(pods client.Reader) (string, error) {
 	key := types.NamespacedName{Namespace: o.Namespace, Name: o.pod}
 	var pod corev1.Pod
 	if err := pods.Get(ctx, key, &pod); err != nil {
-		return "", fmt.Errorf("looking for the gate's image in the operator's own pod %s, which $POD_NAME or the hostname names: %w; "+
+		return "", fmt.Errorf("find the image of the gate in the operator's own pod %s, which $POD_NAME or the hostname names: %w; "+
 			"set --gate-image if the operator does not run in a pod", key, err)
 	}
 	containers := pod.Spec.Containers
@@ -41,6 +41,6 @@ func (o Options) gateImage(pods client.Reader) (string, error) {
 			return containers[i].Image, nil
 		}
 	}
-	return "", fmt.Errorf("looking for the gate's image in the operator's own pod %s: it has %d containers, and none is named %s; set --gate-image",
+	return "", fmt.Errorf("find the image of the gate in the operator's own pod %s: it has %d containers, and none is named %s; set --gate-image",
 		key, len(containers), ownContainer)
 }

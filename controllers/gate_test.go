@@ -38,14 +38,14 @@ func TestTheGateComesFromTheOperatorsImage(t *testing.T) {
 		image      string
 		fault      string
 	}{
-		{"the container manager", "operator-0", "", nil, []corev1.Container{manager}, "registry/operator:1", ""},
-		{"the container manager beside another", "operator-0", "", nil, []corev1.Container{mesh, manager}, "registry/operator:1", ""},
-		{"the only container, whatever its name", "operator-0", "", nil, []corev1.Container{other}, "registry/operator:2", ""},
-		{"two containers, and none is the manager", "operator-0", "", nil, []corev1.Container{mesh, other}, "",
+		{"a container named manager", "operator-0", "", nil, []corev1.Container{manager}, "registry/operator:1", ""},
+		{"a container named manager and another container", "operator-0", "", nil, []corev1.Container{mesh, manager}, "registry/operator:1", ""},
+		{"a single container with another name", "operator-0", "", nil, []corev1.Container{other}, "registry/operator:2", ""},
+		{"two containers, none named manager", "operator-0", "", nil, []corev1.Container{mesh, other}, "",
 			"pod operators/operator-0: it has 2 containers, and none is named manager; set --gate-image"},
-		{"no such pod", "laptop", "", nil, nil, "", "operators/laptop, which $POD_NAME or the hostname names: pods \"laptop\" not found; set --gate-image if"},
-		{"the variable of OLM, without a look at the pod", "laptop", "mirror/gate:1", nil, nil, "mirror/gate:1", ""},
-		{"the flag, which goes before the variable", "laptop", "mirror/gate:1", []string{"--gate-image=registry/gate:1"}, nil, "registry/gate:1", ""},
+		{"a missing pod", "laptop", "", nil, nil, "", "operators/laptop, which $POD_NAME or the hostname names: pods \"laptop\" not found; set --gate-image if"},
+		{"the variable of OLM, without reading the pod", "laptop", "mirror/gate:1", nil, nil, "mirror/gate:1", ""},
+		{"the flag, which takes precedence over the variable", "laptop", "mirror/gate:1", []string{"--gate-image=registry/gate:1"}, nil, "registry/gate:1", ""},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			options, err := ParseOptions(append(row.args, "--namespace=operators"), func(name string) string {

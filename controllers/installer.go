@@ -54,19 +54,19 @@ func (o Options) setupInstaller(mgr ctrl.Manager) error {
 			continue
 		}
 		if err := k.installer(mgr, keeper, o); err != nil {
-			return fmt.Errorf("setting up what %s installs: %w", k.name, err)
+			return fmt.Errorf("set up the installer of %s: %w", k.name, err)
 		}
 	}
 	if err := mgr.Add(requesters); err != nil {
-		return fmt.Errorf("adding the policies that check requesters: %w", err)
+		return fmt.Errorf("add the policies that check requesters: %w", err)
 	}
 	accounts := &accountGuard{Keeper: keeper, name: o.Name, namespace: o.Namespace,
 		kinds: requesters.Kinds, watched: o.WatchNamespaces}
 	if err := mgr.Add(accounts); err != nil {
-		return fmt.Errorf("adding the policies on the operator's own accounts: %w", err)
+		return fmt.Errorf("add the policies on the operator's own accounts: %w", err)
 	}
 	if err := o.paths.setup(mgr, o); err != nil {
-		return fmt.Errorf("adding what keeps the paths of the webhooks: %w", err)
+		return fmt.Errorf("add the controller of the webhook paths: %w", err)
 	}
 	if !o.makesCertificates() {
 		return nil

@@ -14,58 +14,58 @@ var checkRows = []struct {
 	check                func(source) []string
 	want                 string // part of the only fault; empty for none
 }{
-	{"a file with a name of its own", "controllers/one/cleverness.go", "package one", checkFileName, "no place for cleverness.go"},
-	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "no place for deep/plan.go"},
-	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "no place for deep/plan_test.go"},
-	{"a rule's file", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
-	{"one of several files that read", "controllers/one/observe_config.go", "package one", checkFileName, ""},
-	{"a test", "controllers/one/story_test.go", "package one", checkFileName, ""},
-	{"a file beside the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
+	{"a file name that is not allowed in a kind", "controllers/one/cleverness.go", "package one", checkFileName, "cleverness.go is not allowed"},
+	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "deep/plan.go is not allowed"},
+	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "deep/plan_test.go is not allowed"},
+	{"a file of a rule", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
+	{"one of several observe files", "controllers/one/observe_config.go", "package one", checkFileName, ""},
+	{"a test file", "controllers/one/story_test.go", "package one", checkFileName, ""},
+	{"a file next to the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
 	{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},
 
-	{"a plan with a context", "controllers/one/plan.go", `package one; import "context"; var _ context.Context`, checkPure, "imports context"},
-	{"a rule with a client", "controllers/one/plan_lost.go", `package one; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
-	{"a status with client-go", "controllers/one/status.go", `package one; import "k8s.io/client-go/kubernetes"; var _ kubernetes.Interface`, checkPure, "k8s.io/client-go/kubernetes"},
-	{"a build with chance", "controllers/one/build.go", `package one; import "math/rand/v2"; var _ = rand.Int()`, checkPure, "math/rand/v2"},
+	{"a plan that uses a context", "controllers/one/plan.go", `package one; import "context"; var _ context.Context`, checkPure, "imports context"},
+	{"a rule that uses a client", "controllers/one/plan_lost.go", `package one; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
+	{"a status that uses client-go", "controllers/one/status.go", `package one; import "k8s.io/client-go/kubernetes"; var _ kubernetes.Interface`, checkPure, "k8s.io/client-go/kubernetes"},
+	{"a build that uses random numbers", "controllers/one/build.go", `package one; import "math/rand/v2"; var _ = rand.Int()`, checkPure, "math/rand/v2"},
 	{"a validation that reads files", "controllers/one/validate.go", `package one; import "os"; var _ = os.Args`, checkPure, "imports os"},
-	{"an injection with a clock", "controllers/one/inject.go", `package one; import "time"; var _ = time.Now()`, checkPure, "time.Now"},
-	{"a clock under another name", "controllers/one/plan.go", `package one; import clock "time"; var _ = clock.Since(clock.Time{})`, checkPure, "time.Since"},
+	{"an injection that uses the clock", "controllers/one/inject.go", `package one; import "time"; var _ = time.Now()`, checkPure, "time.Now"},
+	{"a clock imported under another name", "controllers/one/plan.go", `package one; import clock "time"; var _ = clock.Since(clock.Time{})`, checkPure, "time.Since"},
 	{"a plan with durations", "controllers/one/plan.go", `package one; import "time"; const second = time.Second`, checkPure, ""},
 	{"a field of the name Now", "controllers/one/plan.go", `package one; func f(world struct{ Now int }) int { return world.Now }`, checkPure, ""},
-	{"an observer with a context", "controllers/one/observe.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
-	{"a test of a rule with a context", "controllers/one/plan_test.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
+	{"an observer that uses a context", "controllers/one/observe.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
+	{"a test of a rule that uses a context", "controllers/one/plan_test.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
 
-	{"a kind that imports a kind", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/two"`, checkKindImports, "imports the kind two"},
+	{"a kind that imports another kind", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/two"`, checkKindImports, "imports the kind two"},
 	{"a kind that imports a shared package", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/internal/action"`, checkKindImports, ""},
-	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "knows no kind"},
+	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "must not import a kind"},
 	{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
 
-	{"a program for people that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "knows apis and nothing of the operator"},
-	{"a program for people that imports types and itself", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
+	{"a command-line tool that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "may import apis, but not the operator"},
+	{"a command-line tool that imports types and its own packages", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
 
-	{"types with a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
-	{"types with a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
-	{"types of types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},
-	{"an example with a client", "apis/example_test.go", `package apis_test; import _ "sigs.k8s.io/yaml"`, checkAPIImports, ""},
+	{"types that import a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
+	{"types that import a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
+	{"types that import types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},
+	{"an example that imports a client", "apis/example_test.go", `package apis_test; import _ "sigs.k8s.io/yaml"`, checkAPIImports, ""},
 
-	{"a package of odds and ends", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
-	{"a test package of odds and ends", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
-	{"a file of odds and ends", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},
-	{"types among the apis", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
-	{"a word that only begins so", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},
+	{"a package named utils", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
+	{"a test package named misc", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
+	{"a file named helpers", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},
+	{"a package of the apis named types", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
+	{"a package whose name only begins with common", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},
 
-	{"a condition that mixes", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, "mixes && and ||"},
-	{"one with parentheses", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || (b && c) }", checkMixed, ""},
-	{"one in a test", "controllers/one/plan_test.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, ""},
+	{"a condition with mixed operators", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, "mixes && and ||"},
+	{"mixed operators in parentheses", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || (b && c) }", checkMixed, ""},
+	{"mixed operators in a test", "controllers/one/plan_test.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, ""},
 	{"a dense function", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a { return a }\n", 8) + "return a\n}", checkDense, "8 decisions in 11 lines"},
-	{"one with room", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a {\nreturn a\n}\n", 8) + "return a\n}", checkDense, ""},
-	{"a question that acts", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.LookAgain(1); return true }", checkAnswers, "ready answers"},
-	{"one that sets a field", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.held = nil; return true }", checkAnswers, "ready answers"},
-	{"one that only reads", "controllers/one/plan.go", "package one; func ready(p *plan) bool { return p.held != nil }", checkAnswers, ""},
+	{"a function with enough lines", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a {\nreturn a\n}\n", 8) + "return a\n}", checkDense, ""},
+	{"a getter that changes the plan", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.LookAgain(1); return true }", checkAnswers, "ready returns a value"},
+	{"a getter that sets a field", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.held = nil; return true }", checkAnswers, "ready returns a value"},
+	{"a getter that only reads", "controllers/one/plan.go", "package one; func ready(p *plan) bool { return p.held != nil }", checkAnswers, ""},
 	{"a rule", "controllers/one/plan.go", "package one; func start(f *facts, p *plan) { p.LookAgain(1) }", checkAnswers, ""},
 
 	{"a long function", "gate/main.go", "package main\nfunc long() {" + long + "}\n", checkLengths, "long has 71 lines"},
-	{"a function just short enough", "gate/main.go", "package main\nfunc short() {" + long[1:] + "}\n", checkLengths, ""},
+	{"a function of the max length", "gate/main.go", "package main\nfunc short() {" + long[1:] + "}\n", checkLengths, ""},
 	{"a long file", "gate/main.go", "package main\n" + strings.Repeat("\n", maxFileLines), checkLengths, "has 601 lines"},
 	{"a long generated file", "gate/zz_generated.go", "// Code generated by hand. DO NOT EDIT.\npackage main\n" + strings.Repeat("\n", maxFileLines), checkLengths, ""},
 }
@@ -81,9 +81,9 @@ func TestChecksFindWhatTheyLookFor(t *testing.T) {
 			faults := row.check(parsed)
 			switch {
 			case row.want == "" && len(faults) > 0:
-				t.Errorf("found %q where nothing is wrong", faults)
+				t.Errorf("found %q, want no fault", faults)
 			case row.want != "" && (len(faults) != 1 || !strings.Contains(faults[0], row.want)):
-				t.Errorf("found %q, want one fault that says %q", faults, row.want)
+				t.Errorf("found %q, want one fault with %q", faults, row.want)
 			}
 		})
 	}
@@ -98,10 +98,10 @@ func TestAKindThatLacksAFileIsFound(t *testing.T) {
 		sentence, path, text string // no text: the file is missing
 		want                 string
 	}{
-		{"a kind that has all", "controllers/one/webhook.go", "package one", ""},
+		{"a complete kind", "controllers/one/webhook.go", "package one", ""},
 		{"a kind that lacks a file", "controllers/one/plan.go", "", "controllers/one has no plan.go"},
-		{"a kind that is being built", "controllers/two/doc.go", "package two", ""},
-		{"a tree in which no kind is served", "controllers/setup.go", "package controllers", "controllers/setup.go serves no kind"},
+		{"a kind without a controller yet", "controllers/two/doc.go", "package two", ""},
+		{"a tree without registered kinds", "controllers/setup.go", "package controllers", "controllers/setup.go registers no kind"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			texts := maps.Clone(whole)

@@ -54,7 +54,7 @@ func checkMixed(s source) []string {
 		}
 		for _, side := range []ast.Expr{or.X, or.Y} {
 			if and, ok := side.(*ast.BinaryExpr); ok && and.Op == token.LAND {
-				faults = append(faults, fmt.Sprintf("line %d mixes && and ||: give the part that is one thought a name", s.line(or)))
+				faults = append(faults, fmt.Sprintf("line %d mixes && and ||: give one part a name", s.line(or)))
 			}
 		}
 		return true
@@ -107,7 +107,7 @@ func checkAnswers(s source) []string {
 	var faults []string
 	for _, function := range s.functions() {
 		if function.Type.Results != nil && takesPlan(function.Type.Params) && assignsToPlan(function) {
-			faults = append(faults, fmt.Sprintf("line %d: %s answers, and writes into the plan that it is given: let the rule do that",
+			faults = append(faults, fmt.Sprintf("line %d: %s returns a value and changes its plan: change the plan in a rule",
 				s.line(function), function.Name.Name))
 		}
 	}
@@ -173,7 +173,7 @@ func methodsOfTypes(sources []source) []string {
 			}
 			name := path.Dir(s.path) + "." + receiver(function.Recv.List[0].Type)
 			if count[name]++; count[name] == maxMethods+1 {
-				faults = append(faults, fmt.Sprintf("%s has more than %d methods: what is asked of it belongs to several types", name, maxMethods))
+				faults = append(faults, fmt.Sprintf("%s has more than %d methods: split the type", name, maxMethods))
 			}
 		}
 	}

@@ -92,14 +92,14 @@ var checks = []struct {
 	{"each kind has the same file names", checkFileName},
 	{"pure files stay pure", checkPure},
 	{"kinds do not import each other", checkKindImports},
-	{"controllers/internal knows no kind", checkInternalImports},
-	{"apis need Kubernetes' types and nothing else", checkAPIImports},
-	{"what people run knows the API alone", checkCommandImports},
-	{"names say what is inside", checkVagueNames},
-	{"files and functions fit a reader's head", checkLengths},
-	{"a condition is one thought", checkMixed},
-	{"a function decides no more than it can say", checkDense},
-	{"who asks changes nothing", checkAnswers},
+	{"controllers/internal does not import kinds", checkInternalImports},
+	{"apis import only types of Kubernetes", checkAPIImports},
+	{"command-line tools import only the apis", checkCommandImports},
+	{"package and file names describe their contents", checkVagueNames},
+	{"files and functions have a max length", checkLengths},
+	{"a condition does not mix && and ||", checkMixed},
+	{"a function has few decisions", checkDense},
+	{"a getter does not change the plan", checkAnswers},
 }
 
 func checkFileName(s source) []string {
@@ -110,7 +110,7 @@ func checkFileName(s source) []string {
 	if slices.Contains(neededFiles, file) || slices.Contains(mayFiles, file) || ruleFile.MatchString(file) || readFile.MatchString(file) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the folder of %s has no place for %s: it holds %s, plan_<rule>.go, observe_<what>.go, inject_<what>.go, webhook_<what>.go, %s, tests and testdata",
+	return []string{fmt.Sprintf("the folder of %s may not have %s: it has %s, plan_<rule>.go, observe_<what>.go, inject_<what>.go, webhook_<what>.go, %s, tests and testdata",
 		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
 }
 
@@ -130,7 +130,7 @@ func checkPure(s source) []string {
 	for _, path := range s.imports() {
 		for _, banned := range impure {
 			if path == banned || strings.HasPrefix(path, banned+"/") {
-				faults = append(faults, fmt.Sprintf("imports %s: what it needs to know comes in through world", path))
+				faults = append(faults, fmt.Sprintf("imports %s: pure files get their data from world", path))
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func checkPure(s source) []string {
 			return true
 		}
 		if name, ok := selector.X.(*ast.Ident); ok && name.Name == s.nameOf("time") {
-			faults = append(faults, fmt.Sprintf("line %d calls time.%s: the time comes in through world",
+			faults = append(faults, fmt.Sprintf("line %d calls time.%s: pure files get the time from world",
 				s.files.Position(node.Pos()).Line, selector.Sel.Name))
 		}
 		return true
@@ -170,7 +170,7 @@ func checkKindImports(s source) []string {
 	var faults []string
 	for _, other := range s.kinds() {
 		if other != kind {
-			faults = append(faults, fmt.Sprintf("imports the kind %s: what two kinds share is in controllers/internal", other))
+			faults = append(faults, fmt.Sprintf("imports the kind %s: shared code belongs in controllers/internal", other))
 		}
 	}
 	return faults
@@ -193,7 +193,7 @@ func (s source) importsBut(folder string, may func(imported string) bool, why st
 func checkInternalImports(s source) []string {
 	return s.importsBut("controllers/internal/", func(imported string) bool {
 		return !strings.HasPrefix(imported, module+"apis/")
-	}, "controllers/internal knows no kind")
+	}, "controllers/internal does not import kinds")
 }
 
 // checkAPIImports limits the dependencies of programs that import the types of a kind.
@@ -206,7 +206,7 @@ func checkAPIImports(s source) []string {
 		return standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
 			imported == "sigs.k8s.io/json" || // used by apimachinery for decoding
 			strings.HasPrefix(imported, module+"apis/internal/")
-	}, "who imports the types should get Kubernetes' types and no more")
+	}, "an import of the types should add only types of Kubernetes")
 }
 
 // checkCommandImports keeps command line programs independent of the operator: they use only the
@@ -215,7 +215,7 @@ func checkCommandImports(s source) []string {
 	return s.importsBut("cmd/", func(imported string) bool {
 		rest, ours := strings.CutPrefix(imported, module)
 		return !ours || strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
-	}, "a program for people knows apis and nothing of the operator")
+	}, "a command-line tool may import apis, but not the operator")
 }
 
 func checkVagueNames(s source) []string {
@@ -224,12 +224,12 @@ func checkVagueNames(s source) []string {
 	}
 	var faults []string
 	if name := s.file.Name.Name; slices.Contains(vagueNames, strings.TrimSuffix(name, "_test")) {
-		faults = append(faults, fmt.Sprintf("package %s says nothing: name it by the noun or verb it provides", name))
+		faults = append(faults, fmt.Sprintf("package name %s is too general: use the noun or verb that it provides", name))
 	}
 	stem := strings.TrimSuffix(path.Base(s.path), ".go")
 	for word := range strings.SplitSeq(stem, "_") {
 		if slices.Contains(vagueNames, word) {
-			faults = append(faults, fmt.Sprintf("the file name says %q, which says nothing: name it by what is inside", word))
+			faults = append(faults, fmt.Sprintf("the file name contains %q, which is too general: use a name for its contents", word))
 		}
 	}
 	return faults
@@ -241,7 +241,7 @@ func checkLengths(s source) []string {
 	}
 	var faults []string
 	if lines := strings.Count(s.text, "\n"); lines > maxFileLines {
-		faults = append(faults, fmt.Sprintf("has %d lines, and %d is the most", lines, maxFileLines))
+		faults = append(faults, fmt.Sprintf("has %d lines, and the max is %d", lines, maxFileLines))
 	}
 	for _, declaration := range s.file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -250,7 +250,7 @@ func checkLengths(s source) []string {
 		}
 		start, end := s.files.Position(function.Pos()), s.files.Position(function.End())
 		if lines := end.Line - start.Line + 1; lines > maxFuncLines {
-			faults = append(faults, fmt.Sprintf("line %d: %s has %d lines, and %d is the most", start.Line, function.Name.Name, lines, maxFuncLines))
+			faults = append(faults, fmt.Sprintf("line %d: %s has %d lines, and the max is %d", start.Line, function.Name.Name, lines, maxFuncLines))
 		}
 	}
 	return faults
@@ -270,7 +270,7 @@ func missingFiles(sources []source) []string {
 		}
 	}
 	if len(served) == 0 {
-		return []string{"controllers/setup.go serves no kind"}
+		return []string{"controllers/setup.go registers no kind"}
 	}
 	var faults []string
 	for _, kind := range served {
@@ -309,7 +309,7 @@ func readTree(t *testing.T) []source {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("reading the tree: %v", err)
+		t.Fatalf("read the tree: %v", err)
 	}
 	slices.SortFunc(sources, func(a, b source) int { return cmp.Compare(a.path, b.path) })
 	return sources
@@ -318,7 +318,7 @@ func readTree(t *testing.T) []source {
 func TestLayout(t *testing.T) {
 	sources := readTree(t)
 	if len(sources) == 0 {
-		t.Fatal("found no Go file at all")
+		t.Fatal("found no Go files")
 	}
 	for _, fault := range missingFiles(sources) {
 		t.Error(fault)

@@ -91,7 +91,7 @@ func (o Options) leaseName() string {
 func (o *Options) makeLease(config *rest.Config) error {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("create a client: %w", err)
 	}
 	if !o.elects() {
 		o.lease = leadership.Alone(func(ctx context.Context) error {
@@ -116,7 +116,7 @@ func (o Options) watchAPIServer(mgr ctrl.Manager) error {
 		return nil
 	}
 	if err := mgr.Add(o.lease); err != nil {
-		return fmt.Errorf("adding the watch of the API server: %w", err)
+		return fmt.Errorf("add the watch of the API server: %w", err)
 	}
 	return nil
 }

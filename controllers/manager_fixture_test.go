@@ -85,7 +85,7 @@ func checkPaths(t *testing.T, port int, path string) {
 	const plain = "/validate-enge-me-v1alpha1-statefulcluster"
 	for at, want := range map[string]int{path: http.StatusRequestEntityTooLarge, plain: http.StatusNotFound, "/guess" + plain: http.StatusNotFound} {
 		if got := post(t, fmt.Sprintf("https://127.0.0.1:%d%s", port, at), 4<<20); got != want {
-			t.Errorf("%s answered 4 MiB with %d, want %d", at, got, want)
+			t.Errorf("%s returned %d for a request of 4 MiB, want %d", at, got, want)
 		}
 	}
 }
@@ -113,10 +113,10 @@ func start(t *testing.T, options controllers.Options, server *envtest.Environmen
 		select {
 		case err := <-done:
 			if err != nil {
-				t.Errorf("the manager ended with %v", err)
+				t.Errorf("the manager returned %v", err)
 			}
 		case <-time.After(15 * time.Second):
-			t.Error("the manager does not end")
+			t.Error("the manager does not stop")
 		}
 	}
 }

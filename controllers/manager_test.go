@@ -69,24 +69,24 @@ func TestAPIManager(t *testing.T) {
 	}
 	for _, port := range []int{webhook, metrics} {
 		if proto := protocol(t, port); proto == "h2" {
-			t.Errorf("port %d speaks HTTP/2, with which one connection has any number of requests", port)
+			t.Errorf("port %d supports HTTP/2, which allows any number of requests in a connection", port)
 		}
 	}
 	checkPaths(t, webhook, *calls["statefulclusters.enge.me"].Service.Path)
 	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
-		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
+		t.Errorf("an unauthenticated request for metrics returned %d, want %d", got, http.StatusUnauthorized)
 	}
 	toldOf := func() int {
 		n, _ := testutil.GatherAndCount(ctrlmetrics.Registry, "stateful_operator_condition_objects_left_out") // an error means none
 		return n
 	}
-	eventually(t, "conditions of every kind in the metrics", func() bool { return toldOf() == len(controllers.Kinds()) })
+	eventually(t, "conditions of all kinds in the metrics", func() bool { return toldOf() == len(controllers.Kinds()) })
 	stopped()
 	if n := toldOf(); n != 0 {
-		t.Errorf("conditions of %d kinds are still told after the end", n)
+		t.Errorf("conditions of %d kinds are still exposed after the manager stopped", n)
 	}
 	lease := leaseHolder(t, user)
 	if lease != "" {
-		t.Errorf("the lease is still held by %q after the end, want it given back", lease)
+		t.Errorf("the lease is still held by %q after the manager stopped, want it released", lease)
 	}
 }

@@ -85,30 +85,30 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags := flag.NewFlagSet("stateful-operator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&options.Name, "name", "stateful-operator", "`prefix` of the names of this installation's Lease, webhook Service, Secret and configuration")
-	flags.StringVar(&options.Namespace, "namespace", "", "`namespace` this operator runs in (default $POD_NAMESPACE, then the service account's)")
-	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` to serve (default $KINDS, then all)")
-	flags.StringVar(&components, "components", strings.Join(allComponents, ","), "comma-separated `parts` of the operator that this process is: "+
-		"controllers act on objects, webhooks answer the API server, the installer keeps admission policies and the webhooks' certificate")
-	flags.StringVar(&namespaces, "watch-namespaces", "", "comma-separated `namespaces` to act in; empty is all (default $WATCH_NAMESPACE)")
-	flags.BoolVar(&options.LeaderElect, "leader-elect", true, "act only while holding the Lease; needed with more than one replica")
+	flags.StringVar(&options.Namespace, "namespace", "", "`namespace` this operator runs in (default $POD_NAMESPACE, then the namespace of its service account)")
+	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` to manage (default $KINDS, then all)")
+	flags.StringVar(&components, "components", strings.Join(allComponents, ","), "comma-separated `parts` of the operator that this process runs: "+
+		"controllers reconcile objects, webhooks serve admission requests, the installer maintains admission policies and the certificate of the webhooks")
+	flags.StringVar(&namespaces, "watch-namespaces", "", "comma-separated `namespaces` to watch; empty means all (default $WATCH_NAMESPACE)")
+	flags.BoolVar(&options.LeaderElect, "leader-elect", true, "reconcile only while holding the Lease; required with more than one replica")
 	flags.DurationVar(&options.Timing.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
-		"`time` after the leader's last renewal of the Lease, in whole seconds, before another replica takes it: how long nothing is done when the leader's node dies")
+		"`time` after the leader's last renewal of the Lease, in whole seconds, before another replica acquires it: the max time without a leader when its node fails")
 	flags.DurationVar(&options.Timing.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
-		"`time` after its last renewal in which the leader may write; then it ends, and is started again. Set this and the lease duration higher (say 107s and 137s) where the API server is away for longer at times")
-	flags.DurationVar(&options.Timing.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "`time` between two renewals of the Lease, or two tries to take it")
-	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 is none")
-	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8443", "`address` of /metrics, over TLS; 0 is none")
+		"`time` after its last renewal in which the leader may write; then it exits and is restarted. Increase this and the lease duration (for example to 107s and 137s) if the API server can be unreachable for longer")
+	flags.DurationVar(&options.Timing.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "`time` between two renewals of the Lease, or two attempts to acquire it")
+	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 disables it")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8443", "`address` of /metrics, over TLS; 0 disables it")
 	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
-		"`folder` of a mounted tls.crt and tls.key; if it holds none, the certificate is the one that the installer makes")
-	flags.BoolVar(&options.MakeCertificates, "make-certificates", true, "have the installer make the certificate of the servers, publish it for them in a Secret, and write its authority into the webhook configurations; false where it is mounted in --webhook-cert-dir")
+		"`folder` of a mounted tls.crt and tls.key; if it has none, the certificate of the installer is used")
+	flags.BoolVar(&options.MakeCertificates, "make-certificates", true, "let the installer create the certificate of the servers, publish it in a Secret, and write its CA to the webhook configurations; set to false if it is mounted in --webhook-cert-dir")
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
-		"`file` with the authority of the certificate that your API server shows to webhooks (its --admission-control-config-file says so); then nobody else is answered. Empty asks for none")
-	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
-	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets, and as many ReplicatedStatefulSets, that restart their pods at one time after an edit of a ConfigMap or Secret; a namespace gets another place only while more are free than it has; 0 is no bound")
+		"`file` with the CA of the client certificate that your API server uses for webhooks (configured in its --admission-control-config-file); other clients are rejected. Empty disables the check")
+	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is added to the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
+	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "max `number` of ExtendedStatefulSets, and of ReplicatedStatefulSets, that restart their pods at the same time after an edit of a ConfigMap or Secret; a namespace gets another slot only while more slots are free than it uses; 0 means no limit")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
-	flags.BoolVar(&showVersion, "version", false, "print which version this is, and end")
+	flags.BoolVar(&showVersion, "version", false, "print the version and exit")
 
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -137,7 +137,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	options.Components = list(components)
 	options.WatchNamespaces = list(namespaces)
 	if extra := flags.Args(); len(extra) > 0 {
-		return Options{}, fmt.Errorf("unexpected argument %q: everything is set by flags", extra[0])
+		return Options{}, fmt.Errorf("unexpected argument %q: use flags only", extra[0])
 	}
 	return options, options.check(given)
 }
@@ -182,7 +182,7 @@ func list(text string) []string {
 // check returns an error for options that cannot work, and replaces kinds by their exact names.
 func (o *Options) check(given map[string]bool) error {
 	if o.LogFormat != "json" && o.LogFormat != "console" {
-		return fmt.Errorf("unknown --log-format %q: it is json or console", o.LogFormat)
+		return fmt.Errorf("unknown --log-format %q: must be json or console", o.LogFormat)
 	}
 	if err := o.checkKinds(); err != nil {
 		return err
@@ -192,19 +192,19 @@ func (o *Options) check(given map[string]bool) error {
 			continue
 		}
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("%q cannot be a namespace: %s", namespace, problems[0])
+			return fmt.Errorf("%q is not a valid namespace: %s", namespace, problems[0])
 		}
 	}
 	if o.Namespace != "" && slices.Contains(o.WatchNamespaces, o.Namespace) {
 		return fmt.Errorf("namespace %s is both the operator's own and in --watch-namespaces (or $WATCH_NAMESPACE, which OLM sets from the OperatorGroup): "+
-			"who may edit it has the operator's account. Install the operator into another namespace", o.Namespace)
+			"a user who can edit it can use the operator's service account. Install the operator in another namespace", o.Namespace)
 	}
 	if err := o.checkComponents(given); err != nil {
 		return err
 	}
 	if o.Namespace == "" && (o.LeaderElect || o.runs(Webhooks) || o.runs(Installer) || o.serves(statefulSingleton) || o.serves(extendedStatefulSet)) {
 		return errors.New("--leader-elect, webhooks and installer in --components, and " + statefulSingleton + " and " + extendedStatefulSet +
-			" in --kinds need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
+			" in --kinds require the operator's own namespace: set --namespace or POD_NAMESPACE")
 	}
 	if err := o.checkTiming(); err != nil {
 		return err
@@ -217,14 +217,14 @@ func (o *Options) checkTiming() error {
 	t := o.Timing
 	switch {
 	case t.RetryPeriod < 100*time.Millisecond:
-		return fmt.Errorf("--leader-elect-retry-period %s is too short: 100ms is the least", t.RetryPeriod)
+		return fmt.Errorf("--leader-elect-retry-period %s is too short: the min is 100ms", t.RetryPeriod)
 	case float64(t.RenewDeadline) <= leaderelection.JitterFactor*float64(t.RetryPeriod):
 		return fmt.Errorf("--leader-elect-renew-deadline %s must be longer than %g times --leader-elect-retry-period %s",
 			t.RenewDeadline, leaderelection.JitterFactor, t.RetryPeriod)
 	case t.LeaseDuration <= t.RenewDeadline:
 		return fmt.Errorf("--leader-elect-lease-duration %s must be longer than --leader-elect-renew-deadline %s", t.LeaseDuration, t.RenewDeadline)
 	case t.LeaseDuration%time.Second != 0:
-		return fmt.Errorf("--leader-elect-lease-duration %s must be in whole seconds, as a Lease has it", t.LeaseDuration)
+		return fmt.Errorf("--leader-elect-lease-duration %s must be in whole seconds, as in a Lease", t.LeaseDuration)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (o *Options) checkTiming() error {
 // run.
 func (o *Options) checkComponents(given map[string]bool) error {
 	if len(o.Components) == 0 {
-		return fmt.Errorf("--components names no part: choose from %s", strings.Join(allComponents, ", "))
+		return fmt.Errorf("--components is empty: choose from %s", strings.Join(allComponents, ", "))
 	}
 	for _, name := range o.Components {
 		if !slices.Contains(allComponents, name) {
@@ -249,7 +249,7 @@ func (o *Options) checkComponents(given map[string]bool) error {
 	} {
 		for _, name := range needs.flags {
 			if given[name] && !o.runs(needs.component) {
-				return fmt.Errorf("--%s needs %s in --components", name, needs.component)
+				return fmt.Errorf("--%s requires %s in --components", name, needs.component)
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func (o *Options) checkComponents(given map[string]bool) error {
 func (o *Options) checkKinds() error {
 	known := Kinds()
 	if len(o.Kinds) == 0 {
-		return fmt.Errorf("--kinds names no kind: choose from %s", strings.Join(known, ", "))
+		return fmt.Errorf("--kinds is empty: choose from %s", strings.Join(known, ", "))
 	}
 	for i, name := range o.Kinds {
 		at := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
@@ -276,7 +276,7 @@ func (o *Options) checkPorts() error {
 	users := map[string]string{}
 	if o.runs(Webhooks) {
 		if o.WebhookPort < 1 || o.WebhookPort > 65535 {
-			return fmt.Errorf("--webhook-port %d is not a port: it is a number from 1 to 65535", o.WebhookPort)
+			return fmt.Errorf("--webhook-port %d is not a valid port: must be a number from 1 to 65535", o.WebhookPort)
 		}
 		users[fmt.Sprint(o.WebhookPort)] = "--webhook-port"
 	}
@@ -289,10 +289,10 @@ func (o *Options) checkPorts() error {
 		}
 		_, port, err := net.SplitHostPort(server.address)
 		if err != nil || port == "" {
-			return fmt.Errorf("%s %q is not an address: write [host]:port, or 0 for none", server.flag, server.address)
+			return fmt.Errorf("%s %q is not a valid address: use [host]:port, or 0 to disable it", server.flag, server.address)
 		}
 		if user, taken := users[port]; taken && port != "0" {
-			return fmt.Errorf("%s and %s both want port %s", user, server.flag, port)
+			return fmt.Errorf("%s and %s both use port %s", user, server.flag, port)
 		}
 		users[port] = server.flag
 	}

@@ -60,11 +60,11 @@ func TestWatchedNamespaces(t *testing.T) {
 		args     []string
 		want     []string
 	}{
-		{"nothing said is all", "", nil, nil},
-		{"the environment names one", "a", nil, []string{"a"}},
-		{"the environment names several", "a, b,,a", nil, []string{"a", "b"}},
-		{"the flag wins", "a", []string{"--watch-namespaces=c,d"}, []string{"c", "d"}},
-		{"an empty flag wins too, and means all", "a", []string{"--watch-namespaces="}, nil},
+		{"no flag and no variable means all namespaces", "", nil, nil},
+		{"the variable has one namespace", "a", nil, []string{"a"}},
+		{"the variable has several namespaces", "a, b,,a", nil, []string{"a", "b"}},
+		{"the flag takes precedence", "a", []string{"--watch-namespaces=c,d"}, []string{"c", "d"}},
+		{"an empty flag takes precedence and means all", "a", []string{"--watch-namespaces="}, nil},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			options := parseOptions(t, inPod(map[string]string{"WATCH_NAMESPACE": row.env}), row.args...)
@@ -76,7 +76,7 @@ func TestWatchedNamespaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(manager.Cache.DefaultNamespaces); got != len(row.want) {
-				t.Errorf("the cache is bound to %d namespaces, want %d", got, len(row.want))
+				t.Errorf("the cache is limited to %d namespaces, want %d", got, len(row.want))
 			}
 		})
 	}
@@ -160,26 +160,26 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		want     string
 	}{
 		{"an unknown flag", []string{"--fast"}, `flag provided but not defined: -fast`},
-		{"an argument that is no flag", []string{"run"}, `unexpected argument "run": everything is set by flags`},
+		{"an argument that is not a flag", []string{"run"}, `unexpected argument "run": use flags only`},
 		{"an unknown kind", []string{"--kinds=DaemonSet"}, `unknown kind "DaemonSet" in --kinds: choose from StatefulCluster`},
-		{"no kind", []string{"--kinds="}, `--kinds names no kind: choose from StatefulCluster`},
-		{"an unknown log format", []string{"--log-format=xml"}, `unknown --log-format "xml": it is json or console`},
+		{"an empty list of kinds", []string{"--kinds="}, `--kinds is empty: choose from StatefulCluster`},
+		{"an unknown log format", []string{"--log-format=xml"}, `unknown --log-format "xml": must be json or console`},
 		{"an unknown log level", []string{"--log-level=loud"}, `invalid value "loud" for flag -log-level: slog: level string "loud": unknown name`},
-		{"a port that is none", []string{"--webhook-port=0"}, `--webhook-port 0 is not a port: it is a number from 1 to 65535`},
-		{"an address that is none", []string{"--metrics-bind-address=8443"}, `--metrics-bind-address "8443" is not an address: write [host]:port, or 0 for none`},
-		{"two servers on one port", []string{"--health-probe-bind-address=:8443"}, `--health-probe-bind-address and --metrics-bind-address both want port 8443`},
-		{"the webhook on the metrics' port", []string{"--webhook-port=8443"}, `--webhook-port and --metrics-bind-address both want port 8443`},
-		{"no part", []string{"--components="}, `--components names no part: choose from controllers, webhooks, installer`},
-		{"an unknown part", []string{"--components=webhook"}, `unknown part "webhook" in --components: choose from controllers, webhooks, installer`},
-		{"a port for no webhook", []string{"--components=controllers", "--webhook-port=9443"}, `--webhook-port needs webhooks in --components`},
-		{"a gate for no webhook", []string{"--components=controllers,installer", "--gate-image=gate"}, `--gate-image needs webhooks in --components`},
-		{"restarts by no controller", []string{"--components=webhooks", "--max-concurrent-restarts=3"}, `--max-concurrent-restarts needs controllers in --components`},
-		{"a lease that is not renewed in time", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
-		{"a lease that is renewed too seldom", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},
-		{"a lease that is renewed all the time", []string{"--leader-elect-retry-period=1ms"}, `--leader-elect-retry-period 1ms is too short: 100ms is the least`},
-		{"a lease of half seconds", []string{"--leader-elect-lease-duration=15500ms"}, `--leader-elect-lease-duration 15.5s must be in whole seconds, as a Lease has it`},
-		{"its own namespace", []string{"--namespace=operators", "--watch-namespaces=tenant,operators"}, "namespace operators is both the operator's own and in --watch-namespaces"},
-		{"a namespace that cannot be", []string{"--watch-namespaces=A_b"}, `"A_b" cannot be a namespace: `},
+		{"an invalid port", []string{"--webhook-port=0"}, `--webhook-port 0 is not a valid port: must be a number from 1 to 65535`},
+		{"an invalid address", []string{"--metrics-bind-address=8443"}, `--metrics-bind-address "8443" is not a valid address: use [host]:port, or 0 to disable it`},
+		{"two servers on the same port", []string{"--health-probe-bind-address=:8443"}, `--health-probe-bind-address and --metrics-bind-address both use port 8443`},
+		{"the webhook on the port of the metrics", []string{"--webhook-port=8443"}, `--webhook-port and --metrics-bind-address both use port 8443`},
+		{"an empty list of components", []string{"--components="}, `--components is empty: choose from controllers, webhooks, installer`},
+		{"an unknown component", []string{"--components=webhook"}, `unknown part "webhook" in --components: choose from controllers, webhooks, installer`},
+		{"a webhook port without webhooks", []string{"--components=controllers", "--webhook-port=9443"}, `--webhook-port requires webhooks in --components`},
+		{"a gate image without webhooks", []string{"--components=controllers,installer", "--gate-image=gate"}, `--gate-image requires webhooks in --components`},
+		{"max restarts without controllers", []string{"--components=webhooks", "--max-concurrent-restarts=3"}, `--max-concurrent-restarts requires controllers in --components`},
+		{"a renew deadline equal to the lease duration", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
+		{"a retry period too close to the renew deadline", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},
+		{"a very short retry period", []string{"--leader-elect-retry-period=1ms"}, `--leader-elect-retry-period 1ms is too short: the min is 100ms`},
+		{"a fraction of a second in the lease duration", []string{"--leader-elect-lease-duration=15500ms"}, `--leader-elect-lease-duration 15.5s must be in whole seconds, as in a Lease`},
+		{"the operator's own namespace is watched", []string{"--namespace=operators", "--watch-namespaces=tenant,operators"}, "namespace operators is both the operator's own and in --watch-namespaces"},
+		{"an invalid namespace", []string{"--watch-namespaces=A_b"}, `"A_b" is not a valid namespace: `},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			_, err := controllers.ParseOptions(row.args, inPod(nil), io.Discard)
@@ -193,13 +193,13 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 func TestTheOwnNamespaceIsAskedForOnlyWhereItIsNeeded(t *testing.T) {
 	nowhere := func(string) string { return "" }
 	if _, err := controllers.ParseOptions(nil, nowhere, io.Discard); err == nil || !strings.Contains(err.Error(), "set --namespace or POD_NAMESPACE") {
-		t.Errorf("got %v, want to be told to set the namespace", err)
+		t.Errorf("got %v, want a request to set the namespace", err)
 	}
 	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--components=controllers"}, nowhere, io.Discard); err == nil {
-		t.Error("StatefulSingleton is served and its guard has no name")
+		t.Error("StatefulSingleton is managed although its guard has no name")
 	}
 	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--components=controllers", "--kinds=ExtendedStatefulSet"}, nowhere, io.Discard); err == nil {
-		t.Error("ExtendedStatefulSet is served and its key has no place")
+		t.Error("ExtendedStatefulSet is managed although its key cannot be stored")
 	}
 	parseOptions(t, nowhere, "--leader-elect=false", "--components=controllers", "--kinds=StatefulCluster")
 	parseOptions(t, nowhere, "--namespace=operators")

@@ -31,7 +31,7 @@ func TestEveryQuantityIsBounded(t *testing.T) {
 			found++
 			for _, text := range []string{`"1e9999"`, `"1\u00659999"`, `1e9999`} {
 				if body := nested(path, text); bounds.Quantities([]byte(body)) == nil {
-					t.Errorf("%T: %s passes", object, body)
+					t.Errorf("%T: %s is accepted", object, body)
 				}
 			}
 			if body := nested(path, `"1e3"`); bounds.Quantities([]byte(body)) != nil {
@@ -40,7 +40,7 @@ func TestEveryQuantityIsBounded(t *testing.T) {
 		}
 	}
 	if found < 50 {
-		t.Errorf("%d fields are quantities, of which there are more", found)
+		t.Errorf("found %d quantity fields, want more", found)
 	}
 }
 

@@ -92,7 +92,7 @@ func registered(t *testing.T) map[string]bool {
 	t.Helper()
 	registry, ok := metrics.Registry.(prometheus.Collector)
 	if !ok {
-		t.Fatal("the registry does not name its metrics")
+		t.Fatal("the registry does not return the names of its metrics")
 	}
 	found := make(chan *prometheus.Desc)
 	go func() {

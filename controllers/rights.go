@@ -44,8 +44,8 @@ func rightsPolicy(kind requester.Kind, name, namespace string, watched []string)
 			Validations: []admissionv1.Validation{{
 				// A match condition has no namespaceObject.
 				Expression: `!has(namespaceObject.metadata.deletionTimestamp) || params.metadata.?finalizers.orValue([]).size() == 0`,
-				Message:    "the operator needs this right to remove the finalizers of a " + kind.Name,
-				MessageExpression: fmt.Sprintf(`"the operator needs this right to remove the finalizers of %s " + params.metadata.name + ". If it does not: kubectl -n %s get pods"`,
+				Message:    "the operator needs this permission to remove the finalizers of a " + kind.Name,
+				MessageExpression: fmt.Sprintf(`"the operator needs this permission to remove the finalizers of %s " + params.metadata.name + ". If they are not removed: kubectl -n %s get pods"`,
 					kind.Name, namespace),
 				Reason: ptr.To(metav1.StatusReasonForbidden),
 			}},

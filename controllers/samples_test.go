@@ -137,7 +137,7 @@ func failClosed(t *testing.T, user client.Client) {
 		all = append(all, &mutating.Items[i])
 	}
 	if len(all) == 0 {
-		t.Fatal("there are no webhook configurations")
+		t.Fatal("no webhook configurations")
 	}
 	for _, configuration := range all {
 		if err := user.Update(t.Context(), configuration); err != nil {

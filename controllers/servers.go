@@ -37,7 +37,7 @@ func (o Options) setupServers(mgr ctrl.Manager) error {
 			return err
 		}
 		if err := mgr.Add(server); err != nil {
-			return fmt.Errorf("adding the server of the probes: %w", err)
+			return fmt.Errorf("add the server of the probes: %w", err)
 		}
 	}
 	if o.MetricsAddress == "0" {
@@ -78,23 +78,23 @@ func (o Options) serveMetrics(mgr ctrl.Manager) error {
 	} else {
 		certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)
 		if err != nil {
-			return fmt.Errorf("making a certificate for the metrics: %w", err)
+			return fmt.Errorf("create a certificate for the metrics: %w", err)
 		}
 		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
-			return fmt.Errorf("reading the certificate of the metrics: %w", err)
+			return fmt.Errorf("read the certificate of the metrics: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("making the clients that ask who may read the metrics: %w", err)
+		return fmt.Errorf("create the clients that authorize requests for the metrics: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	handler, err := filter(ctrl.Log.WithName("metrics"), mux)
 	if err != nil {
-		return fmt.Errorf("guarding the metrics: %w", err)
+		return fmt.Errorf("protect the metrics: %w", err)
 	}
 	server, err := bounded.NewServer("metrics", o.MetricsAddress, config, bounded.AfterRefusal(time.Second, handler))
 	if err != nil {
@@ -112,7 +112,7 @@ func (o Options) webhookTLS() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(o.WebhookClientCA)
 	if err != nil {
-		return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
+		return nil, fmt.Errorf("read --webhook-client-ca-file: %w", err)
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !config.ClientCAs.AppendCertsFromPEM(pem) {

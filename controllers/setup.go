@@ -165,22 +165,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		watch.Kinds = append(watch.Kinds, k.requester())
 		if options.runs(Controllers) {
 			if err := k.controller(mgr, options); err != nil {
-				return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
+				return fmt.Errorf("set up the controller of %s: %w", k.name, err)
 			}
 		}
 		if options.runs(Webhooks) {
 			if err := k.webhook(mgr, options); err != nil {
-				return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
+				return fmt.Errorf("set up the webhook of %s: %w", k.name, err)
 			}
 		}
 	}
 	if options.runs(Controllers) {
 		if err := mgr.Add(watch); err != nil {
-			return fmt.Errorf("setting up the look for policies: %w", err)
+			return fmt.Errorf("set up the check of policies: %w", err)
 		}
 		conditions := &conditionMetrics{reader: mgr.GetCache(), registry: metrics.Registry, kinds: options.kinds()}
 		if err := mgr.Add(conditions); err != nil {
-			return fmt.Errorf("setting up the metrics of conditions: %w", err)
+			return fmt.Errorf("set up the metrics of conditions: %w", err)
 		}
 	}
 	if options.runs(Installer) {
@@ -196,11 +196,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering the built-in types: %w", err)
+		return nil, fmt.Errorf("register the built-in types: %w", err)
 	}
 	for _, k := range kinds {
 		if err := k.addToScheme(scheme); err != nil {
-			return nil, fmt.Errorf("registering the types of %s: %w", k.name, err)
+			return nil, fmt.Errorf("register the types of %s: %w", k.name, err)
 		}
 	}
 	return scheme, nil
@@ -225,7 +225,7 @@ func (o Options) cache(scheme *runtime.Scheme) (cache.Options, error) {
 		for object, needed := range k.cache() {
 			gvk, err := apiutil.GVKForObject(object, scheme)
 			if err != nil {
-				return cache.Options{}, fmt.Errorf("finding what %s caches: %w", k.name, err)
+				return cache.Options{}, fmt.Errorf("find the cached types of %s: %w", k.name, err)
 			}
 			if !named[gvk] {
 				options.ByObject[object], named[gvk] = needed, true

@@ -79,7 +79,7 @@ func (k *pathKeeper) setup(mgr ctrl.Manager, o Options) error {
 // Check returns an error until the API server has the paths.
 func (k *pathKeeper) Check(*http.Request) error {
 	if !k.kept.Load() {
-		return errors.New("the paths are not yet in the webhook configurations")
+		return errors.New("the webhook configurations do not have the paths yet")
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (k *pathKeeper) Check(*http.Request) error {
 func (k *pathKeeper) keep(ctx context.Context) error {
 	prefix, known := k.prefix()
 	if !known {
-		return errors.New("there is no serving certificate yet")
+		return errors.New("no serving certificate yet")
 	}
 	for name, configuration := range map[string]client.Object{
 		k.validating: &admissionv1.ValidatingWebhookConfiguration{}, k.mutating: &admissionv1.MutatingWebhookConfiguration{},
@@ -112,13 +112,13 @@ func (k *pathKeeper) update(ctx context.Context, name string, configuration clie
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the webhook configuration %s: %w", name, err)
+		return fmt.Errorf("read the webhook configuration %s: %w", name, err)
 	}
 	if !setPaths(configuration, prefix) {
 		return nil
 	}
 	if err := k.writer.Update(ctx, configuration); err != nil {
-		return fmt.Errorf("writing the webhook configuration %s: %w", name, err)
+		return fmt.Errorf("write the webhook configuration %s: %w", name, err)
 	}
 	return nil
 }

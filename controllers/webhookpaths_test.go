@@ -54,7 +54,7 @@ func TestN9PathsOfTheManifests(t *testing.T) {
 	}
 	objects, err := manifest.ReadFile[unstructured.Unstructured](filepath.Join("..", "config", "webhook", "manifests.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(pathsIn(g, objects)).To(Equal(webhookPaths), "those of the markers")
+	g.Expect(pathsIn(g, objects)).To(Equal(webhookPaths), "the paths of the markers")
 }
 
 func TestN9PathsAreKept(t *testing.T) {
@@ -78,11 +78,11 @@ func TestN9PathsAreKept(t *testing.T) {
 		fails      bool
 		pod, stc   string
 	}{
-		{"a token", "/secret", true, false, nil, false, "/secret/mutate--v1-pod", "/secret/validate-enge-me-v1alpha1-statefulcluster"},
-		{"none, for a mounted certificate", "", true, true, nil, false, "/mutate--v1-pod", "/validate-enge-me-v1alpha1-statefulcluster"},
-		{"not known yet", "", false, false, nil, true, "", "/old"},
-		{"no right, and a token", "/secret", true, false, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("no")), true, "", "/old"},
-		{"no right where others make the configurations", "", true, true, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("no")), false, "", "/old"},
+		{"paths with a token", "/secret", true, false, nil, false, "/secret/mutate--v1-pod", "/secret/validate-enge-me-v1alpha1-statefulcluster"},
+		{"no token with a mounted certificate", "", true, true, nil, false, "/mutate--v1-pod", "/validate-enge-me-v1alpha1-statefulcluster"},
+		{"the token does not exist yet", "", false, false, nil, true, "", "/old"},
+		{"paths with a token and without permission", "/secret", true, false, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("no")), true, "", "/old"},
+		{"no permission where other tools create the configurations", "", true, true, apierrors.NewForbidden(schema.GroupResource{}, "m", errors.New("no")), false, "", "/old"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			g, writes := NewWithT(t), 0
@@ -111,10 +111,10 @@ func TestN9PathsAreKept(t *testing.T) {
 			g.Expect(ptr.Deref(v.Webhooks[0].ClientConfig.Service.Path, "")).To(Equal(row.stc))
 			before := writes
 			g.Expect(k.keep(t.Context()) != nil).To(Equal(row.fails))
-			g.Expect(writes).To(Equal(before), "nothing differs")
+			g.Expect(writes).To(Equal(before), "no difference")
 		})
 	}
 	g := NewWithT(t)
 	k := &pathKeeper{mutating: "missing", validating: "missing", prefix: func() (string, bool) { return "", true }, live: fake.NewClientBuilder().Build()}
-	g.Expect(k.keep(t.Context())).To(Succeed(), "a configuration that does not exist has no paths")
+	g.Expect(k.keep(t.Context())).To(Succeed(), "a missing configuration has no paths")
 }

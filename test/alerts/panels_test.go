@@ -55,14 +55,14 @@ var valuesOf = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
 // mayBeZero maps panels whose series may all be 0 during this test to the reason.
 var mayBeZero = map[string]string{
-	"Objects that wait":                   "a scrape would have to meet an object in a queue",
-	"Failed passes":                       "passes fail when the API server does",
-	"Commands whose outcome is not known": "an answer would have to get lost",
+	"Queued objects":                "an object would have to be queued during a scrape",
+	"Failed reconciles":             "reconciles fail only when the API server fails",
+	"Commands with unknown outcome": "a response would have to be lost",
 }
 
 // mayBeEmpty maps panels that may have no series to the reason.
 var mayBeEmpty = map[string]string{
-	"More than one pod may run the program": "it is a breach of the promise",
+	"More than one pod may run the program": "it violates the guarantee",
 }
 
 // panelsShow expects that each variable has values and that Prometheus answers each query of each

@@ -125,7 +125,7 @@ const (
 const (
 	forbidden   = "is forbidden: User"
 	ownAccount  = "change nothing in namespaces kube-system and stateful-operator-system"
-	dryRunsOnly = "create by dry run only"
+	dryRunsOnly = "create objects by dry run only"
 )
 
 var thefts = []theft{

@@ -16,14 +16,14 @@ const goodJob = `{"metadata":{"labels":{"a":"b"}},"spec":{"backoffLimit":2,"temp
 // E44: one object of another user must not keep the operator from reading all others.
 func TestE44AJobThatCannotBeReadIsNoErrorOfTheList(t *testing.T) {
 	for says, row := range map[string]struct{ template, want string }{
-		"a number for a string":    {`{"spec":{"containers":[{"name":5}]}}`, "cannot unmarshal number"},
-		"a string for a list":      {`{"spec":{"containers":"a"}}`, "cannot unmarshal string"},
-		"a string for a number":    {`{"spec":{"priority":"high"}}`, "cannot unmarshal string"},
-		"a field that is unknown":  {`{"spec":{"container":[]}}`, `unknown field "spec.template.spec.container"`},
-		"no time at all":           {`{"metadata":{"creationTimestamp":"yesterday"}}`, "parsing time"},
-		"a field in another case":  {`{"spec":{"Containers":[]}}`, `unknown field "spec.template.spec.Containers"`},
-		"a fraction for a number":  {`{"spec":{"priority":1.5}}`, "cannot unmarshal number 1.5"},
-		"more than 32 bits for it": {`{"spec":{"priority":4294967296}}`, "cannot unmarshal number"},
+		"a number in a string field":     {`{"spec":{"containers":[{"name":5}]}}`, "cannot unmarshal number"},
+		"a string in a list field":       {`{"spec":{"containers":"a"}}`, "cannot unmarshal string"},
+		"a string in a number field":     {`{"spec":{"priority":"high"}}`, "cannot unmarshal string"},
+		"an unknown field":               {`{"spec":{"container":[]}}`, `unknown field "spec.template.spec.container"`},
+		"an invalid time":                {`{"metadata":{"creationTimestamp":"yesterday"}}`, "parsing time"},
+		"a field name in another case":   {`{"spec":{"Containers":[]}}`, `unknown field "spec.template.spec.Containers"`},
+		"a fraction in an integer field": {`{"spec":{"priority":1.5}}`, "cannot unmarshal number 1.5"},
+		"a number of more than 32 bits":  {`{"spec":{"priority":4294967296}}`, "cannot unmarshal number"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			g := NewWithT(t)
@@ -36,7 +36,7 @@ func TestE44AJobThatCannotBeReadIsNoErrorOfTheList(t *testing.T) {
 				job := list.Items[0].Spec.UpdateStrategy.PreUpdateJob.DeepCopy()
 				g.Expect(job.Problem).To(ContainSubstring(row.want))
 				g.Expect(job.Spec.Template).To(Equal(corev1.PodTemplateSpec{}))
-				g.Expect(job.Spec.BackoffLimit).To(Equal(ptr.To[int32](2)), "the rest is read")
+				g.Expect(job.Spec.BackoffLimit).To(Equal(ptr.To[int32](2)), "the remaining fields are decoded")
 				g.Expect(job.OnFailure).To(Equal(OnFailureContinue))
 			}
 		})
@@ -55,7 +55,7 @@ func TestAJobThatCanBeReadIsWhatItSays(t *testing.T) {
 	var again UpdateJob
 	g.Expect(json.Unmarshal(written, &again)).To(Succeed())
 	g.Expect(again).To(Equal(job))
-	g.Expect(json.Unmarshal([]byte(`{"onFailure":5,"spec":{}}`), &job)).NotTo(Succeed(), "what the schema checks is an error as ever")
+	g.Expect(json.Unmarshal([]byte(`{"onFailure":5,"spec":{}}`), &job)).NotTo(Succeed(), "errors that the schema detects are still returned")
 }
 
 // E44: an object has up to 1.5 MB, and three bytes of it become seven hundred in memory.

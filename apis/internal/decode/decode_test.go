@@ -17,19 +17,19 @@ func TestPart(t *testing.T) {
 		want                part
 		fails               bool
 	}{
-		{"it fits", `{"port": 1, "name": "a"}`, "", part{1, "a"}, false},
-		{"a number beyond its range", `{"name": "a", "port": 99999999999}`, "cannot unmarshal number 99999999999", part{}, false},
-		{"a string for a number", `{"port": "a"}`, "cannot unmarshal string", part{}, false},
-		{"another case of the name", `{"Port": 1}`, "", part{}, false},
-		{"a field that is not known", `{"other": 1}`, "", part{}, false},
-		{"a long text", `{"port": "` + strings.Repeat("ö", 1000) + `"}`, "cannot unmarshal", part{}, false},
-		{"no JSON", `{"port" 1}`, "", part{}, true},
+		{"a valid object", `{"port": 1, "name": "a"}`, "", part{1, "a"}, false},
+		{"a number out of range", `{"name": "a", "port": 99999999999}`, "cannot unmarshal number 99999999999", part{}, false},
+		{"a string in a number field", `{"port": "a"}`, "cannot unmarshal string", part{}, false},
+		{"a field name in another case", `{"Port": 1}`, "", part{}, false},
+		{"an unknown field", `{"other": 1}`, "", part{}, false},
+		{"a long string", `{"port": "` + strings.Repeat("ö", 1000) + `"}`, "cannot unmarshal", part{}, false},
+		{"invalid JSON", `{"port" 1}`, "", part{}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got part
 			problem, err := Part([]byte(row.text), &got)
 			if !strings.Contains(problem, row.problem) || (row.problem == "") != (problem == "") || len(problem) > maxProblem {
-				t.Errorf("the problem is %q", problem)
+				t.Errorf("problem %q", problem)
 			}
 			if (err != nil) != row.fails || !row.fails && got != row.want {
 				t.Errorf("%+v, %v", got, err)

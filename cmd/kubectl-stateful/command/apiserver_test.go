@@ -194,7 +194,7 @@ func (s *server) fences() {
 	s.make(pod)
 	code, _, stderr := s.kubectl("fence", "stc/web")
 	s.Expect(code).To(Equal(1))
-	s.Expect(stderr).To(ContainSubstring("web-a may be running on it, beside 0 other pods"))
+	s.Expect(stderr).To(ContainSubstring("web-a may be running on it, along with 0 other pods"))
 	s.does("fence stc/web --yes")
 	var node corev1.Node
 	s.Expect(s.Get(ctx, client.ObjectKey{Name: "node-1"}, &node)).To(Succeed())

@@ -117,10 +117,10 @@ func connect(flags *genericclioptions.ConfigFlags) (site, error) {
 func (p *Plugin) Root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "kubectl-stateful", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stateful"},
-		Short: "Look at and act on StatefulClusters, ReplicatedStatefulSets, ExtendedStatefulSets and StatefulSingletons",
-		Long: "kubectl stateful looks at and acts on the kinds of stateful-operator:\n" +
+		Short: "Show and control StatefulClusters, ReplicatedStatefulSets, ExtendedStatefulSets and StatefulSingletons",
+		Long: "kubectl stateful shows and controls the kinds of stateful-operator:\n" +
 			"StatefulCluster (stc), ReplicatedStatefulSet (rss), ExtendedStatefulSet (ests), StatefulSingleton (ssn).\n\n" +
-			"An object is KIND NAME or KIND/NAME, for example rss/db.",
+			"Specify an object as KIND NAME or KIND/NAME, for example rss/db.",
 		SilenceErrors: true, SilenceUsage: true,
 		Version: p.Version,
 	}

@@ -24,19 +24,19 @@ var machineOff = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshu
 func (p *Plugin) fence() *cobra.Command {
 	yes, node := false, ""
 	c := p.object(&cobra.Command{
-		Use: "fence", Short: "Say that the machine of a member is off, so that another may take its place",
-		Long: "Say that the machine on which a member of an object was, and which does not answer, is off. Then what the\n" +
-			"member ran counts as stopped, and another may take its place.\n\n" +
-			"Say it only of a machine that is off, or cut off from everything that the program could harm, and stays so:\n" +
-			"from outside it cannot be told, and two primaries or two programs at once are what these kinds are to prevent.\n" +
-			"It is said of the Node, by taint " + machineOff.Key + ", and holds for all pods on it, whoever they belong to:\n" +
-			"Kubernetes deletes them, and detaches their volumes. It counts while the Node is not Ready.",
+		Use: "fence", Short: "Declare that the machine of a member is off, so that another member can replace it",
+		Long: "Declare that the unreachable machine of a member is off. The program of the member\n" +
+			"then counts as stopped, and another member can replace it.\n\n" +
+			"Use it only for a machine that is off, or isolated from everything that the program could harm, and stays so:\n" +
+			"the operator cannot check this, and a mistake can lead to two primaries or two running programs.\n" +
+			"The command adds a taint to the Node: " + machineOff.Key + ". The taint applies to all pods on the Node:\n" +
+			"Kubernetes deletes them, and detaches their volumes. It takes effect while the Node is not Ready.",
 		Example: "  kubectl stateful fence rss/db --yes",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		return p.fenceMember(ctx, s, kind, name, node, yes)
 	})
 	yesFlag(c, &yes)
-	c.Flags().StringVar(&node, "node", "", "The Node, if members on several of them do not answer.")
+	c.Flags().StringVar(&node, "node", "", "The Node, if members on several Nodes are unreachable.")
 	return c
 }
 
@@ -54,11 +54,11 @@ func (p *Plugin) fenceMember(ctx context.Context, s site, kind kinds.Kind, name,
 	}
 	members := membersOn(snap, node.Name)
 	if tree.Fenced(node) {
-		p.say("node/%s is out of service already; it counts for %s", node.Name, strings.Join(members, ", "))
+		p.say("node/%s is already out of service; this applies to %s", node.Name, strings.Join(members, ", "))
 		return nil
 	}
 	if !yes {
-		return fmt.Errorf("node %s does not answer, and %s may be running on it%s. If its machine is off, and stays so, say it: add --yes",
+		return fmt.Errorf("node %s is unreachable, and %s may be running on it%s. If its machine is off and stays off, add --yes",
 			node.Name, strings.Join(members, ", "), p.alsoOn(ctx, s, node.Name, len(members)))
 	}
 	to := node.DeepCopy()
@@ -67,7 +67,7 @@ func (p *Plugin) fenceMember(ctx context.Context, s site, kind kinds.Kind, name,
 		return err
 	}
 	p.say("node/%s is out of service", node.Name)
-	p.say("When the machine is back: kubectl stateful unfence %s", node.Name)
+	p.say("When the machine is back, run: kubectl stateful unfence %s", node.Name)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func nodeToFence(s *snapshot.Snapshot, wanted string) (*corev1.Node, error) {
 			silent = append(silent, name)
 		}
 		if name == wanted && node == nil {
-			return nil, fmt.Errorf("node %s does not exist any more; when it has been gone for a minute, that says the same", name)
+			return nil, fmt.Errorf("node %s does not exist; one minute after its deletion the operator treats it as fenced", name)
 		}
 	}
 	slices.Sort(silent)
@@ -96,13 +96,13 @@ func nodeToFence(s *snapshot.Snapshot, wanted string) (*corev1.Node, error) {
 	case wanted != "" && !named[wanted]:
 		return nil, fmt.Errorf("no member of %s is on node %s", of, wanted)
 	case wanted != "" && !slices.Contains(silent, wanted):
-		return nil, fmt.Errorf("node %s is Ready: its machine is not off, and what is said of it would not count", wanted)
+		return nil, fmt.Errorf("node %s is Ready: its machine is not off, and the taint would have no effect", wanted)
 	case wanted != "":
 		return s.Node(wanted), nil
 	case len(silent) == 0:
-		return nil, fmt.Errorf("no member of %s is on a node that does not answer", of)
+		return nil, fmt.Errorf("no member of %s is on an unreachable node", of)
 	case len(silent) > 1:
-		return nil, fmt.Errorf("members of %s are on several nodes that do not answer: %s; say which one by --node", of, strings.Join(silent, ", "))
+		return nil, fmt.Errorf("members of %s are on several unreachable nodes: %s; specify one with --node", of, strings.Join(silent, ", "))
 	}
 	return s.Node(silent[0]), nil
 }
@@ -123,13 +123,13 @@ func (p *Plugin) alsoOn(ctx context.Context, s site, node string, ours int) stri
 	if err := s.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return ""
 	}
-	return fmt.Sprintf(", beside %d other pods, which are given up too", max(len(pods.Items)-ours, 0))
+	return fmt.Sprintf(", along with %d other pods, which will be deleted too", max(len(pods.Items)-ours, 0))
 }
 
 func (p *Plugin) unfence() *cobra.Command {
 	return &cobra.Command{
-		Use: "unfence NODE", Short: "Say that the machine of a Node is back",
-		Long:    "Say that the machine of a Node is back: take taint " + machineOff.Key + " off it.",
+		Use: "unfence NODE", Short: "Declare that the machine of a Node is back",
+		Long:    "Declare that the machine of a Node is back: remove taint " + machineOff.Key + ".",
 		Example: "  kubectl stateful unfence node-3",
 		Args:    cobra.ExactArgs(1), DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -149,7 +149,7 @@ func (p *Plugin) unfence() *cobra.Command {
 			if err := s.patch(c.Context(), &node, to); err != nil {
 				return err
 			}
-			p.say("node/%s is in service again", node.Name)
+			p.say("node/%s is back in service", node.Name)
 			return nil
 		},
 	}
@@ -158,13 +158,13 @@ func (p *Plugin) unfence() *cobra.Command {
 func (p *Plugin) release() *cobra.Command {
 	yes := false
 	c := p.object(&cobra.Command{
-		Use: "release", Short: "Start all pods that wait under a StatefulSingleton that is being deleted, at once",
-		Long: "Start all pods that wait under a StatefulSingleton that is being deleted, at once and together, and take off\n" +
-			"all finalizers, by annotation " + ssnv1.AnnotationReleaseNow + ". Their programs run beside each other then.",
+		Use: "release", Short: "Start all waiting pods of a StatefulSingleton that is being deleted, without a handover",
+		Long: "Start all waiting pods of a StatefulSingleton that is being deleted at the same time, and remove\n" +
+			"all finalizers, with annotation " + ssnv1.AnnotationReleaseNow + ". Several of their programs can then run at the same time.",
 		Example: "  kubectl delete ssn mailer --wait=false\n  kubectl stateful release ssn/mailer --yes",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		if !kind.Is(kinds.StatefulSingleton) {
-			return fmt.Errorf("only pods of a StatefulSingleton wait for their turn. What a %s waits for on a machine that is off, fence lets go: kubectl stateful fence %s/%s", kind.Kind, kind.Short, name)
+			return fmt.Errorf("only pods of a StatefulSingleton wait for a handover. If a %s waits for an unreachable machine that is off, run: kubectl stateful fence %s/%s", kind.Kind, kind.Short, name)
 		}
 		return p.releaseNow(ctx, s, name, yes)
 	})
@@ -179,14 +179,14 @@ func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) 
 	}
 	one := object.(*ssnv1.StatefulSingleton)
 	if one.DeletionTimestamp == nil {
-		return fmt.Errorf("statefulsingleton %q is not being deleted, and as long as it is there its pods start one after another. To end its promise: kubectl -n %s delete ssn %s --wait=false", name, s.Namespace, name)
+		return fmt.Errorf("statefulsingleton %q is not being deleted, and until then its pods start one after another. To delete it: kubectl -n %s delete ssn %s --wait=false", name, s.Namespace, name)
 	}
 	if one.Annotations[ssnv1.AnnotationReleaseNow] == ssnv1.True {
-		p.say("statefulsingleton.%s/%s is being released already", ssnv1.GroupVersion.Group, name)
+		p.say("statefulsingleton.%s/%s is already being released", ssnv1.GroupVersion.Group, name)
 		return nil
 	}
 	if !yes {
-		return fmt.Errorf("the programs of all pods that wait would start at once, beside each other and beside one that is still stopping: %s; to do it all the same, add --yes",
+		return fmt.Errorf("the programs of all waiting pods would start at once, while another one may still be stopping: %s; to continue anyway, add --yes",
 			strings.Join(one.Status.Waiting, ", "))
 	}
 	to := one.DeepCopy()
@@ -197,6 +197,6 @@ func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) 
 	if err := s.patch(ctx, one, to); err != nil && !apierrors.IsNotFound(err) { // it has already been deleted
 		return err
 	}
-	p.say("statefulsingleton.%s/%s is released: all pods that wait start now", ssnv1.GroupVersion.Group, name)
+	p.say("statefulsingleton.%s/%s is released: all waiting pods start now", ssnv1.GroupVersion.Group, name)
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
 )
 
-var update = flag.Bool("update", false, "write the golden files in testdata anew")
+var update = flag.Bool("update", false, "update the golden files in testdata")
 
 // theTime is the time at which all recordings are evaluated.
 var theTime = time.Date(2026, time.November, 25, 12, 0, 0, 0, time.UTC)
@@ -92,7 +92,7 @@ func (x *terminal) log(_ context.Context, namespace, pod, container string, _ bo
 	if text, ok := x.logs[namespace+"/"+pod+"/"+container]; ok {
 		return []byte(text), nil
 	}
-	return nil, errors.New("there is no log")
+	return nil, errors.New("no log")
 }
 
 // watched calls a function at each read of an object of the kinds.
@@ -121,9 +121,9 @@ func golden(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(name)
 	if err != nil {
-		t.Fatalf("%v; write it with -update and read what it says", err)
+		t.Fatalf("%v; create it with -update and review it", err)
 	}
 	if got != string(want) {
-		t.Fatalf("%s is another one (-update writes it anew):\nwas:\n%s\nis:\n%s", file, want, got)
+		t.Fatalf("%s differs (update it with -update):\nwant:\n%s\ngot:\n%s", file, want, got)
 	}
 }

@@ -15,10 +15,10 @@ import (
 func (p *Plugin) gather() *cobra.Command {
 	file, o := "", gather.Options{Operator: "stateful-operator-system"}
 	c := &cobra.Command{
-		Use: "gather", Short: "Pack what a maintainer needs into a file",
-		Long: "Pack the objects of the four kinds of a namespace, pods, claims, events and what else belongs to them, Nodes,\n" +
+		Use: "gather", Short: "Collect diagnostic data in a file",
+		Long: "Collect the objects of the four kinds in a namespace, pods, claims, events and related objects, Nodes,\n" +
 			"and the operator's pods and logs into a .tar.gz. Secrets and ConfigMaps are never read. The values of\n" +
-			"environment variables and HTTP headers are left out, since passwords are often there; their names stay.",
+			"environment variables and HTTP headers are omitted, because they often contain passwords; their names are kept.",
 		Example: "  kubectl stateful gather --namespace shop\n  kubectl stateful gather --file=- | tar tz",
 		Args:    cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ func (p *Plugin) gather() *cobra.Command {
 				})
 			}
 			for _, text := range unread {
-				p.warn("could not be read: %s", tree.Printable(text))
+				p.warn("cannot be read: %s", tree.Printable(text))
 			}
 			if err == nil && file != "-" {
 				p.say("%s", file)
@@ -48,7 +48,7 @@ func (p *Plugin) gather() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&file, "file", "f", "", "Where to write it; - is the standard output. Default: stateful-<namespace>-<time>.tar.gz.")
+	c.Flags().StringVarP(&file, "file", "f", "", "The file to write; - is standard output. Default: stateful-<namespace>-<time>.tar.gz.")
 	c.Flags().StringVar(&o.Operator, "operator-namespace", o.Operator, "The namespace of the operator.")
 	c.Flags().BoolVar(&o.KeepEnv, "keep-env", false, "Keep the values of environment variables.")
 	return c
@@ -66,7 +66,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	}
 	if err != nil {
 		_ = os.Remove(file.Name()) // the earlier error is reported
-		return fmt.Errorf("writing %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }

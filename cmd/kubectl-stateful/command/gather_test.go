@@ -57,10 +57,10 @@ func TestGatherLeavesOutWhatIsNobodysBusiness(t *testing.T) {
 		g.Expect(strings.Contains(name, "secret") || strings.Contains(name, "configmap")).To(BeFalse(), name)
 	}
 	leaky := files["namespace/deployments/leaky.yaml"]
-	g.Expect(leaky).To(ContainSubstring("name: PASSWORD"), "the names stay")
-	g.Expect(leaky).To(ContainSubstring("secretKeyRef"), "and what is no value")
+	g.Expect(leaky).To(ContainSubstring("name: PASSWORD"), "names of environment variables are kept")
+	g.Expect(leaky).To(ContainSubstring("secretKeyRef"), "fields other than values are kept")
 	g.Expect(leaky).To(And(ContainSubstring("enge.me/mine: stays"), ContainSubstring(`deployment.kubernetes.io/revision: "7"`)))
-	g.Expect(leaky).To(ContainSubstring("kapp.k14s.io/original: (left out)"), "N8 annotations of other tools")
+	g.Expect(leaky).To(ContainSubstring("kapp.k14s.io/original: (omitted)"), "N8 annotations of other tools")
 	g.Expect(files["namespace/controllerrevisions/leaky-1.yaml"]).To(ContainSubstring("name: PASSWORD"))
 }
 
@@ -84,8 +84,8 @@ func TestGatherKeepsTheEnvironmentOnRequest(t *testing.T) {
 	_, out, _ := everything(t).run("gather", "--file=-", "--keep-env")
 	files := unpack(t, []byte(out))
 	g.Expect(files["namespace/deployments/leaky.yaml"]).To(ContainSubstring("pa55word"))
-	g.Expect(files["namespace/deployments/leaky.yaml"]).To(ContainSubstring("note: (left out)"))
-	g.Expect(files["README.txt"]).To(ContainSubstring("LOOK FOR PASSWORDS"))
+	g.Expect(files["namespace/deployments/leaky.yaml"]).To(ContainSubstring("note: (omitted)"))
+	g.Expect(files["README.txt"]).To(ContainSubstring("MAY CONTAIN PASSWORDS"))
 }
 
 func TestGatherWritesAFileForItsOwner(t *testing.T) {
@@ -95,13 +95,13 @@ func TestGatherWritesAFileForItsOwner(t *testing.T) {
 	x.logs = nil
 	_, out, stderr := x.run("gather", "--file="+name)
 	g.Expect(out).To(Equal(name + "\n"))
-	g.Expect(stderr).To(ContainSubstring("could not be read: operator/logs/stateful-operator-1.manager.log: there is no log"))
+	g.Expect(stderr).To(ContainSubstring("cannot be read: operator/logs/stateful-operator-1.manager.log: no log"))
 	info, err := os.Stat(name)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 	packed, err := os.ReadFile(name)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(unpack(t, packed)["unread.txt"]).To(ContainSubstring("there is no log"))
+	g.Expect(unpack(t, packed)["unread.txt"]).To(ContainSubstring("no log"))
 	code, _, _ := x.run("gather", "--file="+name)
-	g.Expect(code).To(Equal(1), "a file that is there is not overwritten")
+	g.Expect(code).To(Equal(1), "an existing file is not overwritten")
 }

@@ -60,8 +60,8 @@ func TestSwitchoverWaitsUntilItIsDone(t *testing.T) {
 	}
 	code, out, stderr := x.run("switchover", "db", "--to=rss-db-2")
 	g.Expect(code).To(BeZero(), stderr)
-	g.Expect(out).To(Equal("rss-db-2 shall be primary in place of rss-db-0\n" +
-		"Waiting: WaitingForStop: these may still be primary, and are not known to have stopped: rss-db-1\n" +
+	g.Expect(out).To(Equal("rss-db-2 will be primary instead of rss-db-0\n" +
+		"Waiting: WaitingForStop: waiting for members that may still be primary to stop: rss-db-1\n" +
 		"rss-db-2 is primary, as requested\n"))
 }
 
@@ -79,7 +79,7 @@ func TestSwitchoverTellsARefusal(t *testing.T) {
 	}
 	code, _, stderr := x.run("switchover", "rss/db", "--to=rss-db-2")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(Equal("error: rss-db-2 does not take over: it does not run as secondary\n"), "and not what was said of an order before")
+	g.Expect(stderr).To(Equal("error: rss-db-2 does not take over: it does not run as secondary\n"), "the result of an earlier switchover is not printed")
 }
 
 func TestSwitchoverWithoutAnAnswerEnds(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSwitchoverWithoutAnAnswerEnds(t *testing.T) {
 	}
 	code, _, stderr := x.run("switchover", "db", "--to=rss-db-2")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(ContainSubstring("the order was taken back, and rss-db-2 is not primary"))
+	g.Expect(stderr).To(ContainSubstring("the switchover was cancelled, and rss-db-2 is not primary"))
 }
 
 func TestSwitchoverSaysHowToTakeItBack(t *testing.T) {
@@ -103,8 +103,8 @@ func TestSwitchoverSaysHowToTakeItBack(t *testing.T) {
 	x := aPrimary(t)
 	code, _, stderr := x.run("switchover", "db", "--to=rss-db-2", "--timeout=20ms")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(Equal("error: timed out waiting for the condition; the order stands, and is obeyed when it can be. " +
-		"To take it back: kubectl -n default annotate rss db clusterlabs.org/switchover-to-\n"))
+	g.Expect(stderr).To(Equal("error: timed out waiting for the condition; the switchover is still requested, and will be executed when possible. " +
+		"To cancel it: kubectl -n default annotate rss db clusterlabs.org/switchover-to-\n"))
 	g.Expect(orderOf(x)).To(Equal("rss-db-2"))
 }
 
@@ -115,12 +115,12 @@ func TestSwitchoverIsRefusedWhereItCannotBe(t *testing.T) {
 		code     int
 		wants    string
 	}{
-		{"it is primary", "rss-db-0", func(*rssv1alpha1.ReplicatedStatefulSet) {}, 0, "rss-db-0 is primary\n"},
-		{"no secondary", "rss-db-7", func(*rssv1alpha1.ReplicatedStatefulSet) {}, 1, "error: rss-db-7 does not run as secondary; these do: rss-db-1, rss-db-2\n"},
+		{"the member is already primary", "rss-db-0", func(*rssv1alpha1.ReplicatedStatefulSet) {}, 0, "rss-db-0 is primary\n"},
+		{"the member is not secondary", "rss-db-7", func(*rssv1alpha1.ReplicatedStatefulSet) {}, 1, "error: rss-db-7 does not run as secondary; secondaries: rss-db-1, rss-db-2\n"},
 		{"paused", "rss-db-2", func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Spec.Paused = true }, 1, "error: replicatedstatefulset \"db\" is paused"},
-		{"another order", "rss-db-2", func(o *rssv1alpha1.ReplicatedStatefulSet) {
+		{"another switchover is pending", "rss-db-2", func(o *rssv1alpha1.ReplicatedStatefulSet) {
 			o.Annotations = map[string]string{rssv1alpha1.AnnotationSwitchoverTo: "rss-db-1"}
-		}, 1, "error: another switchover, to rss-db-1, was ordered and is not done yet"},
+		}, 1, "error: another switchover, to rss-db-1, is already in progress"},
 		{"no primary", "rss-db-2", func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Status.Members.Primary = nil }, 1, "error: no member is primary"},
 		{"alone", "rss-db-2", func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Status.Members.Secondary = nil }, 1, "error: no member is secondary"},
 	} {
@@ -153,19 +153,19 @@ func TestFence(t *testing.T) {
 	x := at(t, "rss.yaml", "ssn.yaml", "stc.yaml")
 	code, _, stderr := x.run("fence", "rss/db")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(Equal("error: node node-2 does not answer, and rss-db-1 may be running on it, beside 0 other pods, which are given up too. " +
-		"If its machine is off, and stays so, say it: add --yes\n"))
+	g.Expect(stderr).To(Equal("error: node node-2 is unreachable, and rss-db-1 may be running on it, along with 0 other pods, which will be deleted too. " +
+		"If its machine is off and stays off, add --yes\n"))
 	g.Expect(taints(x, "node-2")).To(BeEmpty())
 
 	code, out, stderr := x.run("fence", "rss/db", "--yes")
 	g.Expect(code).To(BeZero(), stderr)
-	g.Expect(out).To(Equal("node/node-2 is out of service\nWhen the machine is back: kubectl stateful unfence node-2\n"))
+	g.Expect(out).To(Equal("node/node-2 is out of service\nWhen the machine is back, run: kubectl stateful unfence node-2\n"))
 	g.Expect(taints(x, "node-2")).To(ConsistOf(corev1.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: "NoExecute"}))
 	_, out, _ = x.run("fence", "rss/db", "--yes")
-	g.Expect(out).To(Equal("node/node-2 is out of service already; it counts for rss-db-1\n"))
+	g.Expect(out).To(Equal("node/node-2 is already out of service; this applies to rss-db-1\n"))
 
 	_, out, _ = x.run("unfence", "node-2")
-	g.Expect(out).To(Equal("node/node-2 is in service again\n"))
+	g.Expect(out).To(Equal("node/node-2 is back in service\n"))
 	g.Expect(taints(x, "node-2")).To(BeEmpty())
 	_, _, stderr = x.run("unfence", "node-2")
 	g.Expect(stderr).To(Equal("error: node node-2 is not out of service\n"))
@@ -173,8 +173,8 @@ func TestFence(t *testing.T) {
 	for args, wants := range map[string]string{
 		"rss/db --node=node-1 --yes":  "error: node node-1 is Ready: its machine is not off",
 		"rss/db --node=node-4 --yes":  "error: no member of replicatedstatefulset \"db\" is on node node-4",
-		"stc/web --node=node-4 --yes": "error: node node-4 does not exist any more; when it has been gone for a minute, that says the same",
-		"ssn/mailer --yes":            "error: no member of statefulsingleton \"mailer\" is on a node that does not answer",
+		"stc/web --node=node-4 --yes": "error: node node-4 does not exist; one minute after its deletion the operator treats it as fenced",
+		"ssn/mailer --yes":            "error: no member of statefulsingleton \"mailer\" is on an unreachable node",
 	} {
 		code, _, stderr := x.run(append([]string{"fence"}, strings.Fields(args)...)...)
 		g.Expect(code).To(Equal(1))
@@ -209,10 +209,10 @@ func TestWhoMayNotReadNodesFencesNone(t *testing.T) {
 	}}, "rss.yaml")
 	code, _, stderr := x.run("fence", "rss/db", "--yes")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(HavePrefix("error: nodes may not be read by you"))
+	g.Expect(stderr).To(HavePrefix("error: you cannot read nodes"))
 	_, out, _ := x.run("status", "rss/db")
 	g.Expect(out).To(ContainSubstring("notes"))
-	g.Expect(out).NotTo(ContainSubstring("(gone)"), "what may not be read is not said to be gone")
+	g.Expect(out).NotTo(ContainSubstring("(gone)"), "a Node that cannot be read is not reported as deleted")
 }
 
 func TestRelease(t *testing.T) {
@@ -228,12 +228,12 @@ func TestRelease(t *testing.T) {
 	edit(x, &ssnv1.StatefulSingleton{}, "mailer", func(o *ssnv1.StatefulSingleton) { o.Finalizers = []string{ssnv1.FinalizerSingleton} })
 	g.Expect(x.c.Delete(context.Background(), now(x, &ssnv1.StatefulSingleton{}, "mailer"))).To(Succeed())
 	_, _, stderr = x.run("release", "ssn/mailer")
-	g.Expect(stderr).To(HavePrefix("error: the programs of all pods that wait would start at once, beside each other and beside one that is still stopping: mailer-5fb99d9654-gvz4h; to do it"))
+	g.Expect(stderr).To(HavePrefix("error: the programs of all waiting pods would start at once, while another one may still be stopping: mailer-5fb99d9654-gvz4h; to continue anyway"))
 	g.Expect(released()).To(BeEmpty())
 
 	_, out, _ := x.run("release", "ssn/mailer", "--yes")
-	g.Expect(out).To(Equal("statefulsingleton.apps.openshift.statefulsingleton.com/mailer is released: all pods that wait start now\n"))
+	g.Expect(out).To(Equal("statefulsingleton.apps.openshift.statefulsingleton.com/mailer is released: all waiting pods start now\n"))
 	g.Expect(released()).To(Equal("true"))
 	_, _, stderr = x.run("release", "rss/db", "--yes")
-	g.Expect(stderr).To(HavePrefix("error: only pods of a StatefulSingleton wait for their turn."))
+	g.Expect(stderr).To(HavePrefix("error: only pods of a StatefulSingleton wait for a handover."))
 }

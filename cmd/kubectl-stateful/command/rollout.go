@@ -24,7 +24,7 @@ var errTimeout = errors.New("timed out waiting for the condition")
 func (p *Plugin) rollout() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollout", Short: "Manage the rollout of an object",
-		Long: "Manage the rollout of an object, by what its kind has. kubectl rollout does not know these kinds.",
+		Long: "Manage the rollout of an object with the means of its kind. kubectl rollout does not support these kinds.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,8 +35,8 @@ func (p *Plugin) rollout() *cobra.Command {
 func (p *Plugin) rolloutStatus() *cobra.Command {
 	watch, timeout := true, time.Duration(0)
 	c := p.object(&cobra.Command{
-		Use: "status", Short: "Wait for a rollout to end, and say how far it is",
-		Long:    "Wait for a rollout to end, and say how far it is. The exit code is 0 when it ended well, and 1 when it\ncannot without a person, or when the time is over.",
+		Use: "status", Short: "Show the status of a rollout until it ends",
+		Long:    "Show the status of a rollout until it ends. The exit code is 0 when it succeeded, and 1 when it\nrequires manual intervention or timed out.",
 		Example: "  kubectl stateful rollout status ests/shop --timeout=10m",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		return p.follow(ctx, s, kind, name, watch, timeout)
@@ -57,7 +57,7 @@ func (p *Plugin) follow(ctx context.Context, s site, kind kinds.Kind, name strin
 			first = snap.Object.GetUID()
 		}
 		if snap.Object.GetUID() != first {
-			return true, fmt.Errorf("%s %q was deleted, and another one has its name", kind.Singular(), name)
+			return true, fmt.Errorf("%s %q was deleted and recreated", kind.Singular(), name)
 		}
 		progress := rollout.Status(snap)
 		if progress.Failed != nil {
@@ -94,7 +94,7 @@ func (p *Plugin) poll(ctx context.Context, timeout time.Duration, watch bool, lo
 		}
 		if err != nil && err.Error() != warned {
 			warned = err.Error()
-			p.warn("%s (trying again)", explain(err))
+			p.warn("%s (retrying)", explain(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -127,10 +127,10 @@ func passes(err error) bool {
 func (p *Plugin) restart() *cobra.Command {
 	yes := false
 	c := p.object(&cobra.Command{
-		Use: "restart", Short: "Recreate the pods of an object, in the order of its kind",
-		Long: "Recreate the pods of an object, in the order of its kind, by an annotation in the pod template:\n" +
+		Use: "restart", Short: "Recreate the pods of an object in the order of its kind",
+		Long: "Recreate the pods of an object in the order of its kind, by an annotation in the pod template:\n" +
 			"a StatefulCluster with updateStrategy.inPlace Never member by member, a ReplicatedStatefulSet secondaries\n" +
-			"first, an ExtendedStatefulSet as an upgrade to a new version, a StatefulSingleton by what owns its pods.",
+			"first, an ExtendedStatefulSet as an upgrade to a new version, a StatefulSingleton through the owner of its pods.",
 		Example: "  kubectl stateful rollout restart rss/db",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		return p.change(ctx, s, kind, name, yes, func(snap *snapshot.Snapshot) ([]rollout.Change, error) {
@@ -144,8 +144,8 @@ func (p *Plugin) restart() *cobra.Command {
 func (p *Plugin) undo() *cobra.Command {
 	yes, revision := false, int64(0)
 	c := p.object(&cobra.Command{
-		Use: "undo", Short: "Go back to a former template",
-		Long:    "Go back to the template before the present one. A StatefulCluster keeps revisions. Of the other kinds this says\nwhat to do in its place.",
+		Use: "undo", Short: "Roll back to an earlier template",
+		Long:    "Roll back to the template before the current one. A StatefulCluster keeps revisions. For other kinds the\ncommand prints what to do instead.",
 		Example: "  kubectl stateful rollout undo stc/web --to-revision=3",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		return p.change(ctx, s, kind, name, yes, func(snap *snapshot.Snapshot) ([]rollout.Change, error) {
@@ -158,13 +158,13 @@ func (p *Plugin) undo() *cobra.Command {
 }
 
 func (p *Plugin) pause(verb string, paused bool) *cobra.Command {
-	short := "Let the operator act again"
+	short := "Resume the operator for an object"
 	if paused {
-		short = "Keep the operator from running commands and from changing the number of pods"
+		short = "Prevent the operator from running commands and from changing the number of pods"
 	}
 	return p.object(&cobra.Command{
 		Use: verb, Short: short,
-		Long:    short + ", by spec.paused of a ReplicatedStatefulSet.\nOf the other kinds this says what to do in its place.",
+		Long:    short + ", with spec.paused of a ReplicatedStatefulSet.\nFor other kinds the command prints what to do instead.",
 		Example: "  kubectl stateful rollout " + verb + " rss/db",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		return p.change(ctx, s, kind, name, true, func(snap *snapshot.Snapshot) ([]rollout.Change, error) {
@@ -174,7 +174,7 @@ func (p *Plugin) pause(verb string, paused bool) *cobra.Command {
 }
 
 func yesFlag(c *cobra.Command, yes *bool) {
-	c.Flags().BoolVarP(yes, "yes", "y", false, "Do it, although it cannot be taken back.")
+	c.Flags().BoolVarP(yes, "yes", "y", false, "Continue although this cannot be undone.")
 }
 
 // change writes the changes that decide returns for a snapshot. Each write conflicts if the object
@@ -190,7 +190,7 @@ func (p *Plugin) change(ctx context.Context, s site, kind kinds.Kind, name strin
 	}
 	for _, change := range changes {
 		if change.Dangerous != "" && !yes {
-			return fmt.Errorf("%s; to do it all the same, add --yes", change.Dangerous)
+			return fmt.Errorf("%s; to continue anyway, add --yes", change.Dangerous)
 		}
 	}
 	for _, change := range changes {

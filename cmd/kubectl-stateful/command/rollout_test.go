@@ -92,20 +92,20 @@ func TestRolloutStatusOfStatefulClusters(t *testing.T) {
 		return func(x *terminal) { edit(x, &stcv1alpha1.StatefulCluster{}, "web", change) }
 	}
 	tryRollouts(t, []rolloutRow{
-		{"a bad template is a failure", "stc/web", nil, 1, "error: members do not become Ready"},
-		{"members of an earlier template are what the rollout mends", "stc/web",
+		{"a bad template fails", "stc/web", nil, 1, "error: members do not become Ready"},
+		{"the rollout replaces members of an earlier template", "stc/web",
 			stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.UpdateRevision = "web-another" }), 0, "Waiting for statefulcluster \"web\": Updating: 1 of 3 members"},
-		{"all have it", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { rest(o.Status.Conditions) }), 0, "statefulcluster \"web\" successfully rolled out\n"},
-		{"a partition keeps some", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) {
+		{"all members are updated", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { rest(o.Status.Conditions) }), 0, "statefulcluster \"web\" successfully rolled out\n"},
+		{"a partition keeps some members", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) {
 			rest(o.Status.Conditions)
 			o.Spec.UpdateStrategy.RollingUpdate = &stcv1alpha1.RollingUpdate{Partition: 2}
-		}), 0, "partitioned roll out complete: 1 members have the present template, and spec.updateStrategy.rollingUpdate.partition keeps 2"},
+		}), 0, "partitioned roll out complete: 1 members have the current template, and spec.updateStrategy.rollingUpdate.partition keeps 2"},
 		{"OnDelete has no rollout", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { o.Spec.UpdateStrategy.Type = stcv1alpha1.OnDeleteStrategy }), 1,
 			"error: rollout status is only available for updateStrategy RollingUpdate"},
-		{"a spec that cannot be served", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) {
+		{"an invalid spec", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) {
 			set(o.Status.Conditions, "Degraded", metav1.ConditionTrue, "InvalidSpec")
-		}), 1, "error: members do not become Ready"},
-		{"the operator has not looked", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.ObservedGeneration = 3 }), 0, "Waiting for the operator to look at the present spec..."},
+		}), 1, "error: members"},
+		{"the operator has not reconciled the spec", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.ObservedGeneration = 3 }), 0, "Waiting for the operator to reconcile the current spec..."},
 	})
 }
 
@@ -114,15 +114,15 @@ func TestRolloutStatusOfReplicatedStatefulSets(t *testing.T) {
 		return func(x *terminal) { edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", change) }
 	}
 	tryRollouts(t, []rolloutRow{
-		{"a primary is waited for", "rss/db", nil, 0, "Waiting for replicatedstatefulset \"db\": WaitingForStop: these may still be primary"},
-		{"a pod of an earlier template", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) { rest(o.Status.Conditions) }), 0, "Waiting for replicatedstatefulset \"db\": rss-db-2 are still of an earlier template"},
+		{"a primary has to stop", "rss/db", nil, 0, "Waiting for replicatedstatefulset \"db\": WaitingForStop: waiting for members that may still be primary"},
+		{"a pod has an earlier template", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) { rest(o.Status.Conditions) }), 0, "Waiting for replicatedstatefulset \"db\": rss-db-2 still have an earlier template"},
 		{"paused", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 			set(o.Status.Conditions, "Paused", metav1.ConditionTrue, "PausedByUser")
 		}), 1, "error: the operator acts"},
 		{"failed", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
-			o.Status.Phase, o.Status.Reason = rssv1alpha1.PhaseFailed, "configured wrongly"
-		}), 1, "error: configured wrongly"},
-		{"stopped, as wanted", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
+			o.Status.Phase, o.Status.Reason = rssv1alpha1.PhaseFailed, "invalid configuration"
+		}), 1, "error: invalid configuration"},
+		{"stopped on purpose", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 			set(o.Status.Conditions, "Available", metav1.ConditionFalse, "Stopped")
 			set(o.Status.Conditions, "Progressing", metav1.ConditionFalse, "Steady")
 		}), 0, "replicatedstatefulset \"db\" successfully rolled out"},
@@ -134,14 +134,14 @@ func TestRolloutStatusOfExtendedStatefulSets(t *testing.T) {
 		return func(x *terminal) { edit(x, &estsv1alpha1.ExtendedStatefulSet{}, "shop", change) }
 	}
 	tryRollouts(t, []rolloutRow{
-		{"stale, but of an earlier spec", "ests/shop", nil, 0, "Waiting for the operator to look at the present spec..."},
+		{"stale, for an earlier spec", "ests/shop", nil, 0, "Waiting for the operator to reconcile the current spec..."},
 		{"stale", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) { o.Status.ObservedGeneration = 6 }), 1, "error: CanaryFailed: version 3 was marked stale"},
 		{"a canary", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
 			rest(o.Status.Conditions)
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
 			set(o.Status.Conditions, "Progressing", metav1.ConditionTrue, "Upgrading")
 		}), 0, "Waiting for extendedstatefulset \"shop\": Upgrading: no operation in progress (phase Canary)"},
-		{"a canary, which the condition names too", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
+		{"a canary whose phase is in the condition", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
 			rest(o.Status.Conditions)
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
 			set(o.Status.Conditions, "Progressing", metav1.ConditionTrue, "Upgrading")
@@ -157,13 +157,13 @@ func TestRolloutStatusOfExtendedStatefulSets(t *testing.T) {
 func TestRolloutStatusOfStatefulSingletons(t *testing.T) {
 	tryRollouts(t, []rolloutRow{
 		{"a handover", "ssn/mailer", nil, 0, "Waiting for statefulsingleton \"mailer\": WaitingForStop: pod mailer-746789d98b-c8qc7"},
-		{"the Deployment has not looked", "ssn/mailer", func(x *terminal) {
+		{"the Deployment controller has not reconciled", "ssn/mailer", func(x *terminal) {
 			edit(x, &appsv1.Deployment{}, "mailer", func(o *appsv1.Deployment) { o.Status.ObservedGeneration = 1 })
-		}, 0, "Waiting for the template of deployment/mailer to be looked at..."},
+		}, 0, "Waiting for the template of deployment/mailer to be observed..."},
 		{"pods of the Deployment", "ssn/mailer", func(x *terminal) {
 			edit(x, &appsv1.Deployment{}, "mailer", func(o *appsv1.Deployment) { o.Status.UpdatedReplicas = 0 })
 		}, 0, "Waiting for deployment/mailer: 0 out of 1 new replicas have been updated..."},
-		{"a rollout that cannot end", "ssn/mailer", func(x *terminal) {
+		{"a rollout that is blocked", "ssn/mailer", func(x *terminal) {
 			edit(x, &ssnv1.StatefulSingleton{}, "mailer", func(o *ssnv1.StatefulSingleton) {
 				o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: "RolloutHeld", Status: "True", Reason: "StandbysNotReady", Message: "set maxUnavailable"})
 			})
@@ -212,13 +212,13 @@ func TestRolloutStatusTellsOfRefusedWrites(t *testing.T) {
 			conditionsOf(x, object, updating)
 			code, out, stderr := x.run("rollout", "status", object, "--timeout=50ms")
 			g.Expect(code).To(Equal(1))
-			g.Expect(stderr).To(Equal("WriteRefused: create pod x: a quota\nerror: timed out waiting for the condition\n"), "once, and it waits on")
+			g.Expect(stderr).To(Equal("WriteRefused: create pod x: a quota\nerror: timed out waiting for the condition\n"), "the error is printed once and the wait continues")
 			g.Expect(out).To(HavePrefix("Waiting for "))
 
 			conditionsOf(x, object, func(old []metav1.Condition) []metav1.Condition { return with(old, refused("Stalled")) })
 			code, _, stderr = x.run("rollout", "status", object)
 			g.Expect(code).To(Equal(1))
-			g.Expect(stderr).To(Equal("error: WriteRefused: create pod x: a quota\n"), "what needs a person ends the wait")
+			g.Expect(stderr).To(Equal("error: WriteRefused: create pod x: a quota\n"), "a condition that requires manual intervention ends the wait")
 		})
 	}
 }
@@ -261,7 +261,7 @@ func TestRolloutStatusWaitsUntilTheEnd(t *testing.T) {
 	}
 	code, out, stderr := x.run("rollout", "status", "ssn/mailer")
 	g.Expect(code).To(BeZero(), stderr)
-	g.Expect(strings.Split(strings.TrimSpace(out), "\n")).To(HaveExactElements(HavePrefix("Waiting for"), HaveSuffix("successfully rolled out")), "each line once")
+	g.Expect(strings.Split(strings.TrimSpace(out), "\n")).To(HaveExactElements(HavePrefix("Waiting for"), HaveSuffix("successfully rolled out")), "each line is printed once")
 }
 
 func TestRolloutStatusEndsWithItsTime(t *testing.T) {
@@ -284,7 +284,7 @@ func TestRolloutStatusIsOfOneObject(t *testing.T) {
 	}
 	code, _, stderr := x.run("rollout", "status", "ssn/mailer")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(ContainSubstring("was deleted, and another one has its name"))
+	g.Expect(stderr).To(ContainSubstring("was deleted and recreated"))
 }
 
 func TestRolloutStatusOutlivesABusyAPIServer(t *testing.T) {
@@ -304,7 +304,7 @@ func TestRolloutStatusOutlivesABusyAPIServer(t *testing.T) {
 	}
 	code, _, stderr := x.run("rollout", "status", "ssn/mailer")
 	g.Expect(code).To(BeZero())
-	g.Expect(strings.Count(stderr, "trying again")).To(Equal(1), "the same error is told once")
+	g.Expect(strings.Count(stderr, "retrying")).To(Equal(1), "the same error is printed once")
 }
 
 func TestRestart(t *testing.T) {
@@ -335,19 +335,19 @@ func TestRestartIsRefusedWhereItWouldDoSomethingElse(t *testing.T) {
 		world        func(*terminal)
 		wants        string
 	}{
-		{"an annotation is patched in place", "stc/web", func(x *terminal) {
+		{"an annotation is updated in place", "stc/web", func(x *terminal) {
 			edit(x, &stcv1alpha1.StatefulCluster{}, "web", func(o *stcv1alpha1.StatefulCluster) { o.Spec.UpdateStrategy.InPlace = stcv1alpha1.InPlaceIfPossible })
 		}, `set it to Never first: kubectl -n default patch stc web --type=merge -p '{"spec":{"updateStrategy":{"inPlace":"Never"}}}'`},
-		{"nothing is restarted", "stc/web", func(x *terminal) {
+		{"no pod is restarted", "stc/web", func(x *terminal) {
 			edit(x, &stcv1alpha1.StatefulCluster{}, "web", func(o *stcv1alpha1.StatefulCluster) { o.Spec.UpdateStrategy.Type = stcv1alpha1.OnDeleteStrategy })
 		}, "delete the pod of a member"},
-		{"all claims are new", "stc/web", surge, "every member is replaced by one with a new name and empty claims; to do it all the same, add --yes"},
-		{"nothing is done while paused", "rss/db", func(x *terminal) {
+		{"all claims are recreated", "stc/web", surge, "every member is replaced by one with a new name and empty claims; to continue anyway, add --yes"},
+		{"a paused set", "rss/db", func(x *terminal) {
 			edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Spec.Paused = true })
 		}, "(run rollout resume first)"},
-		{"an upgrade is under way", "ests/shop", func(x *terminal) {
+		{"an upgrade is in progress", "ests/shop", func(x *terminal) {
 			edit(x, &estsv1alpha1.ExtendedStatefulSet{}, "shop", func(o *estsv1alpha1.ExtendedStatefulSet) { o.Status.Phase = estsv1alpha1.PhaseCanary })
-		}, "an upgrade is under way (phase Canary), and a restart would take its place"},
+		}, "an upgrade is in progress (phase Canary), and a restart would supersede it"},
 		{"a paused Deployment", "ssn/mailer", func(x *terminal) {
 			edit(x, &appsv1.Deployment{}, "mailer", func(o *appsv1.Deployment) { o.Spec.Paused = true })
 		}, `deployments.apps "mailer" can't restart paused deployment (run rollout resume first)`},
@@ -411,9 +411,9 @@ func TestUndo(t *testing.T) {
 	for _, row := range []struct{ args, wants string }{
 		{"stc/web --to-revision=1", "error: skipped rollback (current template already matches revision 1)"},
 		{"stc/web --to-revision=7", "error: unable to find specified revision 7 in history"},
-		{"rss/db", "error: ReplicatedStatefulSet keeps no revisions. Apply the manifest of before, or edit it back: kubectl -n default edit rss db."},
-		{"ests/shop", "error: ExtendedStatefulSet keeps no template of a version that could be written back. Apply the manifest of version 2, which serves"},
-		{"ssn/mailer", "error: the rollout is that of what owns the pods: kubectl -n default rollout undo deployment/mailer"},
+		{"rss/db", "error: ReplicatedStatefulSet keeps no revisions. Apply the previous manifest, or edit it: kubectl -n default edit rss db."},
+		{"ests/shop", "error: ExtendedStatefulSet keeps no template of a version that could be restored. Apply the manifest of version 2, which serves"},
+		{"ssn/mailer", "error: the rollout belongs to the owner of the pods: kubectl -n default rollout undo deployment/mailer"},
 	} {
 		code, _, stderr := x.run(append([]string{"rollout", "undo"}, strings.Fields(row.args)...)...)
 		g.Expect(code).To(Equal(1))
@@ -421,7 +421,7 @@ func TestUndo(t *testing.T) {
 	}
 	edit(x, &stcv1alpha1.StatefulCluster{}, "web", func(o *stcv1alpha1.StatefulCluster) { o.Status.ObservedGeneration = 1 })
 	_, _, stderr = x.run("rollout", "undo", "stc/web")
-	g.Expect(stderr).To(ContainSubstring("it is not known which revision was before it"))
+	g.Expect(stderr).To(ContainSubstring("the previous revision is unknown"))
 }
 
 func TestPause(t *testing.T) {
@@ -437,9 +437,9 @@ func TestPause(t *testing.T) {
 	g.Expect(out).To(Equal("replicatedstatefulset.clusterlabs.org/db resumed\n"))
 	g.Expect(paused()).To(BeFalse())
 	for object, wants := range map[string]string{
-		"stc/web":    "error: StatefulCluster has no pause. To hold an update, keep members at the revision before: kubectl -n default patch stc web",
+		"stc/web":    "error: StatefulCluster has no pause. To hold an update, keep members at the previous revision: kubectl -n default patch stc web",
 		"ests/shop":  "error: ExtendedStatefulSet has no pause. To end an upgrade, apply the template of version 2, which serves",
-		"ssn/mailer": "error: the rollout is that of what owns the pods: kubectl -n default rollout pause deployment/mailer",
+		"ssn/mailer": "error: the rollout belongs to the owner of the pods: kubectl -n default rollout pause deployment/mailer",
 	} {
 		code, _, stderr := x.run("rollout", "pause", object)
 		g.Expect(code).To(Equal(1))

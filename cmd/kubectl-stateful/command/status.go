@@ -21,8 +21,8 @@ import (
 func (p *Plugin) status() *cobra.Command {
 	output := ""
 	c := p.object(&cobra.Command{
-		Use: "status", Short: "Show where an object stands, as a tree",
-		Long:    "Show an object with the conditions that matter, its versions, its members with their roles,\nnodes and claims, and what is waited for. Without a name it shows all of the namespace, of that kind\nor of each.",
+		Use: "status", Short: "Show the state of an object as a tree",
+		Long:    "Show an object with its important conditions, its versions, its members with their roles,\nnodes and claims, and the reasons for waiting. Without a name it shows all objects of the namespace, of\none kind or of all kinds.",
 		Example: "  kubectl stateful status\n  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		report, err := p.report(ctx, s, kind, name)
@@ -93,7 +93,7 @@ func (p *Plugin) statusOfAll(ctx context.Context, named []string, output string)
 		return err
 	}
 	if unread > 0 {
-		return errors.New("not all could be read")
+		return errors.New("some objects cannot be read")
 	}
 	return nil
 }
@@ -133,9 +133,9 @@ type evidence struct {
 func (p *Plugin) why() *cobra.Command {
 	output, last := "", 20
 	c := p.object(&cobra.Command{
-		Use: "why", Short: "Show what the operator did and found out, and what it says of it",
-		Long: "Show the last events that the operator wrote about an object, the newest last, and the conditions\n" +
-			"with their reasons. Events live in the API server for an hour, or as long as it was told to keep them.",
+		Use: "why", Short: "Show recent decisions of the operator and the conditions of an object",
+		Long: "Show the latest events that the operator wrote about an object, the newest last, and the conditions\n" +
+			"with their reasons. The API server keeps events for an hour by default.",
 		Example: "  kubectl stateful why rss/db",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
 		found, err := evidenceOf(ctx, s, kind, name, last)
@@ -148,7 +148,7 @@ func (p *Plugin) why() *cobra.Command {
 		return p.writeEvidence(found)
 	})
 	outputFlag(c, &output)
-	c.Flags().IntVar(&last, "last", last, "How many of the last decisions are shown. 0 shows all.")
+	c.Flags().IntVar(&last, "last", last, "The number of decisions to show. 0 shows all.")
 	return c
 }
 
@@ -177,19 +177,19 @@ func (p *Plugin) writeEvidence(e evidence) error {
 	w := tabwriter.NewWriter(p.Streams.Out, 0, 8, 2, ' ', 0)
 	now := p.Now()
 	fmt.Fprintf(w, "%s %s/%s\n\n", e.Kind, e.Namespace, e.Name)
-	fmt.Fprintln(w, "What it did and found out, the newest last:")
+	fmt.Fprintln(w, "Decisions, the newest last:")
 	for _, d := range e.Decisions {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", age(now, d), tree.Printable(d.Type), tree.Printable(d.Reason), tree.Printable(strings.TrimSpace(d.Message)))
 	}
 	if len(e.Decisions) == 0 {
-		fmt.Fprintln(w, "  nothing that the API server still knows of: it keeps events for an hour, if it was not told otherwise")
+		fmt.Fprintln(w, "  no events; the API server keeps events for an hour by default")
 	}
-	fmt.Fprintln(w, "\nWhat is so now:")
+	fmt.Fprintln(w, "\nConditions:")
 	for _, c := range e.Conditions {
 		fmt.Fprintf(w, "  for %s\t%s=%s\t%s\t%s\n", since(now, c.LastTransitionTime.Time), tree.Printable(c.Type), tree.Printable(string(c.Status)), tree.Printable(c.Reason), tree.Printable(c.Message))
 	}
 	if len(e.Conditions) == 0 {
-		fmt.Fprintln(w, "  nobody has looked at the object yet; does the operator run, and does it watch this namespace?")
+		fmt.Fprintln(w, "  the object was not reconciled yet; check that the operator runs and watches this namespace")
 	}
 	return w.Flush()
 }

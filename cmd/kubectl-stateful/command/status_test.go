@@ -70,7 +70,7 @@ func TestStatusWithoutANameShowsAllOfTheNamespace(t *testing.T) {
 	_, out, _ = x.run("status", "ssn", "--output=json")
 	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed())
 	g.Expect(found.Items).To(BeEmpty())
-	g.Expect(found.Items).NotTo(BeNil(), "a list without items is one all the same")
+	g.Expect(found.Items).NotTo(BeNil(), "a list of one item is a list")
 }
 
 func TestStatusLeavesOutKindsThatMayNotBeRead(t *testing.T) {
@@ -83,7 +83,7 @@ func TestStatusLeavesOutKindsThatMayNotBeRead(t *testing.T) {
 		return c.List(ctx, list, opts...)
 	}}, "rss.yaml", "stc.yaml")
 	code, out, stderr := x.run("status")
-	g.Expect(code).To(Equal(1), "a program must not take it for all")
+	g.Expect(code).To(Equal(1), "an incomplete list returns an error")
 	g.Expect(out).To(HavePrefix("StatefulCluster default/web"))
 	g.Expect(stderr).To(HavePrefix("Error from server (Forbidden): replicatedstatefulsets.clusterlabs.org is forbidden"))
 	code, out, stderr = x.run("status", "rss")
@@ -109,12 +109,12 @@ func TestWhyShowsWhatTheOperatorDid(t *testing.T) {
 	golden(t, "rss.why.txt", out)
 	_, out, _ = x.run("why", "rss/db", "--last=1")
 	g.Expect(out).To(ContainSubstring("MemberFailed"))
-	g.Expect(out).NotTo(ContainSubstring("Promoted"), "it is older")
+	g.Expect(out).NotTo(ContainSubstring("Promoted"), "an older event comes first")
 	_, out, _ = x.run("why", "rss/db", "--output=json")
 	var found struct{ Decisions, Conditions []map[string]any }
 	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed())
 	g.Expect(found.Decisions).To(HaveLen(2))
-	g.Expect(found.Decisions[1]).To(HaveKeyWithValue("count", float64(3)), "what was said by two is one")
+	g.Expect(found.Decisions[1]).To(HaveKeyWithValue("count", float64(3)), "equal events of two sources are merged")
 	g.Expect(found.Conditions).To(HaveLen(6))
 }
 
@@ -142,12 +142,12 @@ func TestErrorsAreThoseOfKubectl(t *testing.T) {
 	x := at(t, "rss.yaml")
 	for _, row := range []struct{ args, wants string }{
 		{"status rss/none", `Error from server (NotFound): replicatedstatefulsets.clusterlabs.org "none" not found`},
-		{"status deployment/db", `error: kubectl stateful knows no resource type "deployment"; it knows stc, rss, ests, ssn`},
-		{"status db", `error: kubectl stateful knows no resource type "db"; it knows stc, rss, ests, ssn`},
-		{"why rss", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
+		{"status deployment/db", `error: kubectl stateful does not support resource type "deployment"; supported: stc, rss, ests, ssn`},
+		{"status db", `error: kubectl stateful does not support resource type "db"; supported: stc, rss, ests, ssn`},
+		{"why rss", `error: an object is required, as KIND NAME or KIND/NAME, for example rss/db`},
 		{"status rss/db other", `error: there is no need to specify a resource type as a separate argument`},
-		{"why", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
-		{"switchover --to=a", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
+		{"why", `error: an object is required, as KIND NAME or KIND/NAME, for example rss/db`},
+		{"switchover --to=a", `error: an object is required, as KIND NAME or KIND/NAME, for example rss/db`},
 		{"nonsense", `error: unknown command "nonsense" for "kubectl stateful"`},
 		{"switchover db", `error: required flag(s) "to" not set`},
 	} {

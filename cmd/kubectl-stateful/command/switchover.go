@@ -35,10 +35,10 @@ type switching struct {
 func (p *Plugin) switchover() *cobra.Command {
 	to, wait, timeout := "", true, 10*time.Minute
 	c := &cobra.Command{
-		Use: "switchover (NAME | rss NAME | rss/NAME) --to=MEMBER", Short: "Make a secondary of a ReplicatedStatefulSet primary in place of another",
-		Long: "Make a secondary of a ReplicatedStatefulSet primary in place of another, in order: nothing is done while a\n" +
-			"member is missing, and the member has to have all that the primary had. This sets annotation\n" +
-			rssv1alpha1.AnnotationSwitchoverTo + ", and waits until the operator has obeyed or refused it.",
+		Use: "switchover (NAME | rss NAME | rss/NAME) --to=MEMBER", Short: "Make a secondary of a ReplicatedStatefulSet primary",
+		Long: "Make a secondary of a ReplicatedStatefulSet primary instead of the current primary. The switchover waits while a\n" +
+			"member is missing, and the secondary must have all data of the primary. The command sets annotation\n" +
+			rssv1alpha1.AnnotationSwitchoverTo + ", and waits until the operator has executed or refused the switchover.",
 		Example: "  kubectl stateful switchover db --to=rss-db-2",
 		Args:    cobra.MaximumNArgs(2), DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -59,9 +59,9 @@ func (p *Plugin) switchover() *cobra.Command {
 			return p.switchTo(c.Context(), s, name, to, wait, timeout)
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "The member that shall be primary: the name of a pod.")
+	c.Flags().StringVar(&to, "to", "", "The member to make primary: the name of a pod.")
 	c.Flags().BoolVar(&wait, "wait", wait, "Wait for the result.")
-	c.Flags().DurationVar(&timeout, "timeout", timeout, "How long the result is waited for; zero means for ever. The order stands when the time is over.")
+	c.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for the result; zero means forever. The switchover stays requested after the timeout.")
 	_ = c.MarkFlagRequired("to") // the flag exists
 	return c
 }
@@ -76,7 +76,7 @@ func replicatedName(args []string) (string, error) {
 		return "", err
 	}
 	if !kind.Is(kinds.ReplicatedStatefulSet) {
-		return "", fmt.Errorf("only a ReplicatedStatefulSet has members that can switch roles, and not a %s", kind.Kind)
+		return "", fmt.Errorf("only a ReplicatedStatefulSet has members that can switch roles, not a %s", kind.Kind)
 	}
 	return name, nil
 }
@@ -105,7 +105,7 @@ func (p *Plugin) switchTo(ctx context.Context, s site, name, member string, wait
 	if err := s.patch(ctx, set, to); err != nil {
 		return err
 	}
-	p.say("%s shall be primary in place of %s", member, strings.Join(set.Status.Members.Primary, ", "))
+	p.say("%s will be primary instead of %s", member, strings.Join(set.Status.Members.Primary, ", "))
 	if !wait {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (p *Plugin) switchTo(ctx context.Context, s site, name, member string, wait
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the order stands, and is obeyed when it can be. To take it back: kubectl -n %s annotate rss %s %s-", err, s.Namespace, name, rssv1alpha1.AnnotationSwitchoverTo)
+		return fmt.Errorf("%w; the switchover is still requested, and will be executed when possible. To cancel it: kubectl -n %s annotate rss %s %s-", err, s.Namespace, name, rssv1alpha1.AnnotationSwitchoverTo)
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ func maySwitch(set *rssv1alpha1.ReplicatedStatefulSet, member string) error {
 		why   string
 	}{
 		{set.DeletionTimestamp != nil, fmt.Sprintf("replicatedstatefulset %q is being deleted", set.Name)},
-		{set.Spec.Paused, fmt.Sprintf("replicatedstatefulset %q is paused, and no command is run; end the pause first: kubectl stateful rollout resume rss/%s", set.Name, set.Name)},
-		{othersOrder(set, member) != "", fmt.Sprintf("another switchover, to %s, was ordered and is not done yet", othersOrder(set, member))},
-		{len(set.Status.Members.Primary) == 0, "no member is primary, so none can be taken the place of; see: kubectl stateful status rss/" + set.Name},
+		{set.Spec.Paused, fmt.Sprintf("replicatedstatefulset %q is paused, and no command is run; resume it first: kubectl stateful rollout resume rss/%s", set.Name, set.Name)},
+		{othersOrder(set, member) != "", fmt.Sprintf("another switchover, to %s, is already in progress", othersOrder(set, member))},
+		{len(set.Status.Members.Primary) == 0, "no member is primary, so there is no primary to replace; see: kubectl stateful status rss/" + set.Name},
 		{len(secondaries) == 0, "no member is secondary, so none can take over; see: kubectl stateful status rss/" + set.Name},
-		{!slices.Contains(secondaries, member), fmt.Sprintf("%s does not run as secondary; these do: %s", member, strings.Join(secondaries, ", "))},
+		{!slices.Contains(secondaries, member), fmt.Sprintf("%s does not run as secondary; secondaries: %s", member, strings.Join(secondaries, ", "))},
 	} {
 		if check.wrong {
 			return errors.New(check.why)
@@ -164,7 +164,7 @@ func (w *switching) look(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if set.UID != w.uid {
-		return true, fmt.Errorf("replicatedstatefulset %q was deleted, and another one has its name", w.name)
+		return true, fmt.Errorf("replicatedstatefulset %q was deleted and recreated", w.name)
 	}
 	if _, ordered := set.Annotations[rssv1alpha1.AnnotationSwitchoverTo]; ordered {
 		w.gone = time.Time{}
@@ -182,7 +182,7 @@ func (w *switching) look(ctx context.Context) (bool, error) {
 		w.gone = w.Now()
 	}
 	if w.Now().Sub(w.gone) > answerWithin {
-		return true, fmt.Errorf("the order was taken back, and %s is not primary; see: kubectl stateful why rss/%s", w.member, w.name)
+		return true, fmt.Errorf("the switchover was cancelled, and %s is not primary; see: kubectl stateful why rss/%s", w.member, w.name)
 	}
 	return false, nil
 }

@@ -118,24 +118,24 @@ func FileName(namespace string, now time.Time) string {
 }
 
 func (a *archive) readme() string {
-	env := "The values of environment variables and of HTTP headers of probes are left out where the template says them: passwords are often there. Their names stay."
+	env := "The values of environment variables and of HTTP headers of probes in templates are omitted, because they often contain passwords. Their names are kept."
 	if a.KeepEnv {
-		env = "THE VALUES OF ENVIRONMENT VARIABLES ARE IN IT, AS --keep-env ASKED FOR: LOOK FOR PASSWORDS BEFORE YOU PASS IT ON."
+		env = "THE ARCHIVE CONTAINS THE VALUES OF ENVIRONMENT VARIABLES BECAUSE OF --keep-env. THEY MAY CONTAIN PASSWORDS: CHECK BEFORE YOU SHARE IT."
 	}
 	return fmt.Sprintf(`Gathered by kubectl stateful gather at %s, of namespace %s, and of the operator in %s.
 
-objects/    the objects of the four kinds: as they are (.yaml), where they stand (.status.txt), and what was said of them (.why.yaml)
-namespace/  what is beside them: pods, claims, events, Services, workloads, revisions, Jobs, budgets
+objects/    the objects of the four kinds (.yaml), their status (.status.txt), and recent decisions (.why.yaml)
+namespace/  related objects: pods, claims, events, Services, workloads, revisions, Jobs, budgets
 cluster/    Nodes, PersistentVolumes, StorageClasses
 operator/   the operator: pods, events, Deployments, leases, logs
-unread.txt  what could not be read
+unread.txt  objects that could not be read
 
-Not in it: Secrets; ConfigMaps; logs of the application.
+Not included: Secrets; ConfigMaps; logs of the application.
 %s
-Annotation kubectl.kubernetes.io/last-applied-configuration and managedFields are left out too, and
-the values of annotations that are neither of Kubernetes nor of the operator. What is kept: the
+Annotation kubectl.kubernetes.io/last-applied-configuration and managedFields are omitted too, as are
+the values of annotations other than those of Kubernetes and of the operator. Included: the
 commands, arguments and probes of containers, the paths of HTTP probes with their queries, labels.
-Arguments of commands are in it: look through them if you put passwords there.
+Arguments of commands are included: check them for passwords.
 `, a.Now.UTC().Format(time.RFC3339), a.Namespace, a.Operator, env)
 }
 

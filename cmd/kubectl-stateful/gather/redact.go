@@ -8,7 +8,7 @@ import (
 )
 
 // LeftOut replaces a redacted value.
-const LeftOut = "(left out)"
+const LeftOut = "(omitted)"
 
 // lastApplied contains the whole manifest, including all values that are redacted in the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"

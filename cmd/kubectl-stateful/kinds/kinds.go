@@ -75,7 +75,7 @@ func Parse(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return Kind{}, fmt.Errorf("kubectl stateful knows no resource type %q; it knows %s", name, strings.Join(Shorts(), ", "))
+	return Kind{}, fmt.Errorf("kubectl stateful does not support resource type %q; supported: %s", name, strings.Join(Shorts(), ", "))
 }
 
 // Shorts returns the short names of all kinds.
@@ -100,7 +100,7 @@ func ParseArgs(args []string) (Kind, string, error) {
 		}
 	}
 	if kind == "" || name == "" {
-		return Kind{}, "", fmt.Errorf("an object is needed, as KIND NAME or KIND/NAME, for example rss/db")
+		return Kind{}, "", fmt.Errorf("an object is required, as KIND NAME or KIND/NAME, for example rss/db")
 	}
 	k, err := Parse(kind)
 	return k, name, err
@@ -112,7 +112,7 @@ func Scheme() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme,
 		stcv1alpha1.AddToScheme, rssv1alpha1.AddToScheme, estsv1alpha1.AddToScheme, ssnv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering types: %w", err)
+			return nil, fmt.Errorf("register types: %w", err)
 		}
 	}
 	return scheme, nil

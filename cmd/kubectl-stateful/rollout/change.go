@@ -71,10 +71,10 @@ func with(annotations map[string]string, at string) map[string]string {
 func restartCluster(set *stcv1alpha1.StatefulCluster, at string) ([]Change, error) {
 	strategy := set.Spec.UpdateStrategy
 	if strategy.Type == stcv1alpha1.OnDeleteStrategy {
-		return nil, fmt.Errorf("updateStrategy is OnDelete, so no member is restarted by a change of the template; delete the pod of a member to replace it: the new one has a new name and empty claims")
+		return nil, fmt.Errorf("updateStrategy is OnDelete, so a change of the template restarts no member; delete the pod of a member to replace it: the new one has a new name and empty claims")
 	}
 	if strategy.InPlace != stcv1alpha1.InPlaceNever && !surges(set) {
-		return nil, fmt.Errorf("updateStrategy.inPlace is IfPossible, so an annotation is written into the pods that run, and none is restarted; set it to Never first: kubectl -n %s patch stc %s --type=merge -p '%s'",
+		return nil, fmt.Errorf("updateStrategy.inPlace is IfPossible, so the annotation is written to the running pods, and none is restarted; set it to Never first: kubectl -n %s patch stc %s --type=merge -p '%s'",
 			set.Namespace, set.Name, `{"spec":{"updateStrategy":{"inPlace":"Never"}}}`)
 	}
 	to := set.DeepCopy()
@@ -104,7 +104,7 @@ func surges(set *stcv1alpha1.StatefulCluster) bool {
 func restartExtended(set *estsv1alpha1.ExtendedStatefulSet, at string) ([]Change, error) {
 	resting := []estsv1alpha1.Phase{estsv1alpha1.PhaseStable, estsv1alpha1.PhaseStale, estsv1alpha1.PhaseAborted}
 	if !slices.Contains(resting, set.Status.Phase) {
-		return nil, fmt.Errorf("an upgrade is under way (phase %s), and a restart would take its place; wait for it: kubectl stateful rollout status ests/%s", set.Status.Phase, set.Name)
+		return nil, fmt.Errorf("an upgrade is in progress (phase %s), and a restart would supersede it; wait for it: kubectl stateful rollout status ests/%s", set.Status.Phase, set.Name)
 	}
 	to := set.DeepCopy()
 	to.Spec.Template.Annotations = with(to.Spec.Template.Annotations, at)
@@ -117,7 +117,7 @@ func restartWorkloads(s *snapshot.Snapshot, at string) ([]Change, error) {
 	for _, w := range s.Workloads {
 		from := w.Object
 		if from == nil {
-			return nil, fmt.Errorf("%s owns pods of statefulsingleton %q and cannot be restarted; delete the pod that is to be made again", w, s.Object.GetName())
+			return nil, fmt.Errorf("%s owns pods of statefulsingleton %q and cannot be restarted; delete the pod that should be recreated", w, s.Object.GetName())
 		}
 		to := from.DeepCopyObject().(client.Object)
 		switch o := to.(type) {
@@ -134,7 +134,7 @@ func restartWorkloads(s *snapshot.Snapshot, at string) ([]Change, error) {
 		changes = append(changes, Change{From: from, To: to, What: "restarted"})
 	}
 	if len(changes) == 0 {
-		return nil, fmt.Errorf("no pod of statefulsingleton %q has an owner that could be restarted", s.Object.GetName())
+		return nil, fmt.Errorf("no pod of statefulsingleton %q has an owner that can be restarted", s.Object.GetName())
 	}
 	return changes, nil
 }
@@ -154,12 +154,12 @@ func Pause(s *snapshot.Snapshot, paused bool) ([]Change, error) {
 		to.Spec.Paused = paused
 		return one(o, to, word), nil
 	case *stcv1alpha1.StatefulCluster:
-		return nil, fmt.Errorf("StatefulCluster has no pause. To hold an update, keep members at the revision before: kubectl -n %s patch stc %s --type=merge -p '%s'",
+		return nil, fmt.Errorf("StatefulCluster has no pause. To hold an update, keep members at the previous revision: kubectl -n %s patch stc %s --type=merge -p '%s'",
 			o.Namespace, o.Name, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":<members to keep>}}}}`)
 	case *estsv1alpha1.ExtendedStatefulSet:
 		return nil, fmt.Errorf("ExtendedStatefulSet has no pause. To end an upgrade, apply the template of version %d, which serves", o.Status.CurrentVersion)
 	}
-	return nil, fmt.Errorf("the rollout is that of what owns the pods: %s", commands(s, "rollout "+verb))
+	return nil, fmt.Errorf("the rollout belongs to the owner of the pods: %s", commands(s, "rollout "+verb))
 }
 
 // commands returns kubectl commands for the owners of the pods.
@@ -188,16 +188,16 @@ func Undo(s *snapshot.Snapshot, revision int64) ([]Change, error) {
 	case *stcv1alpha1.StatefulCluster:
 		return undoCluster(s, o, revision)
 	case *rssv1alpha1.ReplicatedStatefulSet:
-		return nil, fmt.Errorf("ReplicatedStatefulSet keeps no revisions. Apply the manifest of before, or edit it back: kubectl -n %s edit rss %s. Members that already have the new template are recreated one at a time", namespace, name)
+		return nil, fmt.Errorf("ReplicatedStatefulSet keeps no revisions. Apply the previous manifest, or edit it: kubectl -n %s edit rss %s. Members that already have the new template are recreated one at a time", namespace, name)
 	case *estsv1alpha1.ExtendedStatefulSet:
-		return nil, fmt.Errorf("ExtendedStatefulSet keeps no template of a version that could be written back. Apply the manifest of version %d, which serves: that ends an upgrade under way, and clears a stale version. A version that is not good in time is taken back by itself", o.Status.CurrentVersion)
+		return nil, fmt.Errorf("ExtendedStatefulSet keeps no template of a version that could be restored. Apply the manifest of version %d, which serves: that ends an upgrade in progress, and clears a stale version. A version that is not healthy in time is rolled back automatically", o.Status.CurrentVersion)
 	}
-	return nil, fmt.Errorf("the rollout is that of what owns the pods: %s", commands(s, "rollout undo"))
+	return nil, fmt.Errorf("the rollout belongs to the owner of the pods: %s", commands(s, "rollout undo"))
 }
 
 func undoCluster(s *snapshot.Snapshot, set *stcv1alpha1.StatefulCluster, number int64) ([]Change, error) {
 	if set.Status.ObservedGeneration < set.Generation {
-		return nil, fmt.Errorf("the operator has not looked at the present template yet, so it is not known which revision was before it; try again in a moment")
+		return nil, fmt.Errorf("the operator has not reconciled the current template yet, so the previous revision is unknown; retry in a moment")
 	}
 	target, err := revisionToGoTo(s, set, number)
 	if err != nil {

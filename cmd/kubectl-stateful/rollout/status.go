@@ -45,7 +45,7 @@ func Status(s *snapshot.Snapshot) Progress {
 		return failed("%s %q is being deleted", s.Kind.Singular(), s.Object.GetName())
 	}
 	if state.ObservedGeneration < s.Object.GetGeneration() {
-		return Progress{Line: "Waiting for the operator to look at the present spec..."}
+		return Progress{Line: "Waiting for the operator to reconcile the current spec..."}
 	}
 	j := judge{s, state.Conditions}
 	for _, wrong := range []string{"InvalidSpec", "TooManySingletons"} {
@@ -81,7 +81,7 @@ func (j judge) progress() Progress {
 	case *ssnv1.StatefulSingleton:
 		return j.singleton()
 	}
-	return failed("no rollout is known of %s", j.Kind.Kind)
+	return failed("%s has no rollout", j.Kind.Kind)
 }
 
 // mends reports whether the rollout may fix the reason for which an object is stalled: members of
@@ -146,7 +146,7 @@ func (j judge) cluster(set *stcv1alpha1.StatefulCluster) Progress {
 		return j.waiting()
 	}
 	if partition := partitionOf(set); partition > 0 && set.Status.UpdatedReplicas < ptr.Deref(set.Spec.Replicas, 1) {
-		return Progress{Done: true, Line: fmt.Sprintf("partitioned roll out complete: %d members have the present template, and spec.updateStrategy.rollingUpdate.partition keeps %d", set.Status.UpdatedReplicas, partition)}
+		return Progress{Done: true, Line: fmt.Sprintf("partitioned roll out complete: %d members have the current template, and spec.updateStrategy.rollingUpdate.partition keeps %d", set.Status.UpdatedReplicas, partition)}
 	}
 	return j.done()
 }
@@ -183,7 +183,7 @@ func (j judge) replicated(set *rssv1alpha1.ReplicatedStatefulSet) Progress {
 		return j.waiting()
 	}
 	if old := j.outOfDate(set); len(old) > 0 {
-		return Progress{Line: fmt.Sprintf("Waiting for %s %q: %s are still of an earlier template", j.Kind.Singular(), set.Name, strings.Join(old, ", "))}
+		return Progress{Line: fmt.Sprintf("Waiting for %s %q: %s still have an earlier template", j.Kind.Singular(), set.Name, strings.Join(old, ", "))}
 	}
 	return j.done()
 }
@@ -233,7 +233,7 @@ func (j judge) singleton() Progress {
 			continue
 		}
 		if !progress.Seen {
-			return Progress{Line: fmt.Sprintf("Waiting for the template of %s to be looked at...", w)}
+			return Progress{Line: fmt.Sprintf("Waiting for the template of %s to be observed...", w)}
 		}
 		if progress.Updated < progress.Wanted {
 			return Progress{Line: fmt.Sprintf("Waiting for %s: %d out of %d new replicas have been updated...", w, progress.Updated, progress.Wanted)}

@@ -32,7 +32,7 @@ func Decisions(ctx context.Context, c client.Reader, object client.Object) ([]De
 	var events corev1.EventList
 	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(InvolvedUID, string(object.GetUID()))}
 	if err := c.List(ctx, &events, client.InNamespace(object.GetNamespace()), of); err != nil {
-		return nil, fmt.Errorf("reading the events: %w", err)
+		return nil, fmt.Errorf("read the events: %w", err)
 	}
 	var decisions []Decision
 	for i := range events.Items {

@@ -68,13 +68,13 @@ func Load(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name
 		read func(context.Context, client.Reader) error
 	}{
 		{"pods", s.readPods},
-		{"what the object is made of", s.readChildren},
+		{"children of the object", s.readChildren},
 		{"claims", s.readClaims},
 		{"nodes", s.readNodes},
 	} {
 		err := step.read(ctx, c)
 		if apierrors.IsForbidden(err) {
-			s.Unread = append(s.Unread, fmt.Sprintf("%s may not be read by you: %v", step.what, err))
+			s.Unread = append(s.Unread, fmt.Sprintf("you cannot read %s: %v", step.what, err))
 			continue
 		}
 		if err != nil {

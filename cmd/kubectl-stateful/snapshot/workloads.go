@@ -86,7 +86,7 @@ func workloadOf(ctx context.Context, c client.Reader, pod *corev1.Pod, ref metav
 		return w, nil
 	}
 	if err != nil {
-		return w, fmt.Errorf("reading what owns pod %s: %w", pod.Name, err)
+		return w, fmt.Errorf("read the owner of pod %s: %w", pod.Name, err)
 	}
 	w.Object = object
 	return w, nil

@@ -32,10 +32,10 @@ func (r *Report) cluster(s *snapshot.Snapshot, set *stcv1alpha1.StatefulCluster,
 		delete(returning, s.Pods[i].Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(returning)) {
-		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("%s comes back under its name, on its claims", name))
+		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("%s returns with its name and claims", name))
 	}
 	if len(status.Creating) > 0 {
-		r.WaitsFor = append(r.WaitsFor, "new members are being made: "+list(status.Creating, 10))
+		r.WaitsFor = append(r.WaitsFor, "creating members: "+list(status.Creating, 10))
 	}
 	r.clusterVersions(s, set)
 	for i, lost := range status.Lost {
@@ -49,7 +49,7 @@ func (r *Report) cluster(s *snapshot.Snapshot, set *stcv1alpha1.StatefulCluster,
 		r.Lost = append(r.Lost, text)
 	}
 	if aside := claimsSetAside(s); aside > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s of members that went kept: kubectl -n %s get pvc -l %s=%s,%s", counted(aside, "claim"), set.Namespace, stcv1alpha1.LabelCluster, set.Name, stcv1alpha1.LabelRetained))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s kept of removed members: kubectl -n %s get pvc -l %s=%s,%s", counted(aside, "claim"), set.Namespace, stcv1alpha1.LabelCluster, set.Name, stcv1alpha1.LabelRetained))
 	}
 }
 
@@ -57,16 +57,16 @@ func clusterMember(m *Member, pod *corev1.Pod, returning map[string]bool) {
 	m.Version = pod.Labels[appsv1.ControllerRevisionHashLabelKey]
 	m.Role = "member"
 	if former := pod.Annotations[stcv1alpha1.AnnotationReplaces]; former != "" {
-		m.Notes = append(m.Notes, "in place of "+former)
+		m.Notes = append(m.Notes, "replaces "+former)
 	}
 	if pod.Annotations[stcv1alpha1.AnnotationInPlace] != "" {
 		m.Notes = append(m.Notes, "is being updated in place")
 	}
 	if pod.Annotations[stcv1alpha1.AnnotationDeleteFirst] == "true" {
-		m.Notes = append(m.Notes, "goes first when the set is scaled down")
+		m.Notes = append(m.Notes, "is removed first on scale-down")
 	}
 	if returning[pod.Name] && pod.DeletionTimestamp != nil {
-		m.Notes = append(m.Notes, "comes back under its name, on its claims")
+		m.Notes = append(m.Notes, "returns with its name and claims")
 	}
 }
 

@@ -27,14 +27,14 @@ func (r *Report) extended(s *snapshot.Snapshot, set *estsv1alpha1.ExtendedStatef
 			m.Notes = append(m.Notes, "zone "+zone)
 		}
 		if pod.Labels[estsv1alpha1.LabelPodActive] == estsv1alpha1.PodActive {
-			m.Notes = append(m.Notes, "active, says its probe")
+			m.Notes = append(m.Notes, "active according to its probe")
 		}
 	}
 	for i := range s.StatefulSets {
 		r.Versions = append(r.Versions, versionOf(&status, &s.StatefulSets[i]))
 	}
 	if u := status.Update; u != nil && u.Returning {
-		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("what version %d took is given back", status.UpdateVersion))
+		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("version %d to release its resources", status.UpdateVersion))
 	}
 }
 

@@ -171,7 +171,7 @@ func conditionBranches(conditions []Condition) []branch {
 		}
 		text := c.Reason + ": " + c.Message
 		if first, said := saidBy[c.Message]; said {
-			text = c.Reason + ": as " + first + " says"
+			text = c.Reason + ": see " + first
 		} else {
 			saidBy[c.Message] = c.Type
 		}

@@ -22,8 +22,8 @@ func TestAParkedMemberIsShown(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(notes("rss-db-0")).To(BeEmpty())
-	g.Expect(notes("rss-db-1")).To(Equal([]string{"is parked, by spec.maintenance, for 3h"}))
-	g.Expect(notes("rss-db-2")).To(Equal([]string{"hands its role over, and is parked then, by spec.maintenance, for 0s"}))
+	g.Expect(notes("rss-db-1")).To(Equal([]string{"is parked (spec.maintenance), for 3h"}))
+	g.Expect(notes("rss-db-2")).To(Equal([]string{"hands over its role, then is parked (spec.maintenance), for 0s"}))
 }
 
 func TestAMessageIsShownOnce(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAMessageIsShownOnce(t *testing.T) {
 	}
 	g.Expect(said).To(Equal([]string{
 		"Degraded=True CanaryFailed: version 3 was marked stale",
-		"Ready=False CanaryFailed: as Degraded says",
+		"Ready=False CanaryFailed: see Degraded",
 		"Stalled=True Other: all run",
 	}))
 }

@@ -31,7 +31,7 @@ func (r *Report) replicated(s *snapshot.Snapshot, set *rssv1alpha1.ReplicatedSta
 	}
 	for _, order := range []string{rssv1alpha1.AnnotationSwitchoverTo, rssv1alpha1.AnnotationSeedFrom} {
 		if to, ordered := set.Annotations[order]; ordered {
-			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("annotation %s=%s, which goes when it was obeyed or refused", order, to))
+			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("annotation %s=%s, removed when it is executed or refused", order, to))
 		}
 	}
 	for _, o := range status.Orders {
@@ -70,8 +70,8 @@ func templateVersion(pod *corev1.Pod, present string) string {
 // maintenance describes the state of a member in spec.maintenance.
 var maintenance = map[rssv1alpha1.MaintenanceState]string{
 	rssv1alpha1.MaintenanceParked:      "is parked",
-	rssv1alpha1.MaintenanceWaiting:     "is parked when the command in it has ended",
-	rssv1alpha1.MaintenanceHandingOver: "hands its role over, and is parked then",
+	rssv1alpha1.MaintenanceWaiting:     "is parked when its command has ended",
+	rssv1alpha1.MaintenanceHandingOver: "hands over its role, then is parked",
 }
 
 // replicatedNotes returns the information about a member in the status.
@@ -79,7 +79,7 @@ func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev
 	var notes []string
 	for _, listed := range status.Maintenance {
 		if listed.Pod == pod.Name {
-			notes = append(notes, fmt.Sprintf("%s, by spec.maintenance, for %s", maintenance[listed.State], ago(now, listed.Since.Time)))
+			notes = append(notes, fmt.Sprintf("%s (spec.maintenance), for %s", maintenance[listed.State], ago(now, listed.Since.Time)))
 		}
 	}
 	for _, sequence := range status.Sequences {
@@ -94,7 +94,7 @@ func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev
 	}
 	for _, command := range status.Commands {
 		if command.Pod == pod.Name {
-			notes = append(notes, fmt.Sprintf("%s was sent %s ago, and its end was not seen yet; it has %s", command.Name, ago(now, command.StartedAt.Time), command.Timeout.Duration))
+			notes = append(notes, fmt.Sprintf("%s was sent %s ago, and has not ended yet; its timeout is %s", command.Name, ago(now, command.StartedAt.Time), command.Timeout.Duration))
 		}
 	}
 	for _, failure := range status.Failures {
@@ -104,7 +104,7 @@ func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev
 	}
 	for _, silent := range status.Unanswered {
 		if silent.Pod == pod.Name {
-			notes = append(notes, fmt.Sprintf("status has not answered for %s", ago(now, silent.Since.Time)))
+			notes = append(notes, fmt.Sprintf("status has had no result for %s", ago(now, silent.Since.Time)))
 		}
 	}
 	return notes

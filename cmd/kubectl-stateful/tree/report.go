@@ -133,7 +133,7 @@ func (r *Report) judge(conditions []metav1.Condition) {
 
 func (r *Report) wait(generation int64, conditions []metav1.Condition) {
 	if !r.Observed {
-		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("the operator has not looked at generation %d of the spec yet; does it run, and does it watch this namespace?", generation))
+		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("generation %d of the spec was not reconciled yet; check that the operator runs and watches this namespace", generation))
 	}
 	for _, c := range conditions {
 		if c.Type == "Progressing" && c.Status == metav1.ConditionTrue {
@@ -186,7 +186,7 @@ func nodeState(s *snapshot.Snapshot, pod *corev1.Pod) string {
 	case Fenced(node):
 		return name + " (out of service)"
 	case !NodeReady(node):
-		return name + " (does not answer)"
+		return name + " (unreachable)"
 	case node.Spec.Unschedulable:
 		return name + " (cordoned)"
 	}

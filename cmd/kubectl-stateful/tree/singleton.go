@@ -18,7 +18,7 @@ func (r *Report) singleton(s *snapshot.Snapshot, one *ssnv1.StatefulSingleton, n
 	if status.ActivePod != "" {
 		r.Summary = status.ActivePod + " may run its program"
 	}
-	r.Summary += fmt.Sprintf(", %d wait", status.WaitingCount)
+	r.Summary += fmt.Sprintf(", %d waiting", status.WaitingCount)
 	if status.Holder != nil {
 		r.Summary += fmt.Sprintf(", epoch %d", status.Holder.Epoch)
 	}
@@ -37,7 +37,7 @@ func (r *Report) singleton(s *snapshot.Snapshot, one *ssnv1.StatefulSingleton, n
 		}
 	}
 	if began := status.TransitionTimestamp; began != nil {
-		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("the end of a handover that began %s ago", ago(now, began.Time)))
+		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("the end of a handover that started %s ago", ago(now, began.Time)))
 	}
 	for _, w := range s.Workloads {
 		r.Versions = append(r.Versions, workloadVersion(w))
@@ -54,7 +54,7 @@ func singletonRole(status *ssnv1.StatefulSingletonStatus, pod *corev1.Pod) strin
 	case 0:
 		return "next"
 	default:
-		return fmt.Sprintf("waits, as no. %d", turn+1)
+		return fmt.Sprintf("waits at position %d", turn+1)
 	}
 }
 

@@ -100,7 +100,7 @@ func trimFolder(folder string) error {
 	}
 	for _, file := range files {
 		if err := trimFile(file); err != nil {
-			return fmt.Errorf("trimming %s: %w", file, err)
+			return fmt.Errorf("trim %s: %w", file, err)
 		}
 	}
 	return nil

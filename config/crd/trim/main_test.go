@@ -207,11 +207,11 @@ func TestQuantitiesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "---\nstorage:\n  maxLength: 64\n  pattern: " + quantity + "\n"; string(got) != want {
-		t.Errorf("it says\n%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for text, taken := range map[string]bool{"1Gi": true, "1.5": true, "-2e+10": true, "1e3": true, "12345678901234567890e2000000000": false, "1e100": false, "1e.5": false} {
 		if is := regexp.MustCompile(quantity).MatchString(text); is != taken {
-			t.Errorf("%s is taken: %v", text, is)
+			t.Errorf("%s is accepted: %v", text, is)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestDefinitionsAreShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(object) > maxBytes {
-			t.Errorf("%s has %d bytes as JSON, and may have %d: keep less of what it embeds", file, len(object), maxBytes)
+			t.Errorf("%s has %d bytes as JSON, and may have %d: embed fewer fields", file, len(object), maxBytes)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestE44EachQuantityOfAJobIsBounded(t *testing.T) {
 	definition := read(t, "../bases/fissile.cloudfoundry.org_extendedstatefulsets.yaml")
 	paths := quantitiesOf(reflect.TypeFor[batchv1.JobTemplateSpec](), nil, map[reflect.Type]bool{})
 	if len(paths) < 15 {
-		t.Fatalf("%d quantities in a Job: some are overlooked", len(paths))
+		t.Fatalf("%d quantities in a Job: some are missing", len(paths))
 	}
 	for _, version := range at(definition, "spec", "versions").([]any) {
 		strategy := at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "updateStrategy", "properties")
@@ -293,7 +293,7 @@ func TestE44EachQuantityOfAJobIsBounded(t *testing.T) {
 			for _, path := range paths {
 				schema := at(at(strategy, job), path...)
 				if at(schema, "pattern") != quantity {
-					t.Errorf("%s: nothing bounds %s", job, strings.Join(path, "."))
+					t.Errorf("%s: %s has no limit", job, strings.Join(path, "."))
 				}
 			}
 		}

@@ -300,7 +300,7 @@ func mapped(values fields) fields {
 // fieldOf returns the name of a column in Prometheus' response.
 func fieldOf(column string) string {
 	switch column {
-	case "status", "how many":
+	case "status", "count":
 		return "Value"
 	case "object": // the name of an object whose kind has a dashboard
 		return "name"

@@ -17,13 +17,13 @@ func TestDashboardsAreWrittenAnew(t *testing.T) {
 	g := NewWithT(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(len(dashboards)), "a file of a dashboard that is no more")
+	g.Expect(files).To(HaveLen(len(dashboards)), "a file of a removed dashboard")
 	for _, d := range dashboards {
 		want, err := d.text()
 		g.Expect(err).NotTo(HaveOccurred())
 		is, err := os.ReadFile(filepath.Join(folder, d.name+".json"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(is) == string(want)).To(BeTrue(), "%s is not what the code says: make manifests writes it anew", d.name)
+		g.Expect(string(is) == string(want)).To(BeTrue(), "%s is outdated: run make manifests", d.name)
 	}
 }
 
@@ -47,19 +47,19 @@ func TestPanelsFitTheirDashboard(t *testing.T) {
 	for _, d := range dashboards {
 		t.Run(d.name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(len(d.uid())).To(BeNumerically("<=", 40), "Grafana takes no longer uid")
+			g.Expect(len(d.uid())).To(BeNumerically("<=", 40), "Grafana allows no longer uid")
 			g.Expect(uids).NotTo(HaveKey(d.uid()))
 			uids[d.uid()] = true
 			text, err := d.text()
 			g.Expect(err).NotTo(HaveOccurred())
 			var model struct{ Panels []place }
 			g.Expect(json.Unmarshal(text, &model)).To(Succeed())
-			g.Expect(len(model.Panels)).To(BeNumerically("<=", 20), "nobody looks at more")
+			g.Expect(len(model.Panels)).To(BeNumerically("<=", 20), "too many panels")
 			for i, p := range model.Panels {
 				g.Expect(p.ID).To(Equal(i+1), p.Title)
 				g.Expect(p.GridPos.X+p.GridPos.W).To(BeNumerically("<=", columns), p.Title)
 				for _, q := range model.Panels[:i] {
-					g.Expect(p.over(q)).To(BeFalse(), "%s is over %s", p.Title, q.Title)
+					g.Expect(p.over(q)).To(BeFalse(), "%s overlaps %s", p.Title, q.Title)
 				}
 			}
 		})
@@ -77,12 +77,12 @@ func TestEachPanelSaysHowToReadIt(t *testing.T) {
 			g.Expect(p.about).To(HaveSuffix("."), where)
 			g.Expect(p.queries).NotTo(BeEmpty(), where)
 			for _, q := range p.queries {
-				g.Expect(d.kind == "" && strings.Contains(q.expr, "$name")).To(BeFalse(), "%s: nothing can be chosen", where)
+				g.Expect(d.kind == "" && strings.Contains(q.expr, "$name")).To(BeFalse(), "%s: nothing can be selected", where)
 				// A legend uses only labels that the query keeps.
 				for label := range strings.SplitSeq(q.legend, "{{") {
 					name, _, is := strings.Cut(label, "}}")
 					kept := !strings.Contains(q.expr, "by (") || strings.Contains(q.expr, name)
-					g.Expect(!is || kept).To(BeTrue(), "%s: no line has a label %s", where, name)
+					g.Expect(!is || kept).To(BeTrue(), "%s: no series has a label %s", where, name)
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func TestNothingIsExplained(t *testing.T) {
 				mayBeEmpty = mayBeEmpty || leavesOut.MatchString(q.expr)
 			}
 			if mayBeEmpty && p.none == "" {
-				t.Errorf("%s, %s: it does not say what it means that nothing is shown", d.title, p.title)
+				t.Errorf("%s, %s: the text for an empty panel is missing", d.title, p.title)
 			}
 		}
 	}

@@ -112,15 +112,15 @@ func convert(title string, sample []byte) (*consoleSample, error) {
 			continue
 		}
 		if s.Spec.YAML != "" {
-			return nil, errors.New("it has two objects of ours")
+			return nil, errors.New("it has two objects of the operator's kinds")
 		}
 		s.Spec.TargetResource, s.Spec.YAML = is.TypeMeta, strings.TrimPrefix(string(document), "---\n")
 	}
 	if s.Spec.YAML == "" || s.Spec.Description == "" {
-		return nil, errors.New("it has no object of ours, or no comment at the top")
+		return nil, errors.New("it has no object of the operator's kinds, or no comment at the top")
 	}
 	if len(others) > 0 {
-		s.Spec.Description += " It goes with " + strings.Join(others, ", ") + ", which this does not make."
+		s.Spec.Description += " It is used with " + strings.Join(others, ", ") + ", which is not included."
 	}
 	return s, nil
 }

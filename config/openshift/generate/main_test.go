@@ -41,7 +41,7 @@ func TestTheConsoleOffersTheSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kinds[sample.Spec.TargetResource.Kind] = true; names[sample.Metadata.Name] {
-			t.Errorf("two are named %s", sample.Metadata.Name)
+			t.Errorf("two samples are named %s", sample.Metadata.Name)
 		}
 		names[sample.Metadata.Name] = true
 		file, err := os.ReadFile(filepath.Join(samples, offered[i].file))
@@ -50,14 +50,14 @@ func TestTheConsoleOffersTheSamples(t *testing.T) {
 		}
 		shown := objects(t, []byte(sample.Spec.YAML))
 		if len(shown) != 1 || shown[0].GetKind() != sample.Spec.TargetResource.Kind || shown[0].GetAPIVersion() != sample.Spec.TargetResource.APIVersion {
-			t.Fatalf("%s is %v", sample.Metadata.Name, shown)
+			t.Fatalf("%s: %v", sample.Metadata.Name, shown)
 		}
 		found := false
 		for _, object := range objects(t, file) {
 			found = found || reflect.DeepEqual(object, shown[0])
 		}
 		if !found {
-			t.Errorf("%s is not what is in %s", sample.Metadata.Name, offered[i].file)
+			t.Errorf("%s differs from %s", sample.Metadata.Name, offered[i].file)
 		}
 	}
 	if len(kinds) != 4 || len(names) != len(offered) {
@@ -66,14 +66,14 @@ func TestTheConsoleOffersTheSamples(t *testing.T) {
 }
 
 func TestWhatCannotBeOffered(t *testing.T) {
-	const one = "# Says what.\napiVersion: enge.me/v1alpha1\nkind: StatefulCluster\n"
+	const one = "# A comment.\napiVersion: enge.me/v1alpha1\nkind: StatefulCluster\n"
 	for text, want := range map[string]string{
-		"# Says what.\napiVersion: v1\nkind: Service\n": "no object of ours",
-		strings.TrimPrefix(one, "# Says what.\n"):       "no comment",
-		one + "---\n" + one:                             "two objects of ours",
+		"# A comment.\napiVersion: v1\nkind: Service\n": "no object of the operator's kinds",
+		strings.TrimPrefix(one, "# A comment.\n"):       "no comment",
+		one + "---\n" + one:                             "two objects of the operator's kinds",
 	} {
 		if _, err := convert("title", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is taken, or refused for %v; want %q", text, err, want)
+			t.Errorf("%q is accepted, or refused for %v; want %q", text, err, want)
 		}
 	}
 }

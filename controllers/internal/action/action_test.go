@@ -19,7 +19,7 @@ func TestAnActionIsALine(t *testing.T) {
 		want   string
 	}{
 		{Action{Verb: Create, Object: pod("a"), Reason: "Missing"}, "create pod a: Missing"},
-		{Action{Verb: Delete, Object: claim, Reason: "Lost", Detail: "as required by the policy"}, "delete persistentvolumeclaim data: Lost, as the policy says"},
+		{Action{Verb: Delete, Object: claim, Reason: "Lost", Detail: "as required by the policy"}, "delete persistentvolumeclaim data: Lost, as required by the policy"},
 		{Action{Verb: Try, Object: pod("a"), Reason: "Trial"}, "try pod a: Trial"},
 		{Action{Verb: PatchStatus, Object: pod("a"), Reason: "Observed"}, "patch status of pod a: Observed"},
 	} {

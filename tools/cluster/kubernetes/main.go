@@ -59,7 +59,7 @@ func main() {
 	case known:
 		os.Exit(cli.Run(daemon()))
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call this program by the name of the one that it shall be\n", name)
+		fmt.Fprintf(os.Stderr, "%s: run this program under the name of a component\n", name)
 		os.Exit(2)
 	}
 }

@@ -54,7 +54,7 @@ func metricsOf(query string) ([]string, error) {
 	for _, matchers := range parser.ExtractSelectors(expression) {
 		i := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == labels.MetricName })
 		if i < 0 || matchers[i].Type != labels.MatchEqual {
-			return nil, errors.New("a selector names no metric")
+			return nil, errors.New("a selector has no metric name")
 		}
 		names = append(names, matchers[i].Value)
 	}
