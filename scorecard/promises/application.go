@@ -50,7 +50,7 @@ func witnessed(run func(context.Context, *Cluster)) func(context.Context, *Clust
 			err = errors.Join(err, a.faultless())
 		}
 		c.check(err)
-		c.Expect(*c.witnesses).NotTo(BeEmpty(), "no witness was asked")
+		c.Expect(*c.witnesses).NotTo(BeEmpty(), "no overlap probe was queried")
 	}
 }
 
@@ -58,7 +58,7 @@ func witnessed(run func(context.Context, *Cluster)) func(context.Context, *Clust
 func (a *application) faultless() error {
 	runs, err := a.folder.Runs()
 	if err != nil {
-		return fmt.Errorf("the witness of %s: %w", a.name, err)
+		return fmt.Errorf("the overlap probe of %s: %w", a.name, err)
 	}
 	for _, o := range testimony.Overlaps(runs, testimony.Now()) {
 		err = errors.Join(err, fmt.Errorf("in %s the programs of %s and %s ran together for %s: %s",
@@ -171,10 +171,10 @@ func (a *application) hold(ctx context.Context, change ...func(*v1.StatefulSingl
 		f(&s.Spec)
 	}
 	a.put(ctx, s)
-	a.until(ctx, "a pod to be refused or given the gate", func(ctx context.Context) {
+	a.until(ctx, "a pod to be refused or to get the gate", func(ctx context.Context) {
 		pod := a.set().Pod("asks")
 		err := a.Client.Create(ctx, pod, client.DryRunAll)
-		a.Expect(err != nil || pod.Labels[v1.LabelSingleton] != "").To(BeTrue(), "a pod without the gate would be taken")
+		a.Expect(err != nil || pod.Labels[v1.LabelSingleton] != "").To(BeTrue(), "a pod without the gate would be accepted")
 	})
 }
 
@@ -187,7 +187,7 @@ func (a *application) singleton(ctx context.Context) *v1.StatefulSingleton {
 // says waits until the status is as wanted.
 func (a *application) says(ctx context.Context, what string, want func(*v1.StatefulSingleton) bool) *v1.StatefulSingleton {
 	var s *v1.StatefulSingleton
-	a.until(ctx, "the status to say "+what, func(ctx context.Context) {
+	a.until(ctx, "the status to report "+what, func(ctx context.Context) {
 		s = a.singleton(ctx)
 		a.Expect(want(s)).To(BeTrue(), "%s", tell(s))
 	})
@@ -254,6 +254,6 @@ func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 func (a *application) podOf(ctx context.Context, run testimony.Run) *corev1.Pod {
 	var pod corev1.Pod
 	a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: run.Pod}, &pod))
-	a.Expect(string(pod.UID) != run.UID).To(BeFalse(), "pod %s is another one than that which runs", run.Pod)
+	a.Expect(string(pod.UID) != run.UID).To(BeFalse(), "pod %s is not the pod that was running", run.Pod)
 	return &pod
 }

@@ -23,8 +23,8 @@ import (
 
 // Backup lists the promises of docs/backup.md.
 var Backup = []Promise{
-	long(together("BK-1 objects of all kinds come back from a backup with their data", restoredInSteps)),
-	long(together("BK-2 what was restored all at once is mended by the commands of the page", restoredAtOnce)),
+	long(together("BK-1 objects of all kinds are restored from a backup with their data", restoredInSteps)),
+	long(together("BK-2 objects that were restored together are repaired by the documented commands", restoredAtOnce)),
 }
 
 // backedUp is an object of each kind in a namespace that was backed up and deleted. Velero is
@@ -59,7 +59,7 @@ func (c *Cluster) backedUp(ctx context.Context) *backedUp {
 	var err error
 	b.backup, err = velero.Take(ctx, c.Client, c.Namespace, "monday")
 	c.check(err)
-	c.during("deleting the namespace", func() { c.emptyNamespace(ctx) })
+	c.during("delete the namespace", func() { c.emptyNamespace(ctx) })
 	free(ctx)
 	// Clear the objects so that no field of an old status remains after a read.
 	b.coder = &enge.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.coder.Name}}
@@ -90,18 +90,18 @@ func (b *backedUp) comesBack(ctx context.Context, claims map[string]types.UID) {
 	for name := range b.settle(ctx, b.coder) {
 		b.Expect(b.members).To(HaveKey(name))
 		starts := b.exec(ctx, types.NamespacedName{Namespace: b.Namespace, Name: name}, "diary", "/bin/sh", "-c", "cat /data/starts")
-		b.Expect(strings.Count(starts, "\n")).To(BeNumerically(">", 1), "starts that the diary of %s tells of: %q", name, starts)
+		b.Expect(strings.Count(starts, "\n")).To(BeNumerically(">", 1), "starts listed in the diary of %s: %q", name, starts)
 	}
 	b.books.serves(ctx, 1)
 	for name := range b.books.pods(ctx) {
 		told := b.books.shell(ctx, name, "cat /data/diary")
-		b.Expect(strings.Count(told, "begin 1")).To(BeNumerically(">", 1), "the diary of %s: %q", name, told)
+		b.Expect(strings.Count(told, "begin 1")).To(BeNumerically(">", 1), "diary of %s: %q", name, told)
 	}
 	b.mail.active(ctx, b.mail.one(ctx, b.mailed))
-	b.Expect(b.db.log(ctx, b.db.primary(ctx))).To(HavePrefix(b.written), "what was acknowledged before is there")
+	b.Expect(b.db.log(ctx, b.db.primary(ctx))).To(HavePrefix(b.written), "entries acknowledged before the backup exist")
 	b.check(os.Rename(b.db.history(b.db.folder), b.db.history(b.db.folder)+".before"))
 	b.db.writes(ctx)
-	b.Expect(b.claimUIDs(ctx)).To(Equal(claims), "no claim is made, and none goes")
+	b.Expect(b.claimUIDs(ctx)).To(Equal(claims), "no claim is created or deleted")
 }
 
 // restoredInSteps follows the steps of docs/backup.md.
@@ -139,7 +139,7 @@ func restoredAtOnce(ctx context.Context, c *Cluster) {
 	c.Expect(b.restore(ctx, "objects", velero.Options{Only: velero.Ours})).To(BeEmpty())
 	c.check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Namespace), client.MatchingLabels{velero.LabelRestore: "all"}))
 	b.adopt(ctx)
-	c.during("after it was mended", func() { b.comesBack(ctx, claims) })
+	c.during("after the repair", func() { b.comesBack(ctx, claims) })
 }
 
 // keepVolumes retains the volumes of the namespace's claims when the claims are deleted. The

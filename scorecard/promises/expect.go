@@ -95,7 +95,7 @@ type plain struct{}
 
 func (plain) Match(actual any) (bool, error)     { return actual == nil, nil }
 func (plain) FailureMessage(actual any) string   { return fmt.Sprint(actual) }
-func (plain) NegatedFailureMessage(_ any) string { return "an error was expected" }
+func (plain) NegatedFailureMessage(_ any) string { return "expected an error" }
 
 // check expects that err is nil.
 func (c *Cluster) check(err error) { c.ExpectWithOffset(1, err).To(plain{}) }

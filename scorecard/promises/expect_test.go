@@ -19,18 +19,18 @@ func TestKeptTellsAll(t *testing.T) {
 		c.during("all", func() {
 			c.atOnce(3, func(own *Cluster, i int) {
 				defer own.check(nil)
-				defer func() { own.Expect(i).NotTo(Equal(1), "the end of %d", i) }()
-				own.during("one", func() { own.Expect(i).To(BeZero(), "no zero: %d", i) })
+				defer func() { own.Expect(i).NotTo(Equal(1), "stopped at %d", i) }()
+				own.during("one", func() { own.Expect(i).To(BeZero(), "not zero: %d", i) })
 			})
 		})
-		t.Error("it went on")
+		t.Error("it continued")
 	})
-	for _, words := range []string{"all: ", "one: no zero: 1", "the end of 1", "one: no zero: 2", "(expect_test.go:"} {
+	for _, words := range []string{"all: ", "one: not zero: 1", "stopped at 1", "one: not zero: 2", "(expect_test.go:"} {
 		g.Expect(err).To(MatchError(ContainSubstring(words)))
 	}
-	g.Expect(err).NotTo(MatchError(ContainSubstring("the end of 2")))
-	err = c.Kept(func(c *Cluster) { c.check(errors.New("so it is")) })
-	g.Expect(err).To(MatchError(HavePrefix("so it is (expect_test.go:")))
+	g.Expect(err).NotTo(MatchError(ContainSubstring("stopped at 2")))
+	err = c.Kept(func(c *Cluster) { c.check(errors.New("expected")) })
+	g.Expect(err).To(MatchError(HavePrefix("expected (expect_test.go:")))
 	g.Expect(func() { _ = c.Kept(func(*Cluster) { panic("lost") }) }).To(PanicWith("lost"))
 }
 
@@ -42,12 +42,12 @@ func TestCleanupsAreDoneFromTheLastOn(t *testing.T) {
 		for _, name := range []string{"first", "second", "third"} {
 			own.Cleanup(func() {
 				done = append(done, name)
-				own.Expect(name).NotTo(Equal("second"), "it cannot be cleaned up")
+				own.Expect(name).NotTo(Equal("second"), "the cleanup fails")
 			})
 		}
 		own.fail("the reason is %d", 7)
 	})
-	g.Expect(err).To(MatchError(And(ContainSubstring("the reason is 7"), ContainSubstring("it cannot be cleaned up"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("the reason is 7"), ContainSubstring("the cleanup fails"))))
 	slices.Reverse(done)
 	g.Expect(done).To(Equal([]string{"first", "second", "third"}))
 	g.Expect(c.cleanups).To(BeEmpty())
@@ -61,14 +61,14 @@ func TestUntil(t *testing.T) {
 	look := func(c *Cluster, enough int) func(context.Context) {
 		return func(context.Context) {
 			looks++
-			c.Expect(looks).To(Equal(enough), "look %d", looks)
+			c.Expect(looks).To(Equal(enough), "attempt %d", looks)
 		}
 	}
 	var c Cluster
-	g.Expect(c.Kept(func(c *Cluster) { c.until(ctx, "three looks", look(c, 3)) })).To(Succeed())
+	g.Expect(c.Kept(func(c *Cluster) { c.until(ctx, "three attempts", look(c, 3)) })).To(Succeed())
 	err := c.Kept(func(c *Cluster) {
 		c.during("later", func() {
-			c.until(ctx, "what never comes", func(ctx context.Context) {
+			c.until(ctx, "a condition that is never met", func(ctx context.Context) {
 				if looks == 5 {
 					stop()
 				}
@@ -76,9 +76,9 @@ func TestUntil(t *testing.T) {
 			})
 		})
 	})
-	g.Expect(err).To(MatchError(And(HavePrefix("later: "), ContainSubstring("waited for what never comes"), ContainSubstring("look 6"), Not(ContainSubstring("look 5")))))
+	g.Expect(err).To(MatchError(And(HavePrefix("later: "), ContainSubstring("waited for a condition that is never met"), ContainSubstring("attempt 6"), Not(ContainSubstring("attempt 5")))))
 	g.Expect(c.Kept(func(c *Cluster) { // a wait inside of another wait fails one attempt of the outer one
 		looks = 0
-		c.until(t.Context(), "the outer one", func(context.Context) { c.until(ctx, "the inner one", look(c, 2)) })
+		c.until(t.Context(), "the outer condition", func(context.Context) { c.until(ctx, "the inner condition", look(c, 2)) })
 	})).To(Succeed())
 }

@@ -65,7 +65,7 @@ func approvals(ctx context.Context, c *Cluster) {
 			x.event(ctx, x.set, v1alpha1.EventApproved, "")
 			c.check(capacity.kept())
 		})
-		c.during("a canary that breaks in handover "+name, func() {
+		c.during("a canary that fails in handover "+name, func() {
 			x.edit(ctx, inVersion("4"))
 			x.awaitsApproval(ctx, 4)
 			for pod, p := range x.pods(ctx) {

@@ -133,12 +133,12 @@ func (c *Cluster) narrow(ctx context.Context) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "scarce", Namespace: c.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.DefaultResourceRequestsPrefix + scarce: resource.MustParse("0")}}}
 	c.put(ctx, quota)
-	c.until(ctx, "the quota to be in force", func(ctx context.Context) {
+	c.until(ctx, "the quota to be enforced", func(ctx context.Context) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asks", Namespace: c.Namespace}, Spec: c.extended("asks", 1).set.Spec.Template.Spec.Template.Spec}
 		some := corev1.ResourceList{scarce: resource.MustParse("1")}
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: some, Limits: some}
 		err := c.Client.Create(ctx, pod, client.DryRunAll)
-		c.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "a pod that asks for what is scarce should be refused")
+		c.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "a pod that exceeds the quota should be refused")
 	})
 }
 
@@ -161,7 +161,7 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 	x.takenBack(ctx, ends, 1)
 	back := time.Since(began)
 	x.marked(ctx, ends)
-	x.Log("%s: taken back within %s", bad.name, back.Round(time.Second))
+	x.Log("%s: rolled back within %s", bad.name, back.Round(time.Second))
 	if corrected {
 		x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }, inVersion("corrected"))
 		x.upgraded(ctx, 1)
@@ -173,8 +173,8 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 // neverMade checks that a StatefulSet that was given up had not been created. The time of an
 // attempt begins with the record of the version, and a busy machine can need all of it.
 func (x *extended) neverMade(ctx context.Context, name string) {
-	x.Expect(x.events(ctx, x.set, v1alpha1.EventVersionCreated, name)).To(BeEmpty(), "%s was made, and is not there to carry the mark", name)
-	x.Log("%s was given up before it was made", name)
+	x.Expect(x.events(ctx, x.set, v1alpha1.EventVersionCreated, name)).To(BeEmpty(), "%s was created, and is missing", name)
+	x.Log("%s was rolled back before it was created", name)
 }
 
 // marked checks events and marks of a version that was given up.
@@ -184,7 +184,7 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
 	x.event(ctx, x.set, reason, "")
 	failed, ok := children[x.child(2)]
 	if ends == v1alpha1.PhaseAborted {
-		x.Expect(ok).To(BeFalse(), "the job failed before it, and %s is there", failed.Name)
+		x.Expect(ok).To(BeFalse(), "the job failed before the upgrade, and %s exists", failed.Name)
 		return
 	}
 	if !ok {
@@ -194,7 +194,7 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
 	for _, a := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		x.Expect(failed.Annotations[a] == "").To(BeFalse(), "%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)
 	}
-	x.Expect(*failed.Spec.Replicas != 0).To(BeFalse(), "%s was given up, and has %d replicas", failed.Name, *failed.Spec.Replicas)
+	x.Expect(*failed.Spec.Replicas != 0).To(BeFalse(), "%s was rolled back, and has %d replicas", failed.Name, *failed.Spec.Replicas)
 }
 
 // upgraded waits until a version above that one serves alone.

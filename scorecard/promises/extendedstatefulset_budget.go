@@ -28,7 +28,7 @@ func lastOneStays(ctx context.Context, c *Cluster) {
 			Containers: []corev1.Container{{Name: "waits", Image: c.Image, Command: []string{"/bin/sh", "-c", idle}}}}
 		s.UpdateStrategy.PostUpdateJob = job
 	})
-	x.says(ctx, "that both versions are there", func(s v1alpha1.ExtendedStatefulSetStatus) bool { return s.Phase == v1alpha1.PhasePostJob })
+	x.says(ctx, "both versions to exist", func(s v1alpha1.ExtendedStatefulSetStatus) bool { return s.Phase == v1alpha1.PhasePostJob })
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: c.Namespace}}
 	c.until(ctx, "the budget to count two pods", func(ctx context.Context) {
 		c.read(ctx, budget)
@@ -36,8 +36,8 @@ func lastOneStays(ctx context.Context, c *Cluster) {
 		c.Expect(budget.Status.DisruptionsAllowed).To(BeEquivalentTo(1), "%+v", budget.Status)
 	})
 	c.check(c.evictNamed(ctx, "kept-v1-0"))
-	c.Expect(apierrors.IsTooManyRequests(c.evictNamed(ctx, "kept-v1-1"))).To(BeTrue(), "the last pod that serves was evicted, or not refused by the budget")
-	c.Log("the last pod that serves stayed; going back to version 1, without a budget")
+	c.Expect(apierrors.IsTooManyRequests(c.evictNamed(ctx, "kept-v1-1"))).To(BeTrue(), "the last serving pod was evicted, or not refused by the budget")
+	c.Log("the last serving pod was kept; roll back to version 1, without a budget")
 	x.edit(ctx, inVersion("1"), func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PostUpdateJob, s.PodDisruptionBudget = nil, nil
 	})

@@ -82,7 +82,7 @@ func saysWhy(ctx context.Context, c *Cluster) {
 	})
 	slices.Sort(said)
 	left := slices.Compact(slices.Clone(said))
-	c.Expect(len(left)).To(Equal(len(bad)), "of %d causes %d are told apart: %q", len(bad), len(left), said)
+	c.Expect(len(left)).To(Equal(len(bad)), "%d of %d causes are distinguished: %q", len(bad), len(left), said)
 }
 
 // extendedReports has the pod of the first version of each set kept from running.

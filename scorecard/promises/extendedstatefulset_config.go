@@ -83,15 +83,15 @@ func (c *Cluster) say(ctx context.Context, name, says string) {
 // saying waits until all pods of version 1 print that text, and at least want pods have been
 // created.
 func (x *extended) saying(ctx context.Context, made func() []string, want int, says string) {
-	x.until(ctx, "the pods of "+x.set.Name+" to say "+says, func(ctx context.Context) {
-		x.Expect(len(made())).To(BeNumerically(">=", want), "pods of %s that were made", x.set.Name) // cheap check first: commands in pods are expensive
+	x.until(ctx, "the pods of "+x.set.Name+" to print "+says, func(ctx context.Context) {
+		x.Expect(len(made())).To(BeNumerically(">=", want), "new pods of %s", x.set.Name) // cheap check first: commands in pods are expensive
 		x.onlyPods(ctx, 1)
 		for name := range x.pods(ctx) {
-			x.Expect(x.shell(ctx, name, sayings)).To(Equal(says), "what %s says", name)
+			x.Expect(x.shell(ctx, name, sayings)).To(Equal(says), "the output of %s", name)
 		}
 	})
 	x.serves(ctx, 1)
-	x.Expect(len(made())).To(Equal(want), "%d pods of %s were made, and there should have been %d", len(made()), x.set.Name, want)
+	x.Expect(len(made())).To(Equal(want), "%d pods of %s were created, want %d", len(made()), x.set.Name, want)
 }
 
 // configRestarts changes one object after another. Two sets follow the changes, and a third does
@@ -127,7 +127,7 @@ func configRestarts(ctx context.Context, c *Cluster) {
 			c.during("after a change of "+edit.name, func() { x.saying(ctx, made[x.set.Name], rounds*x.size(), edit.says) })
 		}
 	}
-	c.Expect(made["still"]()).To(HaveLen(1), "a set that should not follow changes had other pods")
+	c.Expect(made["still"]()).To(HaveLen(1), "a set that does not follow changes has other pods")
 	sets[0].noVersion(ctx)
 }
 
@@ -224,7 +224,7 @@ func (x *extended) tracked(ctx context.Context, name string, want bool) {
 			if o.UID != x.set.UID {
 				continue
 			}
-			x.Expect(want).To(BeTrue(), "it carries %+v", o)
+			x.Expect(want).To(BeTrue(), "finalizers and references are %+v", o)
 			x.Expect(o.Kind != v1alpha1.Kind || o.Name != x.set.Name || o.Controller != nil && *o.Controller || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion).To(BeFalse(), "the owner reference is %+v", o)
 			return
 		}
@@ -238,7 +238,7 @@ func (x *extended) spared(ctx context.Context, before map[string]client.Object) 
 		now := x.object(name, "")
 		got := x.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
 		if apierrors.IsNotFound(got) || got == nil && (now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil) {
-			got = fmt.Errorf("%s was the user's, and was taken", name)
+			got = fmt.Errorf("%s of the user was adopted", name)
 		}
 		x.check(got)
 		x.tracked(ctx, name, false)

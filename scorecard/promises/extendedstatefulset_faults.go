@@ -59,7 +59,7 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) {
 	if _, there := live[x.child(1)+"-0"]; !there {
 		victim = live[x.child(1)+"-2"]
 	}
-	c.during("deleting the pod that moves last", func() { c.remove(ctx, &victim) })
+	c.during("delete the pod that moves last", func() { c.remove(ctx, &victim) })
 	c.until(ctx, victim.Name+" to be back in its version", func(ctx context.Context) {
 		now := x.pods(ctx)
 		p, there := now[victim.Name]
@@ -69,7 +69,7 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) {
 		if p.Labels[v1alpha1.LabelVersion] != "2" {
 			continue
 		}
-		c.during(fmt.Sprintf("deleting %s, which moved first", name), func() { c.remove(ctx, &p) })
+		c.during(fmt.Sprintf("delete %s, which moved first", name), func() { c.remove(ctx, &p) })
 	}
 	x.serves(ctx, 2)
 	x.keptData(ctx)
@@ -95,7 +95,7 @@ func (c *Cluster) correctsStart(ctx context.Context, size int32) {
 	x := c.extended(fmt.Sprint("start-", size), 2, onClaims, patiently, running("exit 1"), func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateStrategy.UpdateNotReady = true })
 	x.put(ctx, x.set)
 	x.tried(ctx)
-	c.during(fmt.Sprintf("a broken start, corrected with %d replicas", size), func() {
+	c.during(fmt.Sprintf("a failed start, corrected with %d replicas", size), func() {
 		x.edit(ctx, inVersion("2"), running(keeper), scaled(size))
 		x.serves(ctx, 2)
 	})
@@ -106,7 +106,7 @@ func (c *Cluster) correctsUpdate(ctx context.Context, size int32) {
 	x.create(ctx)
 	x.edit(ctx, inVersion("2"), running("exit 1"), watchFor(5*time.Second, 20*time.Second))
 	x.takenBack(ctx, v1alpha1.PhaseStale, 1)
-	c.during(fmt.Sprintf("a broken update, corrected with %d replicas", size), func() {
+	c.during(fmt.Sprintf("a failed update, corrected with %d replicas", size), func() {
 		x.edit(ctx, inVersion("3"), running(keeper), scaled(size), patiently)
 		x.serves(ctx, 3)
 		x.keptData(ctx)
@@ -146,8 +146,8 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 			other = p
 		}
 	}
-	c.Expect(lost.Name == "" || other.Name == "" || lost.Spec.NodeName == other.Spec.NodeName).To(BeFalse(), "one ordinal should have moved, and its node have no other: %s and %s", lost.Name, other.Name)
-	c.Log("powering off %s, where %s runs", lost.Spec.NodeName, lost.Name)
+	c.Expect(lost.Name == "" || other.Name == "" || lost.Spec.NodeName == other.Spec.NodeName).To(BeFalse(), "one ordinal should have moved, without another one on its node: %s and %s", lost.Name, other.Name)
+	c.Log("power off %s, where %s runs", lost.Spec.NodeName, lost.Name)
 	c.check(c.Nodes.StopNode(lost.Spec.NodeName))
 	func() {
 		defer c.nodesReady(context.WithoutCancel(ctx))
@@ -160,7 +160,7 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 	c.check(apart.kept())
 	x.keptData(ctx)
 	now := x.pods(ctx)
-	c.Expect(now[other.Name].UID != other.UID).To(BeFalse(), "%s is on another node, and was replaced", other.Name)
+	c.Expect(now[other.Name].UID != other.UID).To(BeFalse(), "%s was replaced on another node", other.Name)
 }
 
 // apartOnNodes keeps the pods of a set on different nodes.

@@ -48,9 +48,9 @@ func frozenCanary(ctx context.Context, c *Cluster) {
 
 // letGo makes a pod of version 2 Ready.
 func (x *extended) letGo(ctx context.Context, pod string) {
-	x.until(ctx, pod+" to be told to be Ready", func(ctx context.Context) {
+	x.until(ctx, pod+" to be reported as Ready", func(ctx context.Context) {
 		x.read(ctx, x.set)
-		x.Expect(x.set.Status.Phase == v1alpha1.PhaseStale).To(BeFalse(), "it was given up: %s", tellExtended(x.set))
+		x.Expect(x.set.Status.Phase == v1alpha1.PhaseStale).To(BeFalse(), "it was rolled back: %s", tellExtended(x.set))
 		_, err := x.tryExec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", beReady)
 		x.Expect(err).NotTo(HaveOccurred(), "%s", tellExtended(x.set))
 	})
@@ -65,7 +65,7 @@ func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 		for _, pid := range stopped {
 			// A kubelet may have ended the process meanwhile.
 			if e := syscall.Kill(pid, syscall.SIGCONT); e != nil && !errors.Is(e, syscall.ESRCH) {
-				err = errors.Join(err, fmt.Errorf("waking process %d: %w", pid, e))
+				err = errors.Join(err, fmt.Errorf("resume process %d: %w", pid, e))
 			}
 		}
 		c.check(err)
@@ -78,7 +78,7 @@ func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 			pids, err := processesOf(id)
 			c.check(err)
 			for _, pid := range pids {
-				c.during(fmt.Sprintf("stopping process %d of %s", pid, pods.Items[i].Name), func() { c.check(syscall.Kill(pid, syscall.SIGSTOP)) })
+				c.during(fmt.Sprintf("stop process %d of %s", pid, pods.Items[i].Name), func() { c.check(syscall.Kill(pid, syscall.SIGSTOP)) })
 				stopped = append(stopped, pid)
 			}
 		}

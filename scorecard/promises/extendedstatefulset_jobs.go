@@ -45,7 +45,7 @@ func jobsInTurn(set, old, next string, replicas int) func(map[types.UID]*corev1.
 		here := count(pods, func(p *corev1.Pod) bool { return ofSet(p, set) && p.Labels[v1alpha1.LabelVersion] == next })
 		done := count(pods, func(p *corev1.Pod) bool { return isJob("pre")(p) && p.Status.Phase == corev1.PodSucceeded })
 		if began = began || done > 0; here > 0 && !began {
-			return fmt.Errorf("version %s has %d pods, and the job before it has not ended", next, here)
+			return fmt.Errorf("version %s has %d pods, and its job has not ended", next, here)
 		}
 		runs := count(pods, func(p *corev1.Pod) bool { return isJob("post")(p) && !ended(p) })
 		if o, n := count(pods, of(old)), count(pods, of(next)); runs > 0 && (o != replicas || n != replicas) {
@@ -60,7 +60,7 @@ func jobsRun(ctx context.Context, c *Cluster) {
 	pre, post := pods.made(isJob("pre")), pods.made(isJob("post"))
 	x := c.extended("jobs", 2, coexist, patiently, withJobs)
 	x.create(ctx)
-	c.Expect(len(pre())+len(post()) > 0).To(BeFalse(), "the first version is no upgrade: jobs %v and %v ran", pre(), post())
+	c.Expect(len(pre())+len(post()) > 0).To(BeFalse(), "the first version is not an upgrade: jobs %v and %v ran", pre(), post())
 	for version := 2; version <= 3; version++ {
 		turn := pods.hold(jobsInTurn("jobs", strconv.Itoa(version-1), strconv.Itoa(version), 2))
 		capacity := pods.hold(least("jobs", 2))
@@ -111,7 +111,7 @@ func jobsFail(ctx context.Context, c *Cluster) {
 	x.takenBack(ctx, v1alpha1.PhaseAborted, 1)
 	c.Expect(len(pre()) != 1 || len(second()) > 0).To(BeFalse(), "the job had pods %v, and the version %v", pre(), second())
 	children := x.children(ctx)
-	c.Expect(len(children)).To(Equal(1), "%d StatefulSets are there: the new version should never have been made", len(children))
+	c.Expect(len(children)).To(Equal(1), "%d StatefulSets exist: the new version should not have been created", len(children))
 	continues := func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PreUpdateJob.OnFailure = v1alpha1.OnFailureContinue
 		s.UpdateStrategy.PostUpdateJob = updateJob(s, "post", "exit 1")
@@ -157,7 +157,7 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) {
 			own.killOperators(ctx)
 		}
 	})
-	c.Log("seed %d: the operator died %d times", c.Seed, deaths)
+	c.Log("seed %d: the operator crashed %d times", c.Seed, deaths)
 	c.check(apart.kept())
 }
 

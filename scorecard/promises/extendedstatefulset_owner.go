@@ -37,7 +37,7 @@ func (c *Cluster) userObjects(ctx context.Context) map[string]client.Object {
 func (c *Cluster) ownedByBoss(ctx context.Context) {
 	object := c.object(byEnv, "")
 	c.read(ctx, object)
-	c.Expect(slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Name == "boss" })).To(BeTrue(), "another owner was to be left alone: %+v", object.GetOwnerReferences())
+	c.Expect(slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Name == "boss" })).To(BeTrue(), "an owner reference of another client should be kept: %+v", object.GetOwnerReferences())
 }
 
 // deletionSpares deletes sets with each of the three propagation policies. All sets use the same
@@ -80,7 +80,7 @@ func (c *Cluster) untracks(ctx context.Context, objects map[string]client.Object
 	x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateOnEnvChange = false })
 	x.spared(ctx, objects)
 	x.serves(ctx, 2)
-	c.until(ctx, "the finalizer to go", func(ctx context.Context) {
+	c.until(ctx, "the finalizer to be removed", func(ctx context.Context) {
 		x.read(ctx, x.set)
 		c.Expect(len(x.set.Finalizers) > 0).To(BeFalse(), "there are %v", x.set.Finalizers)
 	})

@@ -25,7 +25,7 @@ func scaledDownWithoutQuota(ctx context.Context, c *Cluster) {
 	x.create(ctx)
 	c.put(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "two-pods", Namespace: c.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}})
-	c.until(ctx, "the quota to be in force", func(ctx context.Context) {
+	c.until(ctx, "the quota to be enforced", func(ctx context.Context) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "two-pods", Namespace: c.Namespace}}
 		c.read(ctx, quota)
 		used := quota.Status.Used[corev1.ResourcePods]
@@ -64,15 +64,15 @@ func recreatedImmutable(ctx context.Context, c *Cluster) {
 		x.onlyPods(ctx, 1)
 		for name := range x.pods(ctx) {
 			x.Expect(said.Message).To(ContainSubstring(name))
-			x.Expect(x.shell(ctx, name, "echo $BY_ENV")).To(Equal("1"), "what %s says, whose kubelet has the old contents", name)
+			x.Expect(x.shell(ctx, name, "echo $BY_ENV")).To(Equal("1"), "the output of %s, whose kubelet has the old contents", name)
 		}
 	})
 	x.edit(ctx, sized(0))
-	x.until(ctx, "its pods to be gone", func(ctx context.Context) { x.Expect(x.pods(ctx)).To(BeEmpty()) })
+	x.until(ctx, "its pods to be deleted", func(ctx context.Context) { x.Expect(x.pods(ctx)).To(BeEmpty()) })
 	x.edit(ctx, sized(2))
 	x.serves(ctx, 1)
 	for name := range x.pods(ctx) {
-		x.Expect(strings.TrimSpace(x.shell(ctx, name, "echo $BY_ENV"))).To(Equal("2"), "what %s says", name)
+		x.Expect(strings.TrimSpace(x.shell(ctx, name, "echo $BY_ENV"))).To(Equal("2"), "the output of %s", name)
 	}
 	x.says(ctx, "that it is well", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		return meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionDegraded)

@@ -30,7 +30,7 @@ func replicaRules(ctx context.Context, c *Cluster) {
 	x.set.Spec.Template.Spec.Replicas = nil
 	c.put(ctx, x.set)
 	n := x.set.Spec.Template.Spec.Replicas
-	c.Expect(n == nil || *n != 1).To(BeFalse(), "absent replicas should become 1, and are %v", n)
+	c.Expect(n == nil || *n != 1).To(BeFalse(), "replicas should default to 1, and are %v", n)
 	x.serves(ctx, 1)
 	for replicas, rule := range map[int32]string{2: "odd", 7: "max", 0: "min"} {
 		edited := x.set.DeepCopy()
@@ -47,7 +47,7 @@ func replicaRules(ctx context.Context, c *Cluster) {
 // refused checks that a write was refused with these words.
 func refused(err error, words string) error {
 	if err == nil || apierrors.IsConflict(err) || !strings.Contains(err.Error(), words) {
-		return fmt.Errorf("it should be refused with the words %q: %w", words, err)
+		return fmt.Errorf("should be refused with the message %q: %w", words, err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func refused(err error, words string) error {
 func (x *extended) scale(ctx context.Context, replicas int32) error {
 	var scale autoscalingv1.Scale
 	x.check(x.Client.SubResource("scale").Get(ctx, x.set, &scale))
-	x.Expect(scale.Status.Selector).NotTo(BeEmpty(), "/scale has no selector: an autoscaler would refuse it")
+	x.Expect(scale.Status.Selector).NotTo(BeEmpty(), "/scale has no selector: an autoscaler would reject it")
 	scale.Spec.Replicas = replicas
 	return x.Client.SubResource("scale").Update(ctx, x.set, client.WithSubResourceBody(&scale))
 }
@@ -98,7 +98,7 @@ func (x *extended) childPutBack(ctx context.Context) {
 	want := *x.set.Spec.Template.Spec.Replicas
 	child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: x.child(1), Namespace: x.Namespace}}
 	change(ctx, x.Cluster, child, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(1)) })
-	x.until(ctx, "the edit to be put back", func(ctx context.Context) {
+	x.until(ctx, "the edit to be reverted", func(ctx context.Context) {
 		x.read(ctx, child)
 		x.Expect(*child.Spec.Replicas != want).To(BeFalse(), "it has %d replicas", *child.Spec.Replicas)
 	})
@@ -159,7 +159,7 @@ func singleActive(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	single := pods.hold(func(pods map[types.UID]*corev1.Pod) error {
 		if n := count(pods, isActive); n > 1 {
-			return fmt.Errorf("%d pods carry the label", n)
+			return fmt.Errorf("%d pods have the label", n)
 		}
 		return nil
 	})
@@ -180,7 +180,7 @@ func singleActive(ctx context.Context, c *Cluster) {
 			now := x.uidOf(ctx, was)
 			return anyone(names) && (names[0] != was || now != "" && now != uid)
 		}
-		before = x.active(ctx, "another pod than "+was+" to be active", another)
+		before = x.active(ctx, "a pod other than "+was+" to be active", another)
 	}
 	x.serves(ctx, 2)
 	c.check(single.kept())

@@ -230,7 +230,7 @@ func (x *extended) edit(ctx context.Context, changes ...extendedChange) {
 
 // says waits until the status of the present generation is as wanted.
 func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) {
-	x.until(ctx, x.set.Name+" to say "+what, func(ctx context.Context) {
+	x.until(ctx, x.set.Name+" to print "+what, func(ctx context.Context) {
 		x.read(ctx, x.set)
 		x.Expect(x.set.Status.ObservedGeneration != x.set.Generation || !want(x.set.Status)).To(BeFalse(), "%s", tellExtended(x.set))
 	})
@@ -247,7 +247,7 @@ func (x *extended) serves(ctx context.Context, version int64) {
 		want := map[string]bool{strconv.FormatInt(version, 10): x.size() > 0}
 		x.Expect(maps.Equal(s.Versions, want)).To(BeTrue(), "versions should be %v: %s", want, tellExtended(x.set))
 		for _, condition := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionAborted} {
-			x.Expect(meta.IsStatusConditionTrue(s.Conditions, condition)).To(BeFalse(), "%s is left: %s", condition, tellExtended(x.set))
+			x.Expect(meta.IsStatusConditionTrue(s.Conditions, condition)).To(BeFalse(), "%s still exists: %s", condition, tellExtended(x.set))
 		}
 		x.alone(ctx, version)
 	})
@@ -258,10 +258,10 @@ func (x *extended) alone(ctx context.Context, version int64) {
 	children := x.children(ctx)
 	number := strconv.FormatInt(version, 10)
 	for name, child := range children {
-		x.Expect(child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "").To(BeFalse(), "%s is there, with annotations %v", name, child.Annotations)
+		x.Expect(child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "").To(BeFalse(), "%s exists, with annotations %v", name, child.Annotations)
 	}
 	want := max(1, len(x.set.Spec.Zones))
-	x.Expect(len(children)).To(Equal(want), "%d StatefulSets are there: %v", len(children), slices.Sorted(maps.Keys(children)))
+	x.Expect(len(children)).To(Equal(want), "%d StatefulSets exist: %v", len(children), slices.Sorted(maps.Keys(children)))
 	x.onlyPods(ctx, version)
 }
 
@@ -272,14 +272,14 @@ func (x *extended) onlyPods(ctx context.Context, version int64) {
 	for name, p := range pods {
 		x.Expect(p.Labels[v1alpha1.LabelVersion] != number || p.DeletionTimestamp != nil || !podCondition(&p, corev1.PodReady)).To(BeFalse(), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
 	}
-	x.Expect(len(pods)).To(Equal(x.size()), "%d pods are there, and %d are wanted: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
+	x.Expect(len(pods)).To(Equal(x.size()), "%d pods exist, want %d: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
 }
 
 // takenBack waits until the new version is rolled back with that phase, and the old version serves
 // with all its pods and no others.
 func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving int64) {
 	condition := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.ConditionStale, v1alpha1.PhaseAborted: v1alpha1.ConditionAborted}[phase]
-	x.until(ctx, fmt.Sprintf("%s to be taken back to version %d", x.set.Name, serving), func(ctx context.Context) {
+	x.until(ctx, fmt.Sprintf("%s to be rolled back to version %d", x.set.Name, serving), func(ctx context.Context) {
 		x.read(ctx, x.set)
 		s := x.set.Status
 		x.Expect(s.ObservedGeneration != x.set.Generation || s.Phase != phase || s.CurrentVersion != serving || int(s.ReadyReplicas) != x.size() ||

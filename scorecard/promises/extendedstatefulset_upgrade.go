@@ -43,7 +43,7 @@ func (c *Cluster) provesCanaries(ctx context.Context, budget int, shape extended
 	capacity, few := pods.hold(least("canary", budget)), pods.hold(canariesFirst("canary", "2", 2, 3*time.Second))
 	x.edit(ctx, inVersion("2"))
 	x.serves(ctx, 2)
-	c.Expect(x.set.Status.VersionHighWater != 2).To(BeFalse(), "labels and annotations made a version: %s", tellExtended(x.set))
+	c.Expect(x.set.Status.VersionHighWater != 2).To(BeFalse(), "labels and annotations created a version: %s", tellExtended(x.set))
 	c.check(capacity.kept())
 	c.check(few.kept())
 	x.event(ctx, x.set, v1alpha1.EventUpgraded, "")
@@ -67,7 +67,7 @@ func canariesFirst(set, version string, canaries int, proof time.Duration) func(
 			}
 		}
 		if proven = proven || good >= canaries; made > canaries && !proven {
-			return fmt.Errorf("%d pods of version %s are there, and %d have been Ready for long enough: %s", made, version, good, roll(pods, set))
+			return fmt.Errorf("%d pods of version %s exist, and %d have been Ready for long enough: %s", made, version, good, roll(pods, set))
 		}
 		return nil
 	}
@@ -88,7 +88,7 @@ func (t *traffic) sawService(name string) func(watch.Event) {
 		s, ok := e.Object.(*corev1.Service)
 		switch {
 		case !ok:
-			t.err = fmt.Errorf("the watch on Services broke: %v", e.Object)
+			t.err = fmt.Errorf("the watch on Services failed: %v", e.Object)
 		case s.Name == name:
 			t.selectors = append(t.selectors, s.Spec.Selector[v1alpha1.LabelVersion])
 		}
@@ -102,7 +102,7 @@ func (t *traffic) sawEndpoints(service, set string) func(watch.Event) {
 		s, ok := e.Object.(*discoveryv1.EndpointSlice)
 		switch {
 		case !ok:
-			t.err = fmt.Errorf("the watch on EndpointSlices broke: %v", e.Object)
+			t.err = fmt.Errorf("the watch on EndpointSlices failed: %v", e.Object)
 		case s.Labels[discoveryv1.LabelServiceName] == service:
 			versions := map[string]int{}
 			for _, p := range s.Endpoints {
@@ -126,20 +126,20 @@ func activeService(ctx context.Context, c *Cluster) {
 	var seen traffic
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	c.until(ctx, service+" to lead to both pods", func(context.Context) {
+	c.until(ctx, service+" to select both pods", func(context.Context) {
 		seen = traffic{}
 		c.check(follow(watching, c.Kube.DiscoveryV1().RESTClient(), "endpointslices", c.Namespace, seen.sawEndpoints(service, x.set.Name)))
 		n := len(seen.versions)
-		c.Expect(n == 0 || seen.versions[n-1]["v1"] != 2).To(BeFalse(), "it leads to %v", seen.versions)
+		c.Expect(n == 0 || seen.versions[n-1]["v1"] != 2).To(BeFalse(), "it selects %v", seen.versions)
 	})
 	c.check(follow(watching, c.Kube.CoreV1().RESTClient(), "services", c.Namespace, seen.sawService(service)))
 	x.edit(ctx, inVersion("2"))
 	x.serves(ctx, 2)
-	c.until(ctx, service+" to lead to both new pods", func(context.Context) {
+	c.until(ctx, service+" to select both new pods", func(context.Context) {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		n := len(seen.versions)
-		c.Expect(seen.versions[n-1]["v2"] != 2).To(BeFalse(), "it leads to %v", seen.versions)
+		c.Expect(seen.versions[n-1]["v2"] != 2).To(BeFalse(), "it selects %v", seen.versions)
 	})
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
@@ -150,11 +150,11 @@ func activeService(ctx context.Context, c *Cluster) {
 // always of one version only.
 func (t *traffic) oneSwitch() error {
 	if want := []string{"1", "2"}; !slices.Equal(t.selectors, want) {
-		return errors.Join(t.err, fmt.Errorf("the Service selected versions %v, and should go through %v", t.selectors, want))
+		return errors.Join(t.err, fmt.Errorf("the Service selected versions %v, want %v", t.selectors, want))
 	}
 	for _, v := range t.versions {
 		if len(v) != 1 {
-			return errors.Join(t.err, fmt.Errorf("the Service led to %v: %v", v, t.versions))
+			return errors.Join(t.err, fmt.Errorf("the Service selected %v: %v", v, t.versions))
 		}
 	}
 	return t.err
@@ -171,7 +171,7 @@ func failingVersions(ctx context.Context, c *Cluster) {
 	x.edit(ctx, inVersion("2"))
 	x.says(ctx, "that versions 1 and 2 fail", versions(map[string]bool{"1": false, "2": false}))
 	children := x.children(ctx)
-	c.Expect(len(children)).To(Equal(2), "%d StatefulSets are there, and neither version runs", len(children))
+	c.Expect(len(children)).To(Equal(2), "%d StatefulSets exist, and neither version runs", len(children))
 	x.edit(ctx, inVersion("3"), probed(beReady))
 	x.serves(ctx, 3)
 	// The failing higher version is kept together with the lower version that runs.
@@ -191,7 +191,7 @@ func retries(ctx context.Context, c *Cluster) {
 	x.takenBack(ctx, v1alpha1.PhaseStale, 1)
 	c.Expect(x.set.Status.Attempts).To(BeEquivalentTo(3), tellExtended(x.set))
 	// On a slow machine an attempt can end before the StatefulSet controller has created its pod.
-	c.Expect(len(made())).To(And(BeNumerically(">", 1), BeNumerically("<=", 3)), "each attempt has a pod of its own: %s", tellExtended(x.set))
+	c.Expect(len(made())).To(And(BeNumerically(">", 1), BeNumerically("<=", 3)), "each attempt has its own pod: %s", tellExtended(x.set))
 	x.marked(ctx, v1alpha1.PhaseStale)
 	x.event(ctx, x.set, v1alpha1.EventAttemptFailed, "")
 	c.check(capacity.kept())
@@ -209,7 +209,7 @@ func waitsUntilReady(ctx context.Context, c *Cluster) {
 	x.create(ctx)
 	x.shell(ctx, x.child(1)+"-0", beSick)
 	unready := func(s v1alpha1.ExtendedStatefulSetStatus) bool { return s.ReadyReplicas == 1 }
-	x.says(ctx, "that a pod is sick", unready)
+	x.says(ctx, "a pod is unhealthy", unready)
 	x.edit(ctx, inVersion("2"))
 	x.says(ctx, "that it waits", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		return s.Phase == v1alpha1.PhaseWaiting && slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool {
@@ -217,11 +217,11 @@ func waitsUntilReady(ctx context.Context, c *Cluster) {
 		})
 	})
 	children := x.children(ctx)
-	c.Expect(len(children)).To(Equal(1), "it says that it waits, and has %d StatefulSets", len(children))
+	c.Expect(len(children)).To(Equal(1), "it reports that it waits, and has %d StatefulSets", len(children))
 	x.shell(ctx, x.child(1)+"-0", beReady)
 	x.serves(ctx, 2)
 	x.shell(ctx, x.child(2)+"-0", beSick)
-	x.says(ctx, "that a pod is sick", unready)
+	x.says(ctx, "a pod is unhealthy", unready)
 	x.edit(ctx, inVersion("3"))
 	x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateStrategy.UpdateNotReady = true })
 	x.serves(ctx, 3)

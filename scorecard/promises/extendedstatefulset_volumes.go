@@ -86,13 +86,13 @@ func (x *extended) claimed(ctx context.Context, ordinals int, before map[string]
 		case !want[name]:
 			err = errors.Join(err, fmt.Errorf("claim %s leaked", name))
 		case before[name] != "" && before[name] != claim.UID:
-			err = errors.Join(err, fmt.Errorf("claim %s is another one than before", name))
+			err = errors.Join(err, fmt.Errorf("claim %s was replaced", name))
 		case claim.DeletionTimestamp != nil || len(claim.OwnerReferences) > 0:
-			err = errors.Join(err, fmt.Errorf("claim %s is to go: deleted at %v, owners %v", name, claim.DeletionTimestamp, claim.OwnerReferences))
+			err = errors.Join(err, fmt.Errorf("claim %s should be deleted: deleted at %v, owners %v", name, claim.DeletionTimestamp, claim.OwnerReferences))
 		}
 	}
 	if len(now) != len(want) {
-		err = errors.Join(err, fmt.Errorf("claims %v are there, and %v are wanted", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(want))))
+		err = errors.Join(err, fmt.Errorf("claims %v exist, want %v", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(want))))
 	}
 	x.check(err)
 	return now
@@ -105,9 +105,9 @@ func (x *extended) diaries(ctx context.Context) {
 	wanted := map[string][]string{"0": {"1", "2", "3a", "4", "5"}, "1": {"1", "2", "3a", "4", "5"}, "2": {"1", "2", "5"}}
 	for name, p := range pods {
 		text := x.shell(ctx, name, "cat /data/diary")
-		x.Expect(strings.Contains(text, "overlap")).To(BeFalse(), "two programs were on the volume of %s: %q", name, text)
+		x.Expect(strings.Contains(text, "overlap")).To(BeFalse(), "two programs used the volume of %s: %q", name, text)
 		for _, version := range wanted[p.Labels[v1alpha1.LabelPodOrdinal]] {
-			x.Expect(strings.Contains(text+"\n", "begin "+version+"\n")).To(BeTrue(), "%s does not know version %s, which its ordinal was of: %q", name, version, text)
+			x.Expect(strings.Contains(text+"\n", "begin "+version+"\n")).To(BeTrue(), "%s has no entry of version %s of its ordinal: %q", name, version, text)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (x *extended) empty(ctx context.Context) {
 	x.until(ctx, "nothing of "+x.set.Name+" to be left", func(ctx context.Context) {
 		pods := x.pods(ctx)
 		children := x.children(ctx)
-		x.Expect(len(pods)+len(children) > 0).To(BeFalse(), "%d pods and %d StatefulSets are", len(pods), len(children))
+		x.Expect(len(pods)+len(children) > 0).To(BeFalse(), "%d pods and %d StatefulSets are left", len(pods), len(children))
 	})
 }
 
@@ -141,7 +141,7 @@ func volumeMoves(ctx context.Context, c *Cluster) {
 	const replicas = 2
 	c.sharedVolumes(ctx, replicas)
 	nodes := c.schedulable(ctx)
-	c.Expect(len(nodes) < 2).To(BeFalse(), "two nodes are needed, and %d are there", len(nodes))
+	c.Expect(len(nodes) < 2).To(BeFalse(), "two nodes are required, and there are %d", len(nodes))
 	on := func(i int) extendedChange {
 		return func(s *v1alpha1.ExtendedStatefulSetSpec) { onNodes(nodes[i%2])(&s.Template.Spec.Template) }
 	}

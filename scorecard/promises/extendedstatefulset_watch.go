@@ -68,7 +68,7 @@ func (l *lookout) see(e watch.Event) {
 	defer l.mu.Unlock()
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
-		l.err = errors.Join(l.err, fmt.Errorf("the watch on pods broke: %w", apierrors.FromObject(e.Object)))
+		l.err = errors.Join(l.err, fmt.Errorf("the watch on pods failed: %w", apierrors.FromObject(e.Object)))
 		return
 	}
 	if l.pods[pod.UID] = pod; e.Type == watch.Deleted {
@@ -106,7 +106,7 @@ func (r *podRule) kept() error {
 	defer l.mu.Unlock()
 	l.rules = slices.DeleteFunc(l.rules, func(other *podRule) bool { return other == r })
 	if r.seen < 2 && r.broken == nil {
-		return errors.Join(l.err, errors.New("no change of a pod was seen"))
+		return errors.Join(l.err, errors.New("no change of a pod was observed"))
 	}
 	return errors.Join(l.err, r.broken)
 }
@@ -165,7 +165,7 @@ func least(set string, want int) func(map[types.UID]*corev1.Pod) error {
 			}
 		}
 		if have < want {
-			return fmt.Errorf("%d pods of %s are Ready, and never fewer than %d should be: %s", have, set, want, roll(pods, set))
+			return fmt.Errorf("%d pods of %s are Ready, want at least %d: %s", have, set, want, roll(pods, set))
 		}
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string) {
 	label = "zone.example.com/" + c.Namespace
 	all := c.schedulable(ctx)
-	c.Expect(len(all) < zones).To(BeFalse(), "%d nodes are needed, and %d are there", zones, len(all))
+	c.Expect(len(all) < zones).To(BeFalse(), "%d nodes are required, and there are %d", zones, len(all))
 	for i, name := range all[:zones] {
 		c.Cleanup(func() {
 			change(context.WithoutCancel(ctx), c, node(name), func(n *corev1.Node) { delete(n.Labels, label) })
@@ -48,7 +48,7 @@ func zonesUpgrade(ctx context.Context, c *Cluster) {
 	x := c.extended("zones", 2, coexist, patiently, inZones(label, "a", "b"), requires(nodes), func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.InjectReplicasEnv = nil
 		k := keeperOf(s)
-		k.Env = append(k.Env, corev1.EnvVar{Name: v1alpha1.EnvKubeAZ, Value: "the user's"})
+		k.Env = append(k.Env, corev1.EnvVar{Name: v1alpha1.EnvKubeAZ, Value: "the objects of the user"})
 		before := *k.DeepCopy()
 		before.Name, before.Command = "before", []string{"/bin/sh", "-c", "true"}
 		s.Template.Spec.Template.Spec.InitContainers = []corev1.Container{before}
@@ -90,7 +90,7 @@ func zonesInTurn(set, version string, replicas int) func(map[types.UID]*corev1.P
 		}
 		first = first || count(pods, func(p *corev1.Pod) bool { return in("0", p) && serving(p, set) }) == replicas
 		if n := count(pods, func(p *corev1.Pod) bool { return in("1", p) }); n > 0 && !first {
-			return fmt.Errorf("zone 1 has %d pods of version %s, and zone 0 is not through: %s", n, version, roll(pods, set))
+			return fmt.Errorf("zone 1 has %d pods of version %s, and zone 0 is not complete: %s", n, version, roll(pods, set))
 		}
 		return nil
 	}
@@ -107,7 +107,7 @@ func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...st
 	// start.
 	for name, child := range children {
 		have := child.Annotations[v1alpha1.AnnotationZones]
-		x.Expect(have != string(order)).To(BeFalse(), "%s should know the order of the zones %s: %s", name, order, have)
+		x.Expect(have != string(order)).To(BeFalse(), "%s should have the order of the zones %s: %s", name, order, have)
 	}
 	for name, p := range pods {
 		zone := p.Labels[v1alpha1.LabelZoneName]
@@ -131,7 +131,7 @@ func knowsZone(p *corev1.Pod, zone string, index int, replicas int32, counts *bo
 		for name, value := range want {
 			found := slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.Name != name })
 			if len(found) != 1 || found[0].Value != value {
-				return fmt.Errorf("container %s of %s should have %s=%s alone: %v", c.Name, p.Name, name, value, found)
+				return fmt.Errorf("container %s of %s should only have %s=%s: %v", c.Name, p.Name, name, value, found)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 	for name, child := range children {
 		index := slices.Index(order, child.Labels[v1alpha1.LabelZoneName])
 		want := fmt.Sprintf("%s-z%d-v%d", x.set.Name, index, x.set.Status.CurrentVersion)
-		x.Expect(name != want).To(BeFalse(), "%s is of zone %q, and should be called %s", name, child.Labels[v1alpha1.LabelZoneName], want)
+		x.Expect(name != want).To(BeFalse(), "%s is of zone %q, and should be named %s", name, child.Labels[v1alpha1.LabelZoneName], want)
 	}
 }
 
@@ -173,8 +173,8 @@ func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) {
 	now := x.claims(ctx)
 	for name, claim := range first {
-		x.Expect(now[name].UID != claim.UID).To(BeFalse(), "claim %s was the data of a zone, and is gone or another", name)
+		x.Expect(now[name].UID != claim.UID).To(BeFalse(), "claim %s has the data of a zone, and is missing or was replaced", name)
 	}
-	x.Expect(len(now)).To(Equal(len(x.set.Spec.Zones)), "%d claims are there for %d zones", len(now), len(x.set.Spec.Zones))
+	x.Expect(len(now)).To(Equal(len(x.set.Spec.Zones)), "%d claims exist for %d zones", len(now), len(x.set.Spec.Zones))
 	x.keptData(ctx)
 }

@@ -24,7 +24,7 @@ import (
 // for how a leader is frozen, and freeze_scenarios.go for the scenarios.
 var Freeze = []Promise{
 	core(Promise{Name: "V3 SC-33 a leader that was frozen leaves the lease to its successor", Site: OperatorSite, Faults: true, Run: parked(leavesTheLease)}),
-	{Name: "V2 SC-33 SC-36 a leader that was frozen at any write makes nothing twice", Site: OperatorSite, Faults: true, Run: parked(makesNothingTwice)},
+	{Name: "V2 SC-33 SC-36 a leader that was frozen at any write creates nothing twice", Site: OperatorSite, Faults: true, Run: parked(makesNothingTwice)},
 }
 
 // parked wraps a promise. The operator of the cluster only serves webhooks meanwhile, so that the
@@ -44,7 +44,7 @@ func parked(run func(context.Context, *Cluster)) func(context.Context, *Cluster)
 			now := c.operatorRestarts(ctx)
 			leader, _, _ := strings.Cut(holder, "_")
 			was, there := before[leader]
-			c.Expect(there && now[leader] == was).To(BeFalse(), "%s may act still", leader)
+			c.Expect(there && now[leader] == was).To(BeFalse(), "%s may still write", leader)
 		})
 		run(ctx, c)
 	}
@@ -166,16 +166,16 @@ func (c *Cluster) freezeAt(ctx context.Context, s scenario, calm outcome, at int
 // freezeAsleep freezes the leader before a scenario begins, and resumes it at the beginning.
 func (c *Cluster) freezeAsleep(ctx context.Context, s scenario, calm outcome) {
 	got, err := c.freeze(ctx, freezing{scenario: s, asleep: true})
-	c.compare(s.name+", frozen before it and woken as it begins", calm, got, err)
+	c.compare(s.name+", frozen before it and resumed when it begins", calm, got, err)
 }
 
 // compare reports differences between the outcomes with and without a freeze.
 func (c *Cluster) compare(what string, calm, got outcome, err error) {
 	if !maps.Equal(calm.made, got.made) {
-		err = errors.Join(err, fmt.Errorf("the operators made %v, and undisturbed %v", got.made, calm.made))
+		err = errors.Join(err, fmt.Errorf("the operators created %v, want %v as without a freeze", got.made, calm.made))
 	}
 	if len(got.left) > 0 && !maps.Equal(calm.left, got.left) {
-		err = errors.Join(err, fmt.Errorf("in the end there are %v, and undisturbed %v", got.left, calm.left))
+		err = errors.Join(err, fmt.Errorf("at the end there are %v, want %v as without a freeze", got.left, calm.left))
 	}
 	c.Log("%s (%s): %s", what, got.frozen, got)
 	c.during(fmt.Sprintf("%s (%s)", what, got.frozen), func() { c.check(err) })
@@ -194,7 +194,7 @@ type outcome struct {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d writes; made %v; there are %v", o.writes, o.made, o.left)
+	return fmt.Sprintf("%d writes; created %v; existing %v", o.writes, o.made, o.left)
 }
 
 // inventory counts the objects of a namespace, by resource.

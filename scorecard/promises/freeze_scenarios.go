@@ -61,7 +61,7 @@ var scenarios = []scenario{
 	})},
 
 	{"ExtendedStatefulSet create", "ExtendedStatefulSet", extendedScenario(0, onClaims)},
-	{"ExtendedStatefulSet upgrade with a canary beside", "ExtendedStatefulSet", extendedScenario(2, coexist, canaries(1), minReady(1))},
+	{"ExtendedStatefulSet upgrade with a separate canary", "ExtendedStatefulSet", extendedScenario(2, coexist, canaries(1), minReady(1))},
 	{"ExtendedStatefulSet upgrade with a canary by ordinal", "ExtendedStatefulSet", extendedScenario(2, onClaims, canaries(1), minReady(1))},
 	{"ExtendedStatefulSet upgrade with jobs", "ExtendedStatefulSet", extendedScenario(2, coexist, withJobs)},
 	{"ExtendedStatefulSet upgrade of active and passive pods", "ExtendedStatefulSet", extendedScenario(2, coexist, probedActive(true, 3, "test ! -e /tmp/passive"))},

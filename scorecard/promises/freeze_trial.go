@@ -174,7 +174,7 @@ func (t *freezeTrial) springs(ctx context.Context) error {
 	case <-t.trap.Sprung():
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%s did not come to the write that it was to be frozen at: %w", t.leader, ctx.Err())
+		return fmt.Errorf("%s did not reach the write at which it should be frozen: %w", t.leader, ctx.Err())
 	}
 }
 
@@ -208,7 +208,7 @@ func (t *freezeTrial) wroteNothing() error {
 		return w.At.After(t.woken) && !w.Lease() && !asks(w) && (t.asleep || w.Changed())
 	})
 	if len(late) > 0 {
-		return fmt.Errorf("the leader that woke wrote %d times, and another one led: %v", len(late), late)
+		return fmt.Errorf("the resumed leader wrote %d times, and another one was leading: %v", len(late), late)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (t *freezeTrial) oneSuccessor() error {
 		want = 2
 	}
 	if len(holders) != want || slices.Contains(holders, "") {
-		err = errors.Join(err, fmt.Errorf("%q held the lease one after another; %d should have", holders, want))
+		err = errors.Join(err, fmt.Errorf("%q held the lease one after another; want %d", holders, want))
 	}
 	return err
 }
@@ -242,10 +242,10 @@ func (t *freezeTrial) made() map[string]int {
 
 // stable waits until the objects no longer change, and stores the number that is left.
 func (t *freezeTrial) stable(ctx context.Context, got *outcome) {
-	t.until(ctx, "all that goes to be gone", func(ctx context.Context) {
+	t.until(ctx, "all deleted objects to be gone", func(ctx context.Context) {
 		before := t.inventory(ctx)
 		sleep(ctx, 2*time.Second)
 		got.left = t.inventory(ctx)
-		t.Expect(got.left).To(Equal(before), "it became the first")
+		t.Expect(got.left).To(Equal(before), "it became the first primary")
 	})
 }

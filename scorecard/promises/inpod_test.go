@@ -28,7 +28,7 @@ const otherImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 func inPod(ctx context.Context) (*promises.Cluster, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("this runs in pods only: %w", err)
+		return nil, fmt.Errorf("this runs only in pods: %w", err)
 	}
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	c, err := promises.Connect(config)
@@ -37,7 +37,7 @@ func inPod(ctx context.Context) (*promises.Cluster, error) {
 	}
 	pod, err := thisPod(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the pod that this is, whose image the promises run: %w", err)
+		return nil, fmt.Errorf("get the own pod, whose image the promises use: %w", err)
 	}
 	c.Image, c.OtherImage = pod.Spec.Containers[0].Image, cmp.Or(os.Getenv("PROMISES_OTHER_IMAGE"), otherImage)
 	c.Witness, c.WitnessShell, c.Ledger = c.Image, c.Image, c.Image
@@ -71,7 +71,7 @@ func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
 func operators(ctx context.Context, c *promises.Cluster) []string {
 	var all appsv1.DeploymentList
 	if err := c.Client.List(ctx, &all); err != nil {
-		return []string{"nobody knows whether the operator runs: " + err.Error()}
+		return []string{"cannot determine whether the operator runs: " + err.Error()}
 	}
 	var said []string
 	found := false
@@ -81,7 +81,7 @@ func operators(ctx context.Context, c *promises.Cluster) []string {
 		}
 		found = true
 		if want := *d.Spec.Replicas; want == 0 || d.Status.AvailableReplicas < want {
-			said = append(said, fmt.Sprintf("see whether the operator runs: of Deployment %s in namespace %s %d pods are wanted and %d are available",
+			said = append(said, fmt.Sprintf("check whether the operator runs: Deployment %s in namespace %s has %d desired and %d available pods",
 				d.Name, d.Namespace, want, d.Status.AvailableReplicas))
 		}
 	}

@@ -248,7 +248,7 @@ func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 	// one, the journals have more information.
 	wrong := r.Kept(func(own *Cluster) {
 		r := r.on(own)
-		r.until(ctx, "the last primary to show its log", func(ctx context.Context) {
+		r.until(ctx, "the last primary to return its log", func(ctx context.Context) {
 			last := r.primary(ctx)
 			text = r.log(ctx, last)
 			var err error
@@ -256,7 +256,7 @@ func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 			r.check(err)
 			journals.FinalPod = last.Name
 			if reigns := r.reigns(); len(reigns) > 0 {
-				r.Expect(reigns[len(reigns)-1].Pod).To(Equal(last.Name), "status says that the second is primary, and the first was the last one")
+				r.Expect(reigns[len(reigns)-1].Pod).To(Equal(last.Name), "the status lists the second as primary, and the first was the last one")
 			}
 		})
 	})

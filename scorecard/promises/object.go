@@ -33,7 +33,7 @@ func (c *Cluster) remove(ctx context.Context, object client.Object, options ...c
 
 // change edits and updates an object, and retries on conflicts.
 func change[T client.Object](ctx context.Context, c *Cluster, object T, edit func(T)) {
-	c.until(ctx, "the change to be taken", func(ctx context.Context) {
+	c.until(ctx, "the change to be accepted", func(ctx context.Context) {
 		c.read(ctx, object)
 		edit(object)
 		c.check(c.Client.Update(ctx, object))
@@ -48,7 +48,7 @@ func (c *Cluster) gone(ctx context.Context, object client.Object) {
 		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
 			return
 		}
-		c.check(errors.Join(err, fmt.Errorf("it is there, with finalizers %v", object.GetFinalizers())))
+		c.check(errors.Join(err, fmt.Errorf("it exists, with finalizers %v", object.GetFinalizers())))
 	})
 }
 

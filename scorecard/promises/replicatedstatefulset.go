@@ -20,33 +20,33 @@ import (
 // acknowledged entry is lost, or if the ledgers' journals show two primaries at the same time.
 var ReplicatedStatefulSet = []Promise{
 	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it stops the operator for a while
-	beside("W7 what keeps a member from running is reported with the command that helps", replicatedReports),
-	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
-	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
-	core(ledgers("RS-36 after lights out the newest copy is the first", lightsOut)),
-	long(scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers))),
-	ledgers("RS-96 RS-97 a changed Secret restarts all members in order, and a missing one nobody", changedSecret),
+	beside("W7 obstacles of a member are reported with the command that helps", replicatedReports),
+	beside("RS-4 RS-61 containers get their names and Secrets, and one of them the commands", findsItself),
+	scribed(ledgers("RS-34 a primary that fails is succeeded, and returns", failover)),
+	core(ledgers("RS-36 after lights out the newest copy is started first", lightsOut)),
+	long(scribed(ledgers("RS-33 RS-57 roles are handed over before a member is removed", handOvers))),
+	ledgers("RS-96 RS-97 a changed Secret restarts all members in order, and a missing one restarts none", changedSecret),
 	scribed(ledgers("RS-37 RS-38 RS-39 RS-46 stopped in order, and back from zero", toZeroAndBack)),
-	ledgers("RS-40 a member that is Pending for ever holds up nobody", pendingForEver),
-	scribed(ledgers("RS-45 RS-47 a paused set is left alone", pausedSet)),
-	scribed(ledgers("V12 a demote and a stop that do nothing are not sent for ever", idleCommands)),
-	ledgers("RS-89 RS-90 a primary is parked, and left alone", parkedPrimary),
-	ledgers("RS-99 RS-110 resources change in place, and where they cannot a member is recreated", sizedMembers),
-	ledgers("V13 a primary that does not answer is no service", mutePrimary),
+	ledgers("RS-40 a member that stays Pending does not block others", pendingForEver),
+	scribed(ledgers("RS-45 RS-47 a paused set is not changed", pausedSet)),
+	scribed(ledgers("V12 a demote and a stop without effect are not sent forever", idleCommands)),
+	ledgers("RS-89 RS-90 a primary is parked and not changed", parkedPrimary),
+	ledgers("RS-99 RS-110 resources change in place, or else a member is recreated", sizedMembers),
+	ledgers("V13 an unresponsive primary does not count as serving", mutePrimary),
 	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
-	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),
-	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
+	ledgers("RS-14 if the newest cannot be seeded, no older one is seeded", newestCannotBeSeeded),
+	long(ledgers("RS-33 RS-37 RS-46 RS-57 deliberate operations of users on Redis", redis)),
 	core(Promise{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary}),
-	{Name: "W9 W12 a failover waits for a member that no command reaches, and recreates it when it may", Site: NodeSite, Faults: true, Run: unansweredSecondary},
+	{Name: "W9 W12 a failover waits for an unreachable member, and recreates it when that is allowed", Site: NodeSite, Faults: true, Run: unansweredSecondary},
 	beside("W11 two of three members that are not Ready are reported, and may be evicted", unreadySecondaries),
-	{Name: "RS-35 the majority is lost, and the rest runs on", Site: NodeSite, Faults: true, Run: majorityLost},
-	core(ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses nothing", evictPrimary)),
-	ledgers("RS-102 RS-103 an order in a manifest that is applied again and again is carried out once", applyOrders),
-	ledgers("RS-94 RS-95 a deleted pod of the primary loses nothing where its preStop hook sleeps", deletePrimary),
-	{Name: "RS-64 RS-67 a drain of the primary's node loses nothing", Site: NodeSite, Faults: true, Run: drainPrimary},
+	{Name: "RS-35 the majority is lost, and the others continue to run", Site: NodeSite, Faults: true, Run: majorityLost},
+	core(ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses no data", evictPrimary)),
+	ledgers("RS-102 RS-103 an order in a manifest that is applied repeatedly is executed once", applyOrders),
+	ledgers("RS-94 RS-95 a deleted pod of the primary loses no data if its preStop hook sleeps", deletePrimary),
+	{Name: "RS-64 RS-67 a drain of the primary's node loses no data", Site: NodeSite, Faults: true, Run: drainPrimary},
 	long(Promise{Name: "RS-64 RS-67 all nodes are drained in turn under load", Site: NodeSite, Faults: true, Run: drainAll}),
 	core(Promise{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Site: OperatorSite, Faults: true, Run: operatorDiesInStates}),
-	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Site: NodeSite, Faults: true, Run: soakReplicated},
+	{Name: "RS-43 RS-56 no entry is lost over random faults", Site: NodeSite, Faults: true, Run: soakReplicated},
 }
 
 func ledgers(name string, keep func(context.Context, *Cluster)) Promise {
@@ -129,7 +129,7 @@ func (r *replica) untouched(ctx context.Context, before map[string]life, names .
 	var err error
 	for _, name := range names {
 		if now[name] != before[name] {
-			err = errors.Join(err, fmt.Errorf("%s is %v and was %v: nobody had a reason to touch it", name, now[name], before[name]))
+			err = errors.Join(err, fmt.Errorf("%s is %v and was %v: it was changed without a reason", name, now[name], before[name]))
 		}
 	}
 	r.check(err)
@@ -184,9 +184,9 @@ func failover(ctx context.Context, c *Cluster) {
 		what string
 		do   func(*corev1.Pod)
 	}{
-		{"the death of its process", func(p *corev1.Pod) { r.killServer(ctx, p) }},
-		{"the deletion of its pod", func(p *corev1.Pod) { r.remove(ctx, p) }},
-		{"the deletion of its pod by force", func(p *corev1.Pod) { r.remove(ctx, p, client.GracePeriodSeconds(0)) }},
+		{"its process exits", func(p *corev1.Pod) { r.killServer(ctx, p) }},
+		{"its pod is deleted", func(p *corev1.Pod) { r.remove(ctx, p) }},
+		{"its pod is deleted by force", func(p *corev1.Pod) { r.remove(ctx, p, client.GracePeriodSeconds(0)) }},
 	} {
 		old := r.primary(ctx)
 		at := testimony.Now()
@@ -198,7 +198,7 @@ func failover(ctx context.Context, c *Cluster) {
 		})
 	}
 	report := r.judge(ctx)
-	c.Expect(len(report.Reigns) < 4).To(BeFalse(), "four should have been primary: %s", report)
+	c.Expect(len(report.Reigns) < 4).To(BeFalse(), "four members should have been primary: %s", report)
 }
 
 // newPrimary waits until a ledger reports that it became primary after that time.

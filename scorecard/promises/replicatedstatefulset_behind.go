@@ -112,7 +112,7 @@ func lateStart(ctx context.Context, t *trial) {
 	t.turn("seed", late)
 	t.onPrimary(ctx, t.kill)
 	other := ""
-	t.until(ctx, "somebody to be told to become primary", func(ctx context.Context) {
+	t.until(ctx, "a member to be promoted", func(ctx context.Context) {
 		t.read(ctx, t.set)
 		t.Expect(t.set.Status.Epoch).NotTo(Equal(epoch), "%s", tellSet(t.set))
 		for _, c := range t.set.Status.Commands {

@@ -26,7 +26,7 @@ func drainPrimary(ctx context.Context, c *Cluster) {
 		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow, (*replica).drainedOf)
 	}
 	if lost == 0 {
-		c.fail("nothing is lost where a primary is evicted as it is: this shows nothing of a handover")
+		c.fail("evicting a primary without a handover lost no data: this shows nothing about a handover")
 	}
 	c.losesNothing(ctx, "handed", (*replica).drainedOf)
 }
@@ -195,7 +195,7 @@ func drainAll(ctx context.Context, c *Cluster) {
 	report := r.judge(ctx)
 	r.Log("%d nodes drained, %d of them of a primary: 0 of %d acknowledged entries lost, evictions refused %d times", 3*rounds, drains, report.Acked, refused)
 	r.Log("without a write %s", quantiles(pausesOf(report)))
-	r.Log("- until the old primary ceased %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Leaving })))
+	r.Log("- until the old primary stopped %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Leaving })))
 	r.Log("- until the next one served %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Vacant })))
 	r.Log("- until a write reached it %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Finding })))
 	r.Expect(drains).To(BeNumerically(">", 0), "no node of a primary was drained")

@@ -30,14 +30,14 @@ func sizedMembers(ctx context.Context, c *Cluster) {
 	r.asksFor(ctx, "500", "24Mi")
 	// Since 1.36, the API server refuses the resize itself, before a kubelet reports Infeasible.
 	r.event(ctx, r.set, v1alpha1.EventNotInPlace, "cannot be changed in place")
-	r.until(ctx, "one member alone to be recreated", func(ctx context.Context) {
+	r.until(ctx, "only one member to be recreated", func(ctx context.Context) {
 		same := 0
 		for name, now := range r.lives(ctx) {
 			if now == before[name] {
 				same++
 			}
 		}
-		r.Expect(same).To(Equal(2), "%d are as they were", same)
+		r.Expect(same).To(Equal(2), "%d are unchanged", same)
 	})
 	r.read(ctx, r.set)
 	r.Expect(slices.Equal(r.set.Status.Members.Primary, primary)).To(BeTrue(), "%s", tellSet(r.set))
@@ -64,7 +64,7 @@ func (r *replica) sized(ctx context.Context, cpu, memory string) {
 		for _, pod := range r.pods(ctx) {
 			r.Expect(pod.Status.ContainerStatuses).NotTo(BeEmpty(), "%s does not run", pod.Name)
 			has := pod.Status.ContainerStatuses[0].Resources
-			r.Expect(has).NotTo(BeNil(), "the kubelet does not say what %s has", pod.Name)
+			r.Expect(has).NotTo(BeNil(), "the kubelet does not report the resources of %s", pod.Name)
 			r.Expect([]string{has.Requests.Cpu().String(), has.Requests.Memory().String()}).To(Equal([]string{cpu, memory}), "%s", pod.Name)
 			r.Expect(pod.Annotations).NotTo(HaveKey(v1alpha1.AnnotationInPlace), "%s", pod.Name)
 		}

@@ -48,7 +48,7 @@ func handOvers(ctx context.Context, c *Cluster) {
 
 // renewed waits until every member was recreated.
 func (r *replica) renewed(ctx context.Context, before map[string]life) {
-	r.until(ctx, "all members to be made anew", func(ctx context.Context) {
+	r.until(ctx, "all members to be recreated", func(ctx context.Context) {
 		now := r.lives(ctx)
 		for name, l := range before {
 			if now[name].uid == l.uid || now[name].uid == "" {
@@ -70,7 +70,7 @@ func toZeroAndBack(ctx context.Context, c *Cluster) {
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) })
 	r.says(ctx, v1alpha1.ConditionPaused, v1alpha1.ReasonReplicasTooLow)
 	lives := r.lives(ctx)
-	c.Expect(len(lives) > 0).To(BeFalse(), "pods came back: %v", lives)
+	c.Expect(len(lives) > 0).To(BeFalse(), "pods returned: %v", lives)
 	r.resize(ctx, 3)
 	r.goesOnWriting(ctx)
 	again := r.set.DeepCopy()
@@ -92,7 +92,7 @@ func (r *replica) stoppedInOrder(primary string) {
 			last = l
 		}
 	}
-	r.Expect(last.Pod != primary).To(BeFalse(), "%q was the last to be told to stop, and %s was primary", last.Pod, primary)
+	r.Expect(last.Pod != primary).To(BeFalse(), "%q was the last to be stopped, and %s was primary", last.Pod, primary)
 }
 
 // says waits until a condition is True with that reason.
@@ -121,7 +121,7 @@ func pendingForEver(ctx context.Context, c *Cluster) {
 // onePending waits until only one of the two last members does not run, and there is a primary. The
 // scheduler decides which of them gets the last node.
 func (r *replica) onePending(ctx context.Context) {
-	r.until(ctx, "one member alone to be unready", func(ctx context.Context) {
+	r.until(ctx, "only one member to be unready", func(ctx context.Context) {
 		r.read(ctx, r.set)
 		m := r.set.Status.Members
 		one := slices.Equal(m.Unready, []string{"rss-pending-3"}) || slices.Equal(m.Unready, []string{"rss-pending-4"})
@@ -194,7 +194,7 @@ func lostPrimary(ctx context.Context, c *Cluster) {
 	heal := c.cut(old.Spec.NodeName)
 	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonNodeUnreachable)
 	all := r.reigns()
-	c.Expect(len(all)).To(Equal(1), "%d were primary, and the first one may be still", len(all))
+	c.Expect(len(all)).To(Equal(1), "%d were primary, and the first one may still be primary", len(all))
 	heal()
 	r.whole(ctx)
 	r.goesOnWriting(ctx)
@@ -244,7 +244,7 @@ func findsItself(ctx context.Context, c *Cluster) {
 			want := fmt.Sprintf("names-svc %s %s hush app=\"names\" %t\n", p.Name, p.Namespace, container.Name == pod.Container)
 			said := c.exec(ctx, client.ObjectKeyFromObject(&p), container.Name, "/bin/sh", "-c",
 				`echo $SERVICE_NAME $POD_NAME $POD_NAMESPACE $(cat /etc/rss/secrets/`+secret+`/root) $(grep '^app=' /etc/podinfo/labels) $(test -e /tmp/running && echo true || echo false)`)
-			c.Expect(said).To(Equal(want), "what container %s of %s says", container.Name, p.Name)
+			c.Expect(said).To(Equal(want), "the output of container %s of %s", container.Name, p.Name)
 		}
 	}
 }

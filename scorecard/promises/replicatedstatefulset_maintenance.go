@@ -33,7 +33,7 @@ func parkedPrimary(ctx context.Context, c *Cluster) {
 	r.newPrimary(ctx, at)
 	r.goesOnWriting(ctx)
 	r.says(ctx, v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget)
-	r.Expect(r.toldSince(first, parked)).To(BeEmpty(), "%s was told something while it was parked", first)
+	r.Expect(r.toldSince(first, parked)).To(BeEmpty(), "%s was sent a command while it was parked", first)
 
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Maintenance = nil })
 	r.whole(ctx)

@@ -27,7 +27,7 @@ func applyOrders(ctx context.Context, c *Cluster) {
 	epoch := r.set.Status.Epoch
 	c.Expect(r.set.Status.Members.Primary).To(HaveExactElements(heir))
 	r.check(r.Client.Delete(ctx, r.primary(ctx))) // another member takes over, and the order stays in the manifest
-	r.until(ctx, "a failover, and all members to be there again", func(ctx context.Context) {
+	r.until(ctx, "a failover, and all members to be running again", func(ctx context.Context) {
 		r.applyOrder(ctx, heir, id)
 		r.read(ctx, r.set)
 		c.Expect(r.set.Status.Epoch).To(BeNumerically(">", epoch))

@@ -31,7 +31,7 @@ func redis(ctx context.Context, c *Cluster) {
 	}{
 		{"a switchover", func(ctx context.Context) { r.switchTo(ctx, "rss-redis-2") }},
 		{"another configuration", r.redisReconfigured},
-		{"the primary's ordinal to be taken away", func(ctx context.Context) {
+		{"the primary's ordinal is removed", func(ctx context.Context) {
 			r.switchTo(ctx, "rss-redis-2")
 			r.resize(ctx, 2)
 		}},
@@ -50,7 +50,7 @@ func redis(ctx context.Context, c *Cluster) {
 			act.do(ctx)
 			r.redisGrows(ctx)
 		})
-		c.Log("the client goes on after %s", act.what)
+		c.Log("the client continues after %s", act.what)
 	}
 	r.redisJudges(ctx)
 }
@@ -127,6 +127,6 @@ func (r *replica) redisJudges(ctx context.Context) {
 	})
 	says, err := r.Kube.CoreV1().Pods(key.Namespace).GetLogs(key.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
 	r.check(err)
-	r.Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), "the client says: %s", says)
+	r.Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), "client output: %s", says)
 	r.Log("%s", strings.TrimSpace(string(says)))
 }

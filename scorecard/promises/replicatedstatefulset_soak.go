@@ -59,7 +59,7 @@ var faults = []fault{
 	{name: "the primary is evicted from a cordoned node", shared: true, do: drainFault},
 	{name: "a command fails", do: badCommand},
 	{name: "a start takes effect when its time is up", do: lateStart},
-	{name: "a start says 0, and takes effect later", do: earlyEnd},
+	{name: "a start returns 0 and takes effect later", do: earlyEnd},
 	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) {
 		badCommand(ctx, t)
 		t.killOperators(ctx)
@@ -69,13 +69,13 @@ var faults = []fault{
 	{name: "the primary's kubelet is stopped", shared: true, do: kubeletStops},
 	{name: "no API server", shared: true, silent: true, do: noAPIServer},
 	{name: "a disk is lost, and all pods are deleted", do: diskLost},
-	{name: "only the member that is behind stays", do: behind(staysAlone)},
-	{name: "only the member that is behind runs on", do: behind(runsOnAlone)},
-	{name: "only the member that is behind stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) {
+	{name: "only the lagging member stays", do: behind(staysAlone)},
+	{name: "only the lagging member keeps running", do: behind(runsOnAlone)},
+	{name: "only the lagging member stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) {
 		staysAlone(ctx, t, first)
 		runsOnAlone(ctx, t, first)
 	})},
-	{name: "the member that is behind comes back first", do: behind(comesFirst)},
+	{name: "the lagging member returns first", do: behind(comesFirst)},
 }
 
 // drainFault cordons the primary's node and tries to evict the primary for 10 seconds. It ignores
@@ -223,7 +223,7 @@ func (t *trial) recovers(ctx context.Context) {
 		t.read(ctx, t.set)
 		if meta.IsStatusConditionTrue(t.set.Status.Conditions, v1alpha1.ConditionDataLossRisk) && len(t.set.Annotations) == 0 {
 			if newest := t.newestCopy(ctx); newest != "" {
-				t.Log("%s: a person takes the copy of %s: %s", t.set.Name, newest, t.set.Status.Reason)
+				t.Log("%s: a user takes the copy of %s: %s", t.set.Name, newest, t.set.Status.Reason)
 				t.ask(ctx, v1alpha1.AnnotationSeedFrom, newest)
 				t.fail("it is about to")
 			}
@@ -289,7 +289,7 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 // kill kills the program of a member. It retries while the node is disturbed by another trial.
 func (r *replica) kill(ctx context.Context, pod *corev1.Pod) error {
 	var told exec.CodeExitError
-	r.until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) {
+	r.until(ctx, "the node of "+pod.Name+" to respond", func(ctx context.Context) {
 		now, err := r.find(ctx, pod.Name)
 		if err == nil && now.UID == pod.UID {
 			_, err = r.tryExec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
@@ -396,6 +396,6 @@ func (s *trials) report() {
 	if len(pauses) > 0 {
 		middle = pauses[len(pauses)/2]
 	}
-	s.Log("seed %d: %d runs of %d judged: %d appends acknowledged, %d failovers (median %s without a write), %d broken promises",
+	s.Log("seed %d: %d runs of %d judged: %d appends acknowledged, %d failovers (median %s without a write), %d violated promises",
 		s.Seed, len(s.reports), s.Faults, appends, failovers, middle.Round(time.Millisecond), broken)
 }

@@ -133,7 +133,7 @@ func newestCannotBeSeeded(ctx context.Context, c *Cluster) {
 	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonMembersFailed)
 	all := r.reigns()
 	late := slices.DeleteFunc(all, func(r ledgercheck.Reign) bool { return r.Start <= at })
-	c.Expect(late).To(BeEmpty(), "somebody became primary, and those with the newest copy could not be seeded")
+	c.Expect(late).To(BeEmpty(), "a member became primary, although those with the newest copy could not be seeded")
 	for _, name := range others {
 		r.turn(name+"/seed", "")
 	}
@@ -164,7 +164,7 @@ func majorityLost(ctx context.Context, c *Cluster) {
 	r.goesOnWriting(ctx)
 	r.untouched(ctx, before, old.Name)
 	report := r.judge(ctx)
-	c.Expect(len(report.Reigns)).To(Equal(1), "nobody should have taken over: %s", report)
+	c.Expect(len(report.Reigns)).To(Equal(1), "no member should have taken over: %s", report)
 }
 
 // operatorDiesInStates kills all processes of the operator in states from which the original's
@@ -184,7 +184,7 @@ func operatorDiesInStates(ctx context.Context, c *Cluster) {
 	seeding := func(s *v1alpha1.ReplicatedStatefulSetStatus) bool {
 		return len(s.Commands) > 0 && s.Commands[0].Name == v1alpha1.CommandSeed && len(s.Members.Primary) == 0
 	}
-	reaches("a seed on its way", seeding)
+	reaches("a seed in progress", seeding)
 	c.killOperators(ctx)
 	r.turn("seed", "")
 	r.whole(ctx)
@@ -199,7 +199,7 @@ func operatorDiesInStates(ctx context.Context, c *Cluster) {
 	r.killServer(ctx, old)
 	told := r.lastCommand(ctx)
 	pause(true, "10s")
-	reaches("a new operator to have looked", func(s *v1alpha1.ReplicatedStatefulSetStatus) bool { return s.ObservedGeneration == r.set.Generation })
+	reaches("a new operator to have reconciled", func(s *v1alpha1.ReplicatedStatefulSetStatus) bool { return s.ObservedGeneration == r.set.Generation })
 	now := r.commands()
 	c.Expect(now != told).To(BeFalse(), "%d commands were run in a paused set, and %d before", now, told)
 	pause(false, "10s")

@@ -97,7 +97,7 @@ func unreadySecondaries(ctx context.Context, c *Cluster) {
 	r.conditionSays(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, and their pods are not Ready")
 	c.Expect(meta.IsStatusConditionFalse(r.set.Status.Conditions, "Ready")).To(BeTrue(), "%s", tellSet(r.set))
 	err := c.evict(ctx, primary)
-	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary gave %v", err)
+	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary returned %v", err)
 	r.conditionSays(ctx, v1alpha1.ConditionDraining, "no member can take its role")
 
 	one := r.pod(ctx, secondaries[0])

@@ -38,8 +38,8 @@ var _ = ReportAfterSuite("rights of the operator", func(r Report) {
 	if rights == nil {
 		return // the audit log of KUBECONFIG's cluster is not available
 	}
-	Expect(rights.Refused).To(BeEmpty(), "the operator was refused this")
+	Expect(rights.Refused).To(BeEmpty(), "the operator was refused this permission")
 	if r.SuiteSucceeded && whole {
-		Expect(rights.Unused).To(BeEmpty(), "a role gives this, and no promise needs it")
+		Expect(rights.Unused).To(BeEmpty(), "a role grants this, and no promise requires it")
 	}
 })

@@ -17,7 +17,7 @@ type test struct {
 // any cluster, without faults of nodes or operator.
 var tests = map[string][]test{
 	"statefulcluster": {
-		{"statefulcluster-names-once", "SC-8 a retired name never returns"},
+		{"statefulcluster-names-once", "SC-8 a retired name is never reused"},
 		{"statefulcluster-image-in-place", "SC-22 SC-40 an image changes in place"},
 		{"statefulcluster-recreated-on-its-data", "SC-22 any other change recreates the pod"},
 		{"statefulcluster-force-deleted", "SC-39 a force-deleted pod"},

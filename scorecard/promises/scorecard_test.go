@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	flags := flag.NewFlagSet("scorecard TEST", flag.ExitOnError)
-	within := flags.Duration("within", 15*time.Minute, "how long the test may take")
+	within := flags.Duration("within", 15*time.Minute, "the timeout of the test")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	scorecard = &v1alpha3.TestResult{Name: flags.Arg(0), State: v1alpha3.ErrorState, CreationTimestamp: metav1.Now()}
 	if names := testNames(); !slices.Contains(names, scorecard.Name) {
-		scorecard.Errors = []string{fmt.Sprintf("there is no test %q, but %s", scorecard.Name, strings.Join(names, ", "))}
+		scorecard.Errors = []string{fmt.Sprintf("there is no test %q, only %s", scorecard.Name, strings.Join(names, ", "))}
 		printStatus(os.Stdout, *scorecard)
 		return
 	}
@@ -125,7 +125,7 @@ func judge(result *v1alpha3.TestResult, r Report) {
 			case types.SpecStateFailed, types.SpecStateTimedout:
 				result.State = v1alpha3.FailState
 			}
-			fmt.Fprintf(&log, "the promise: %s\n", spec.LeafNodeText)
+			fmt.Fprintf(&log, "promise: %s\n", spec.LeafNodeText)
 		}
 		if spec.State.Is(types.SpecStateFailureStates) {
 			result.Errors = append(result.Errors, strings.TrimSpace(spec.Failure.Message+"\n"+spec.Failure.ForwardedPanic))

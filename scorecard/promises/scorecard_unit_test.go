@@ -26,7 +26,7 @@ func TestTests(t *testing.T) {
 	tried := map[string]string{}
 	for kind, all := range tests {
 		if len(all) < 3 {
-			t.Errorf("%s has %d tests: want three at least", kind, len(all))
+			t.Errorf("%s has %d tests: want at least three", kind, len(all))
 		}
 		for _, one := range all {
 			p, err := promised(one)
@@ -36,9 +36,9 @@ func TestTests(t *testing.T) {
 			case !strings.HasPrefix(one.name, kind+"-"):
 				t.Errorf("%s is among the tests of %s", one.name, kind)
 			case p.Faults && !p.Scribed:
-				t.Errorf("%s: %q wants the nodes, of which a pod has no hold", one.name, p.Name)
+				t.Errorf("%s: %q requires nodes, which are not available to a pod", one.name, p.Name)
 			case tried[p.Name] != "":
-				t.Errorf("%s and %s try the same promise", one.name, tried[p.Name])
+				t.Errorf("%s and %s test the same promise", one.name, tried[p.Name])
 			}
 			tried[p.Name] = one.name
 		}
@@ -80,7 +80,7 @@ func TestConfig(t *testing.T) {
 	configured := map[string][]string{}
 	for _, stage := range patches {
 		if stage.Op != "add" || stage.Path != "/stages/-" || !stage.Value.Parallel {
-			t.Errorf("%s %s, parallel %t: want a stage more, in which tests go on together", stage.Op, stage.Path, stage.Value.Parallel)
+			t.Errorf("%s %s, parallel %t: want one more stage, with parallel tests", stage.Op, stage.Path, stage.Value.Parallel)
 		}
 		for _, one := range stage.Value.Tests {
 			if len(one.Entrypoint) != 2 || one.Entrypoint[0] != "/scorecard" {
@@ -113,7 +113,7 @@ func TestSuggestions(t *testing.T) {
 	}
 	got := operators(t.Context(), &promises.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme).Build()})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "install the operator") {
-		t.Errorf("%q should say that there is no operator", got)
+		t.Errorf("%q should report that there is no operator", got)
 	}
 }
 

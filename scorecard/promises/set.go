@@ -136,7 +136,7 @@ func (c *Cluster) edit(ctx context.Context, set *v1alpha1.StatefulCluster, f fun
 // whole checks that every member has its own claim, and that every other claim has a label with the
 // reason why it is kept.
 func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
-	c.until(ctx, "pods and claims to fit", func(ctx context.Context) {
+	c.until(ctx, "pods and claims to match", func(ctx context.Context) {
 		live := c.members(ctx, set)
 		all := c.claims(ctx)
 		for name := range live {

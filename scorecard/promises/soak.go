@@ -86,7 +86,7 @@ func soakWithoutGate(ctx context.Context, c *Cluster) {
 		}
 	}
 	c.Log("without the gate %d pairs of programs overlapped by the clock and %d by their locks", byClock, byLock)
-	c.Expect(byClock == 0 || byLock == 0).To(BeFalse(), "the witness sees no overlap where there must be some")
+	c.Expect(byClock == 0 || byLock == 0).To(BeFalse(), "the overlap probe reports no overlap although there must be some")
 }
 
 func (s *soaking) run(ctx context.Context, handovers int, kinds []act, first ...act) {
@@ -212,15 +212,15 @@ func (s *subject) prepare(ctx context.Context) {
 // settle waits until the status matches the witness, and the number of pods is right. The act may
 // end the program once more.
 func (s *subject) settle(ctx context.Context) {
-	s.until(ctx, s.name+" to be at rest", func(ctx context.Context) {
+	s.until(ctx, s.name+" to settle", func(ctx context.Context) {
 		live := s.living()
 		s.Expect(len(live)).To(Equal(1), "%d programs run", len(live))
 		if s.soaking.gated {
 			o := s.singleton(ctx)
-			s.Expect(o.Status.Phase != v1.PhaseRunning || o.Status.ActivePod != live[0].Pod).To(BeFalse(), "%s runs, and the status says %s", live[0].Pod, tell(o))
+			s.Expect(o.Status.Phase != v1.PhaseRunning || o.Status.ActivePod != live[0].Pod).To(BeFalse(), "%s runs, and the status lists %s", live[0].Pod, tell(o))
 		}
 		pods := s.pods(ctx)
-		s.Expect(s.workload != nil && len(pods) != int(s.replicas)).To(BeFalse(), "there are %d pods, and %d are wanted", len(pods), s.replicas)
+		s.Expect(s.workload != nil && len(pods) != int(s.replicas)).To(BeFalse(), "%d pods exist, want %d", len(pods), s.replicas)
 	})
 }
 
@@ -228,7 +228,7 @@ func (s *subject) note(kind string, next testimony.Run) {
 	runs := s.runs()
 	gaps := testimony.Gaps(runs)
 	i := slices.IndexFunc(gaps, func(g testimony.Gap) bool { return g.After.ID == next.ID })
-	s.Expect(i < 0).To(BeFalse(), "no run came before that of %s", next.Pod)
+	s.Expect(i < 0).To(BeFalse(), "no run was before that of %s", next.Pod)
 	s.soaking.mu.Lock()
 	defer s.soaking.mu.Unlock()
 	s.soaking.done = append(s.soaking.done, handedOver{kind, s.name, gaps[i].Length})

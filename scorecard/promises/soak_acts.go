@@ -121,11 +121,11 @@ func relabels(ctx context.Context, s *subject, old testimony.Run) {
 		return
 	}
 	s.check(err)
-	s.Expect(string(pod.UID)).To(Equal(old.UID), "pod %s is another one than that which runs", old.Pod)
+	s.Expect(string(pod.UID)).To(Equal(old.UID), "pod %s is not the pod that was running", old.Pod)
 	from := pod.DeepCopy()
 	pod.Labels["app"] = "nobody"
 	err = s.Client.Patch(ctx, &pod, client.MergeFrom(from))
-	s.Expect(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)).To(BeTrue(), "the guard should refuse to take a pod that runs out of the selector: %v", err)
+	s.Expect(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)).To(BeTrue(), "the guard should refuse to remove a running pod from the selector: %v", err)
 	s.delete(ctx, old)
 }
 

@@ -11,7 +11,7 @@ func TestEachSoakKillsTheOperator(t *testing.T) {
 	for seed := range uint64(200) {
 		deck := draw(rand.New(rand.NewPCG(seed, 56)), faults, 9)
 		if len(deck) != 9 || !slices.ContainsFunc(deck, killsOperator) {
-			t.Fatalf("seed %d: of %d faults none kills the operator", seed, len(deck))
+			t.Fatalf("seed %d: none of %d faults kills the operator", seed, len(deck))
 		}
 	}
 }

@@ -15,27 +15,27 @@ import (
 
 // StatefulCluster lists the promises of this kind.
 var StatefulCluster = []Promise{
-	beside("SC-8 a retired name never returns, and its claim is kept", namesAreUsedOnce),
+	beside("SC-8 a retired name is never reused, and its claim is kept", namesAreUsedOnce),
 	beside("SC-22 SC-40 an image changes in place on a real kubelet", inPlace),
 	beside("SC-22 any other change recreates the pod on the same data", recreates),
 	beside("a resize keeps the pod", resizes),
 	beside("claims grow without a restart", claimsGrow),
-	{Name: "SC-14 a member that finds no node is replaced", Site: NodeSite, Run: pendingIsReplaced},
-	beside("SC-19 deletion leaves the claims by default, and takes them when told", deletion),
+	{Name: "SC-14 a member that cannot be scheduled is replaced", Site: NodeSite, Run: pendingIsReplaced},
+	beside("SC-19 deletion leaves the claims by default, and deletes them on request", deletion),
 	beside("SC-39 a force-deleted pod gets a successor with a new name", forceDeleted),
-	beside("SC-41 a bad image costs no data, and the corrected one heals all", badImage),
-	beside("SC-48 a template whose pods are refused takes no member down, and a full quota holds no update", refusedPod),
+	beside("SC-41 a bad image costs no data, and the corrected one repairs all members", badImage),
+	beside("SC-48 a template whose pods are refused stops no member, and a full quota blocks no update", refusedPod),
 	core(beside("V9 a template whose pods become Ready and crash costs no data", crashingTemplate)),
-	{Name: "SC-30 SC-42 an operator that dies in an update is succeeded, and finishes it", Site: OperatorSite, Run: operatorDies},
-	{Name: "SC-32 the operator acts in the namespaces that it was told", Site: OperatorSite, Run: namespacesAreKept},
-	{Name: "SC-43 SC-46 a drain takes no member before a new one is available", Site: NodeSite, Run: replacesFirst},
+	{Name: "SC-30 SC-42 an operator that crashes in an update is succeeded, and the update completes", Site: OperatorSite, Run: operatorDies},
+	{Name: "SC-32 the operator manages only its watched namespaces", Site: OperatorSite, Run: namespacesAreKept},
+	{Name: "SC-43 SC-46 a drain removes no member before a new one is available", Site: NodeSite, Run: replacesFirst},
 	{Name: "SC-37 an out-of-service node's members are replaced", Site: NodeSite, Run: outOfService},
-	core(Promise{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Site: NodeSite, Faults: true, Run: nodeCut}),
+	core(Promise{Name: "SC-12 SC-36 a node that is permanently unreachable does not block its members", Site: NodeSite, Faults: true, Run: nodeCut}),
 	core(Promise{Name: "W1 SC-53 a drain of the operator's leader and of a member keeps the member", Site: OperatorSite, Run: drainsLeader}),
 	{Name: "W2 SC-52 SC-55 lights out: all nodes of a set off and on", Site: NodeSite, Faults: true, Run: allMembersDark},
-	{Name: "W2 SC-54 a Node object that is deleted and created again takes no member", Site: NodeSite, Faults: true, Run: nodeObjectReturns},
-	beside("W7 what keeps a member of a StatefulCluster from running is reported with the command that helps", clusterReports),
-	beside("W2 SC-53 a member that its kubelet evicts comes back with Keep", evictedByKubelet),
+	{Name: "W2 SC-54 a Node object that is deleted and recreated costs no member", Site: NodeSite, Faults: true, Run: nodeObjectReturns},
+	beside("W7 obstacles of a member of a StatefulCluster are reported with the command that helps", clusterReports),
+	beside("W2 SC-53 a member that its kubelet evicts returns with Keep", evictedByKubelet),
 	{Name: "SC-38 half of the nodes lost at once does not empty the set", Site: NodeSite, Faults: true, Run: halfLost},
 }
 
@@ -52,12 +52,12 @@ func namesAreUsedOnce(ctx context.Context, c *Cluster) {
 		live := c.settle(ctx, set)
 		for name := range live {
 			_, stayed := before[name]
-			c.Expect(!stayed && seen[name]).To(BeFalse(), "the name %s came back", name)
+			c.Expect(!stayed && seen[name]).To(BeFalse(), "the name %s was reused", name)
 			seen[name] = true
 		}
 	}
 	all := c.claims(ctx)
-	c.Expect(len(all)).To(Equal(len(seen)), "%d names were used and %d claims are there", len(seen), len(all))
+	c.Expect(len(all)).To(Equal(len(seen)), "%d names were used and %d claims exist", len(seen), len(all))
 	c.whole(ctx, set)
 }
 
@@ -72,7 +72,7 @@ func inPlace(ctx context.Context, c *Cluster) {
 		is, was := now.Status.ContainerStatuses[0], old.Status.ContainerStatuses[0]
 		c.Expect(is.RestartCount).To(Equal(was.RestartCount+1), "restarts of %s", name)
 		c.Expect(is.ImageID).NotTo(Equal(was.ImageID), "%s runs the old image", name)
-		c.Expect(now.Annotations[v1alpha1.AnnotationInPlace]).To(BeEmpty(), "%s still carries %s", name, v1alpha1.AnnotationInPlace)
+		c.Expect(now.Annotations[v1alpha1.AnnotationInPlace]).To(BeEmpty(), "%s still has %s", name, v1alpha1.AnnotationInPlace)
 	}
 	c.whole(ctx, set)
 }
@@ -121,11 +121,11 @@ func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequiremen
 	have := now.Spec.Containers[0].Resources
 	for k, want := range to.Limits {
 		limit, request := have.Limits[k], have.Requests[k]
-		c.Expect(limit.Cmp(want) != 0 || request.Cmp(want) != 0).To(BeFalse(), "the pod asks for %s of %s and is limited to %s, not to %s", request.String(), k, limit.String(), want.String())
+		c.Expect(limit.Cmp(want) != 0 || request.Cmp(want) != 0).To(BeFalse(), "the pod requests %s of %s and its limit is %s, not %s", request.String(), k, limit.String(), want.String())
 	}
 	for k, want := range to.Requests {
 		request := have.Requests[k]
-		c.Expect(request.Cmp(want) != 0).To(BeFalse(), "the pod asks for %s of %s, not for %s", request.String(), k, want.String())
+		c.Expect(request.Cmp(want) != 0).To(BeFalse(), "the pod requests %s of %s, not %s", request.String(), k, want.String())
 	}
 }
 
@@ -177,7 +177,7 @@ func pendingIsReplaced(ctx context.Context, c *Cluster) {
 	uncordon()
 	live := c.settle(ctx, set)
 	_, back := live[stuck]
-	c.Expect(back).To(BeFalse(), "%s came back", stuck)
+	c.Expect(back).To(BeFalse(), "%s returned", stuck)
 }
 
 func (c *Cluster) cordon(ctx context.Context, nodes []corev1.Node, on bool) {

@@ -24,7 +24,7 @@ func replacesFirst(ctx context.Context, c *Cluster) {
 	pods := c.lookOut(ctx)
 	served := pods.hold(atLeastReady(3))
 	for name, p := range before {
-		c.Log("draining %s, where %s runs", p.Spec.NodeName, name)
+		c.Log("drain %s, where %s runs", p.Spec.NodeName, name)
 		uncordon := func() { c.closed(context.WithoutCancel(ctx), p.Spec.NodeName, false) }
 		c.Cleanup(uncordon)
 		c.closed(ctx, p.Spec.NodeName, true)
@@ -37,7 +37,7 @@ func replacesFirst(ctx context.Context, c *Cluster) {
 	after := c.settle(ctx, set)
 	for name := range before {
 		_, stayed := after[name]
-		c.Expect(stayed).To(BeFalse(), "%s is still there", name)
+		c.Expect(stayed).To(BeFalse(), "%s still exists", name)
 	}
 	c.Expect(set.Status.Lost).To(BeEmpty(), "members were lost")
 	c.whole(ctx, set)
@@ -63,7 +63,7 @@ func (c *Cluster) drain(ctx context.Context, set *v1alpha1.StatefulCluster, node
 				c.check(err)
 			}
 		}
-		c.Expect(left).To(BeZero(), "%d pods are there", left)
+		c.Expect(left).To(BeZero(), "%d pods exist", left)
 	})
 	c.Log("%d evictions were refused until no member was on %s", refused, node)
 	c.Expect(refused).To(BeNumerically(">", 0), "no eviction was refused")
@@ -79,7 +79,7 @@ func atLeastReady(members int) func(map[types.UID]*corev1.Pod) error {
 			}
 		}
 		if ready < members {
-			return fmt.Errorf("%d members are Ready, and there should be %d at least", ready, members)
+			return fmt.Errorf("%d members are Ready, want at least %d", ready, members)
 		}
 		return nil
 	}

@@ -27,13 +27,13 @@ func deletion(ctx context.Context, c *Cluster) {
 		c.create(ctx, set)
 		c.remove(ctx, set)
 	}
-	c.until(ctx, "pods and one claim to go", func(ctx context.Context) {
+	c.until(ctx, "pods and one claim to be deleted", func(ctx context.Context) {
 		all := c.claims(ctx)
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Namespace))
 		c.Expect(len(pods.Items) > 0 || len(all) != 1).To(BeFalse(), "%d pods and %d claims are left", len(pods.Items), len(all))
 		for name, claim := range all {
-			c.Expect(claim.Labels[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted).To(BeFalse(), "claim %s does not say why it is there", name)
+			c.Expect(claim.Labels[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted).To(BeFalse(), "claim %s does not state why it exists", name)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func (c *Cluster) replaced(ctx context.Context, set *v1alpha1.StatefulCluster, n
 	})
 	live := c.settle(ctx, set)
 	_, back := live[name]
-	c.Expect(back).To(BeFalse(), "%s came back", name)
+	c.Expect(back).To(BeFalse(), "%s returned", name)
 }
 
 // retained waits until the label of a pod's claim has the reason for which it was set aside.
@@ -83,7 +83,7 @@ func operatorDies(ctx context.Context, c *Cluster) {
 			ended := set.Status.ObservedGeneration == set.Generation && set.Status.UpdatedReplicas == 4
 			c.Expect(len(set.Status.Updating) == 0 && !ended).To(BeFalse(), "%s", brief(set.Status))
 		})
-		c.Log("killing the operator, round %d, while %d members come back", round+1, len(set.Status.Updating))
+		c.Log("kill the operator, round %d, while %d members return", round+1, len(set.Status.Updating))
 		c.killOperators(ctx)
 	}
 	after := c.settle(ctx, set)
@@ -133,7 +133,7 @@ func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulClust
 	for name := range before {
 		delete(all, name)
 	}
-	c.Expect(len(all) == 0).To(BeFalse(), "there is no new member")
+	c.Expect(len(all) == 0).To(BeFalse(), "no new member exists")
 	var first time.Time
 	for _, p := range all {
 		if first.IsZero() || p.CreationTimestamp.Time.Before(first) {
@@ -153,20 +153,20 @@ func nodeCut(ctx context.Context, c *Cluster) {
 	victim := one(before)
 	pods := c.lookOut(ctx)
 	most := pods.hold(atMostOneMore(3))
-	c.Log("cutting off %s, where %s runs; Kubernetes takes a while to notice", victim.Spec.NodeName, victim.Name)
+	c.Log("cut off %s, where %s runs; Kubernetes notices it after a while", victim.Spec.NodeName, victim.Name)
 	heal := c.cut(victim.Spec.NodeName)
 	c.replaced(ctx, set, victim.Name)
 	all := c.allPods(ctx, set)
 	_, hangs := all[victim.Name]
-	c.Expect(!hangs || len(all) > 4).To(BeFalse(), "the lost pod should hang and nothing else: %d pods", len(all))
+	c.Expect(!hangs || len(all) > 4).To(BeFalse(), "only the lost pod should hang: %d pods", len(all))
 	turned := c.turnedNotReady(ctx, victim.Spec.NodeName)
 	c.succeededSoon(ctx, set, before, turned.Add(5*time.Second))
-	c.Log("healing %s; the lost pod must go", victim.Spec.NodeName)
+	c.Log("reconnect %s; the lost pod must be deleted", victim.Spec.NodeName)
 	heal()
-	c.until(ctx, "the lost pod to go", func(ctx context.Context) {
+	c.until(ctx, "the lost pod to be deleted", func(ctx context.Context) {
 		all := c.allPods(ctx, set)
 		_, hangs := all[victim.Name]
-		c.Expect(hangs).To(BeFalse(), "%s is still there", victim.Name)
+		c.Expect(hangs).To(BeFalse(), "%s still exists", victim.Name)
 		c.Expect(len(all) > 3).To(BeFalse(), "%d pods", len(all))
 	})
 	c.check(most.kept())
@@ -205,7 +205,7 @@ func atMostOneMore(members int) func(map[types.UID]*corev1.Pod) error {
 			}
 		}
 		if alive > members || len(all) > members+1 {
-			return fmt.Errorf("%d pods, %d of them nobody deleted", len(all), alive)
+			return fmt.Errorf("%d pods, %d of them without a deletionTimestamp", len(all), alive)
 		}
 		return nil
 	}
@@ -258,7 +258,7 @@ func halfLost(ctx context.Context, c *Cluster) {
 			delete(before, name)
 		}
 	}
-	c.Expect(len(before)).To(Equal(3), "so many of 4 members were kept; one at a time may be replaced")
+	c.Expect(len(before)).To(Equal(3), "this number of 4 members was kept; one at a time may be replaced")
 	heal()
 	c.nodesReady(ctx)
 }

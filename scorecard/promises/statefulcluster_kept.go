@@ -58,7 +58,7 @@ func (c *Cluster) kept(ctx context.Context, set *v1alpha1.StatefulCluster, befor
 
 // leader returns the operator's pod that holds the lease.
 func (c *Cluster) leader(ctx context.Context) (leader corev1.Pod) {
-	c.until(ctx, "an operator to lead", func(ctx context.Context) {
+	c.until(ctx, "an operator to become leader", func(ctx context.Context) {
 		holder := c.leaseHolder(ctx)
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace))
@@ -94,19 +94,19 @@ func drainsLeader(ctx context.Context, c *Cluster) {
 		reopen := func() { c.closed(context.WithoutCancel(ctx), drained, false) }
 		c.Cleanup(reopen)
 		c.closed(ctx, drained, true)
-		c.Log("draining %s, where the leader %s runs", drained, leader.Name)
+		c.Log("drain %s, where the leader %s runs", drained, leader.Name)
 		c.evicted(ctx, &leader)
 		c.until(ctx, "the leader to stop", func(ctx context.Context) {
-			c.Expect(c.leaseHolder(ctx)).NotTo(Equal(leader.Name), "the old leader leads")
+			c.Expect(c.leaseHolder(ctx)).NotTo(Equal(leader.Name), "the old leader is still leader")
 		})
 		for _, p := range c.members(ctx, set) {
 			if p.Spec.NodeName == drained {
 				c.evicted(ctx, &p)
 				c.until(ctx, p.Name+" to end", func(ctx context.Context) {
 					now, there := c.allPods(ctx, set)[p.Name]
-					c.Expect(there && now.UID == p.UID).To(BeFalse(), "%s is there", p.Name)
+					c.Expect(there && now.UID == p.UID).To(BeFalse(), "%s exists", p.Name)
 				})
-				c.Log("the pod of %s is gone; %q leads", p.Name, c.leaseHolder(ctx))
+				c.Log("the pod of %s was deleted; the leader is %q", p.Name, c.leaseHolder(ctx))
 			}
 		}
 		reopen()
@@ -142,7 +142,7 @@ func allMembersDark(ctx context.Context, c *Cluster) {
 	for _, p := range before {
 		off = append(off, p.Spec.NodeName)
 	}
-	c.Log("powering off %v, all nodes that members run on", off)
+	c.Log("power off %v, all nodes that members run on", off)
 	c.Cleanup(func() { c.powerOn(context.WithoutCancel(ctx), off) })
 	for _, name := range off {
 		c.check(c.Nodes.StopNode(name))
@@ -150,7 +150,7 @@ func allMembersDark(ctx context.Context, c *Cluster) {
 	c.degraded(ctx, set, v1alpha1.ReasonNoMemberReady)
 	// It must stay so even after both have counted as lost for a while.
 	c.throughout(ctx, 20*time.Second, func() {
-		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims while all is dark")
+		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims while all nodes are off")
 		sleep(ctx, time.Second)
 	})
 	c.powerOn(ctx, off)
@@ -175,13 +175,13 @@ func nodeObjectReturns(ctx context.Context, c *Cluster) {
 		}
 		c.nodesReady(context.WithoutCancel(ctx))
 	})
-	c.Log("deleting the Node object %s, where %s runs", was.Name, victim.Name)
+	c.Log("delete the Node object %s, where %s runs", was.Name, victim.Name)
 	c.remove(ctx, node(was.Name))
 	sleep(ctx, 3*time.Second)
 	c.check(register(ctx))
 	c.nodesReady(ctx)
 	c.throughout(ctx, 20*time.Second, func() {
-		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims after the Node came back")
+		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims after the Node returned")
 		now, there := c.members(ctx, set)[victim.Name]
 		c.Expect(there && now.UID == victim.UID).To(BeTrue(), "%s was replaced or recreated", victim.Name)
 		sleep(ctx, time.Second)

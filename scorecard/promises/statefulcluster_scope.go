@@ -27,7 +27,7 @@ func namespacesAreKept(ctx context.Context, c *Cluster) {
 	ours, theirs := c.newSet(1), other.newSet(1)
 	c.put(ctx, ours)
 	other.create(ctx, theirs)
-	c.Log("the set in the watched namespace is Ready; nothing may have happened to the other")
+	c.Log("the set in the watched namespace is Ready; the other set must not have changed")
 	c.untouched(ctx, ours)
 	c.watch(ctx, other.Namespace+","+c.Namespace)
 	c.settle(ctx, ours)
@@ -40,7 +40,7 @@ func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) 
 	c.read(ctx, set)
 	var pods corev1.PodList
 	c.list(ctx, &pods, client.InNamespace(c.Namespace))
-	c.Expect(set.Status.ObservedGeneration > 0 || len(pods.Items) > 0).To(BeFalse(), "the operator acts in %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
+	c.Expect(set.Status.ObservedGeneration > 0 || len(pods.Items) > 0).To(BeFalse(), "the operator manages %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
 }
 
 // watch makes the operator watch these namespaces, "" for all, and waits until no operator with the

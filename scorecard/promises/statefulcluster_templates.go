@@ -26,13 +26,13 @@ func badImage(ctx context.Context, c *Cluster) {
 	c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing)
 	live := c.members(ctx, set)
 	for name, old := range before {
-		c.Expect(live[name].UID != old.UID).To(BeFalse(), "%s was replaced for a bad image", name)
+		c.Expect(live[name].UID != old.UID).To(BeFalse(), "%s was replaced because of a bad image", name)
 	}
 	roll(c.OtherImage)
 	after := c.settle(ctx, set)
 	for name := range before {
 		_, there := after[name]
-		c.Expect(there).To(BeTrue(), "%s is gone", name)
+		c.Expect(there).To(BeTrue(), "%s was deleted", name)
 	}
 	c.whole(ctx, set)
 }
@@ -89,7 +89,7 @@ func clusterReports(ctx context.Context, c *Cluster) {
 func samePods(before, now map[string]corev1.Pod) error {
 	for name, old := range before {
 		if is, there := now[name]; !there || is.UID != old.UID || is.DeletionTimestamp != nil {
-			return fmt.Errorf("%s is not the pod that it was", name)
+			return fmt.Errorf("%s is not the former pod", name)
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func crashingTemplate(ctx context.Context, c *Cluster) {
 	}
 	run("sleep 8; exit 1")
 	// The kubelet waits 10 seconds before the third start, 20 before the fourth.
-	c.until(ctx, "a program to end again and again", func(ctx context.Context) {
+	c.until(ctx, "a program to exit repeatedly", func(ctx context.Context) {
 		all := c.allPods(ctx, set)
 		most := int32(0)
 		for _, p := range all {
@@ -135,7 +135,7 @@ func sameNames(before, now map[string]corev1.Pod) error {
 		}
 	}
 	if len(now) < len(before) {
-		return fmt.Errorf("%d of %d members are there", len(now), len(before))
+		return fmt.Errorf("%d of %d members exist", len(now), len(before))
 	}
 	return nil
 }

@@ -21,51 +21,51 @@ import (
 // application ran at the same time, except the last one, which requires that.
 var StatefulSingleton = []Promise{
 	// It takes longest. The others run at the same time.
-	together("S14 a program that crashes again and again keeps its turn", crashLoop),
-	together("S7 the first pod starts, and is told of", firstPod),
+	together("S14 a program that crashes repeatedly keeps the grant", crashLoop),
+	together("S7 the first pod starts, and is reported", firstPod),
 	scribed(together("S8 a rollout with surge hands over, and ends", surgeRollout)),
-	together("S10 a drained pod starts elsewhere", drained),
-	core(together("S42 a drained pod is replaced before it goes", drainedFirst)),
-	together("S43 a pod that need not leave its node is given back", givenBack),
+	together("S10 a drained pod starts on another node", drained),
+	core(together("S42 a drained pod is replaced before it is deleted", drainedFirst)),
+	together("S43 a pod that need not leave its node is returned to its owner", givenBack),
 	scribed(together("S11 Recreate, no surge and a StatefulSet hand over", otherOwners)),
 	scribed(together("S12 the next one waits for the end of a slow shutdown", slowShutdown)),
-	together("S13 a handover that takes too long is told of once, and ends", timeout),
-	together("S13 onTimeout DeleteOld deletes the pod that is waited for", timeoutDeletes),
-	together("S13 onTimeout DeleteOld spares a pod that was there before the object", timeoutSpares),
-	together("S14 a broken side container ends nobody's turn", brokenSide),
-	together("S14 a pod whose program never started gives way", neverStarted),
-	beside("W7 what keeps the pod of a StatefulSingleton from running is reported with the command that helps", singletonReports),
-	together("S14 a script without a shell is told of", noShell),
+	together("S13 a handover that takes too long is reported once, and ends", timeout),
+	together("S13 onTimeout DeleteOld deletes the blocking pod", timeoutDeletes),
+	together("S13 onTimeout DeleteOld keeps a pod that existed before the object", timeoutSpares),
+	together("S14 a failing side container does not end a grant", brokenSide),
+	together("S14 a pod whose program never started loses the grant", neverStarted),
+	beside("W7 obstacles of the pod of a StatefulSingleton are reported with the command that helps", singletonReports),
+	together("S14 a script without a shell is reported", noShell),
 	scribed(together("S15 of three replicas one runs, and one other takes over", replicas)),
-	core(together("S16 a pod from before the object blocks, and is told of", unmanaged)),
-	{Name: "V14 three programs from before the object are told of, with the command that helps", Faults: true, Site: SharedSite, Run: threeFromBefore},
-	together("V14 pods of a DaemonSet take turns", daemonSet),
-	together("V14 pods of a Parallel StatefulSet take turns", parallelSet),
-	together("V14 a native sidecar that stops late holds the next one back", nativeSidecar),
-	together("V14 a static pod blocks until its manifest is gone", staticPod),
-	together("S17 a pod of nobody waits as others do", orphan),
-	together("S18 arguments arrive as they are", arguments),
-	together("S18 a program without a command is not guessed at", noCommand),
-	together("S19 the program is process 1, and a waiting pod ends at once", process1),
-	together("S19 a container that restarts keeps its turn", restarts),
-	together("S20 probes leave a waiting program alone", probes),
-	together("S20 in Init mode nothing of a waiting pod runs", nothingRuns),
+	core(together("S16 a pod that existed before the object blocks, and is reported", unmanaged)),
+	{Name: "V14 three programs that ran before the object are reported, with the command that helps", Faults: true, Site: SharedSite, Run: threeFromBefore},
+	together("V14 pods of a DaemonSet run one after another", daemonSet),
+	together("V14 pods of a Parallel StatefulSet run one after another", parallelSet),
+	together("V14 a native sidecar that stops late blocks the next pod", nativeSidecar),
+	together("V14 a static pod blocks until its manifest is removed", staticPod),
+	together("S17 a pod without an owner waits like others", orphan),
+	together("S18 arguments are passed unchanged", arguments),
+	together("S18 a program without a command is refused", noCommand),
+	together("S19 the program is process 1, and a waiting pod ends immediately", process1),
+	together("S19 a container that restarts keeps the grant", restarts),
+	together("S20 probes do not affect a waiting program", probes),
+	together("S20 in Init mode no container of a waiting pod runs", nothingRuns),
 	together("S21 side containers do not wait, and images need no shell", sideContainers),
-	together("S21 a restricted namespace takes the gate", restrictedNamespace),
+	together("S21 a restricted namespace accepts the gate", restrictedNamespace),
 	together("W16 the gate counts against no limit of storage", smallStorage),
-	together("S22 the next one is on another node where it can be", placement),
+	together("S22 the next pod is on another node if possible", placement),
 	together("S22 a volume of one node is handed over", oneNodeVolume),
 	scribed(together("S23 a pod deleted by force has stopped before the next one starts", deletedByForce)),
-	together("S25 a deleted object lets its pods go one after another", objectDeleted),
-	together("W14 a rollout goes on under an object that is being deleted", deletedInRollout),
-	together("S25 release-now lets all pods go", releaseNow),
+	together("S25 the pods of a deleted object are released one after another", objectDeleted),
+	together("W14 a rollout continues under an object that is being deleted", deletedInRollout),
+	together("S25 release-now releases all pods", releaseNow),
 	together("S25 a namespace with waiting pods can be deleted", namespaceDeleted),
-	together("S27 without pods it says so", noPods),
-	alone(OperatorSite, "S16 an outage of the webhook refuses our pods and no others", webhookDown),
+	together("S27 the status reports that there are no pods", noPods),
+	alone(OperatorSite, "S16 an outage of the webhook blocks only pods of the object", webhookDown),
 	core(alone(NodeSite, "S23 a node without its kubelet blocks until it is declared off", nodeOff)),
-	core(alone(OperatorSite, "S24 an operator that dies in a handover is succeeded", operatorDiesInHandover)),
+	core(alone(OperatorSite, "S24 an operator that crashes in a handover is succeeded", operatorDiesInHandover)),
 	alone(NodeSite, "S9 no overlap over mixed handovers", soak),
-	{Name: "S9 the witness sees overlaps without the gate", Site: NodeSite, Faults: true, Run: soakWithoutGate},
+	{Name: "S9 the overlap probe detects overlaps without the gate", Site: NodeSite, Faults: true, Run: soakWithoutGate},
 }
 
 // scribed marks a promise whose programs may report to a scribe.
@@ -126,14 +126,14 @@ func surgeRollout(ctx context.Context, c *Cluster) {
 	a.active(ctx, next)
 	a.rolledOut(ctx, d)
 	s := a.singleton(ctx)
-	c.Expect(s.Status.TransitionTimestamp != nil).To(BeFalse(), "the handover is over, and the status says it began at %v", s.Status.TransitionTimestamp)
+	c.Expect(s.Status.TransitionTimestamp != nil).To(BeFalse(), "the handover is over, and the status has start time %v", s.Status.TransitionTimestamp)
 	a.event(ctx, v1.EventPodTransition)
 	a.oldStopped(old)
 }
 
 // waitsForOld checks the pod that waits while the old one shuts down.
 func (a *application) waitsForOld(ctx context.Context, old testimony.Run) {
-	s := a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool {
+	s := a.says(ctx, "that a handover is in progress", func(s *v1.StatefulSingleton) bool {
 		return s.Status.Phase == v1.PhaseTransitioning && s.Status.TransitionTimestamp != nil && len(s.Status.Waiting) > 0 &&
 			meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionProgressing)
 	})
@@ -141,10 +141,10 @@ func (a *application) waitsForOld(ctx context.Context, old testimony.Run) {
 	waiting := &pods[0]
 	a.Expect(podCondition(waiting, corev1.PodReady)).To(BeFalse(), "%s waits and is Ready", waiting.Name)
 	log := a.log(ctx, waiting)
-	a.Expect(!strings.Contains(log, "StatefulSingleton: waiting for the start signal") || strings.Contains(log, "witness:")).To(BeFalse(), "the log of %s, which waits, says %q", waiting.Name, log)
+	a.Expect(!strings.Contains(log, "StatefulSingleton: waiting for the start signal") || strings.Contains(log, "witness:")).To(BeFalse(), "the log of %s, which waits, contains %q", waiting.Name, log)
 	a.noEndpoint(ctx, waiting.Name)
 	live := a.living()
-	a.Expect(len(live) != 1 || live[0].ID != old.ID).To(BeFalse(), "the old program has ended before its successor was looked at")
+	a.Expect(len(live) != 1 || live[0].ID != old.ID).To(BeFalse(), "the old program ended before its successor was checked")
 }
 
 func (a *application) log(ctx context.Context, pod *corev1.Pod) string {

@@ -29,17 +29,17 @@ func threeFromBefore(ctx context.Context, c *Cluster) {
 	a.deploy(ctx, 3, surge())
 	a.several(ctx, 3)
 	a.hold(ctx)
-	s := a.says(ctx, "that three run beside each other", func(s *v1.StatefulSingleton) bool {
+	s := a.says(ctx, "that three run at the same time", func(s *v1.StatefulSingleton) bool {
 		available := meta.FindStatusCondition(s.Status.Conditions, v1.ConditionAvailable)
 		return isTrue(v1.ConditionDegraded, v1.ReasonSeveralRunning)(s) && s.Status.Phase == v1.PhaseFailed &&
 			available != nil && available.Status == metav1.ConditionFalse && available.Reason == v1.ReasonSeveralRunning
 	})
 	live := a.living()
 	for _, run := range live {
-		c.Expect(strings.Contains(s.Status.Message, run.Pod)).To(BeTrue(), "it does not name %s: %s", run.Pod, s.Status.Message)
+		c.Expect(strings.Contains(s.Status.Message, run.Pod)).To(BeTrue(), "it does not list %s: %s", run.Pod, s.Status.Message)
 	}
 	note := a.event(ctx, v1.EventSeveralRunning)
-	c.Expect(note != s.Status.Message).To(BeFalse(), "the event says %q, and the status %q", note, s.Status.Message)
+	c.Expect(note != s.Status.Message).To(BeFalse(), "the event has %q, and the status %q", note, s.Status.Message)
 	a.deletesAsTold(ctx, s.Status.Message, 2)
 	left := a.one(ctx)
 	s = a.says(ctx, "that one runs, without the gate", func(s *v1.StatefulSingleton) bool {
@@ -54,9 +54,9 @@ func threeFromBefore(ctx context.Context, c *Cluster) {
 func (a *application) deletesAsTold(ctx context.Context, message string, want int) {
 	_, names, _ := strings.Cut(message, "kubectl -n "+a.Namespace+" delete pod ")
 	pods := strings.Fields(names)
-	a.Expect(len(pods)).To(Equal(want), "it should say how to delete %d pods: %s", want, message)
+	a.Expect(len(pods)).To(Equal(want), "it should state how to delete %d pods: %s", want, message)
 	for _, name := range pods {
-		a.during(fmt.Sprintf("deleting pod %q", name), func() {
+		a.during(fmt.Sprintf("delete pod %q", name), func() {
 			a.remove(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: name}})
 		})
 	}
@@ -141,7 +141,7 @@ func staticPod(ctx context.Context, c *Cluster) {
 	a.deploy(ctx, 1, surge())
 	a.held(ctx, 1)
 	want := "take the manifest of static pod " + mirror.Name + " out of the kubelet's folder on Node " + node
-	a.says(ctx, "how a static pod is stopped", func(s *v1.StatefulSingleton) bool {
+	a.says(ctx, "how to stop a static pod", func(s *v1.StatefulSingleton) bool {
 		unmanaged := meta.FindStatusCondition(s.Status.Conditions, v1.ConditionUnmanagedPod)
 		return unmanaged != nil && strings.Contains(unmanaged.Message, want)
 	})
@@ -152,7 +152,7 @@ func staticPod(ctx context.Context, c *Cluster) {
 	c.until(ctx, "the kubelet to show the static pod again", func(ctx context.Context) {
 		again := &corev1.Pod{}
 		c.check(c.Client.Get(ctx, client.ObjectKeyFromObject(mirror), again))
-		c.Expect(again.UID == mirror.UID).To(BeFalse(), "it is the same")
+		c.Expect(again.UID == mirror.UID).To(BeFalse(), "it is the same pod")
 	})
 	a.stays(static)
 	next := a.handover(ctx, "removal of the manifest", func(testimony.Run) { c.check(os.Remove(file)) })

@@ -55,10 +55,10 @@ func (a *application) refuses(ctx context.Context, run testimony.Run) {
 		var budget policyv1.PodDisruptionBudget
 		a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.name + ".singleton"}, &budget))
 		a.Expect(budget.Status.DisruptionsAllowed).To(BeZero(), "its budget allows it")
-		a.Expect(budget.Status.ObservedGeneration).To(Equal(budget.Generation), "its budget has not been looked at")
+		a.Expect(budget.Status.ObservedGeneration).To(Equal(budget.Generation), "its budget was not reconciled yet")
 	})
 	err := a.set().Evict(ctx, a.Client, run)
-	a.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of %s was answered by %v", run.Pod, err)
+	a.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of %s returned %v", run.Pod, err)
 }
 
 // drainOf evicts a pod with retries until it is terminating or deleted. kubectl drain refuses a pod
@@ -81,7 +81,7 @@ func (a *application) drainOf(ctx context.Context, run testimony.Run) {
 		}
 		a.Expect(err).NotTo(HaveOccurred(), "the eviction was refused %d times", refused)
 	})
-	a.Log("%d evictions of %s were refused until it went", refused, run.Pod)
+	a.Log("%d evictions of %s were refused until it was deleted", refused, run.Pod)
 }
 
 // givenBack cordons the only node on which a program can run, and uncordons it. The program never
@@ -101,10 +101,10 @@ func givenBack(ctx context.Context, c *Cluster) {
 	c.Expect(owner != nil && owner.Kind == "Deployment").To(BeTrue(), "%s is controlled by %v", run.Pod, owner)
 	a.refuses(ctx, run)
 	a.closed(ctx, node, false)
-	a.says(ctx, "that nobody waits", func(s *v1.StatefulSingleton) bool {
+	a.says(ctx, "that no pod waits", func(s *v1.StatefulSingleton) bool {
 		return s.Status.WaitingCount == 0 && s.Status.ActivePod == run.Pod && s.Status.Phase == v1.PhaseRunning
 	})
-	a.until(ctx, run.Pod+" to be its ReplicaSet's again", func(ctx context.Context) {
+	a.until(ctx, run.Pod+" to belong to its ReplicaSet again", func(ctx context.Context) {
 		owner := metav1.GetControllerOf(a.podOf(ctx, run))
 		c.Expect(owner != nil && owner.Kind == "ReplicaSet").To(BeTrue(), "it is controlled by %v", owner)
 	})

@@ -20,7 +20,7 @@ func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() erro
 			old := a.one(ctx)
 			a.active(ctx, old)
 			a.rollOut(ctx, d)
-			a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
+			a.says(ctx, "that a handover is in progress", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
 			c.during(what+", during a handover", func() { c.check(do()) })
 			c.during("the handover did not wait for the end of "+what, func() { a.stays(old) })
 			next := a.handover(ctx, "the end of the old program", func(testimony.Run) {

@@ -112,16 +112,16 @@ func webhookDown(ctx context.Context, c *Cluster) {
 
 func (a *application) refusedInOutage(ctx context.Context) {
 	_, err := a.tryPod(ctx, "ours")
-	a.Expect(err).To(MatchError(ContainSubstring("StatefulSingleton "+a.name)), "a pod that matches should be refused by the guard, which says why")
+	a.Expect(err).To(MatchError(ContainSubstring("StatefulSingleton "+a.name)), "a matching pod should be refused by the guard with a reason")
 	began := time.Now()
 	_, err = a.tryPod(ctx, "stranger", func(t *corev1.PodTemplateSpec) {
 		t.Labels = map[string]string{"app": "stranger"}
 		t.Spec.Containers[0].Command = []string{"/note", "stranger"}
 		t.Spec.RestartPolicy = corev1.RestartPolicyNever
 	})
-	a.Log("a stranger's pod was created in %s without the webhook", time.Since(began).Round(time.Millisecond))
-	a.during("a pod that matches nothing", func() { a.check(err) })
-	a.until(ctx, "the stranger's pod to run", func(context.Context) {
+	a.Log("a pod outside the object was created in %s without the webhook", time.Since(began).Round(time.Millisecond))
+	a.during("a pod that does not match", func() { a.check(err) })
+	a.until(ctx, "the other pod to run", func(context.Context) {
 		lines, err := a.folder.Lines()
 		a.check(err)
 		for _, l := range lines {
@@ -142,7 +142,7 @@ func operatorDiesInHandover(ctx context.Context, c *Cluster) {
 		old := a.one(ctx)
 		a.active(ctx, old)
 		a.rollOut(ctx, d)
-		a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
+		a.says(ctx, "that a handover is in progress", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
 		next = a.handover(ctx, "operator killed in a rollout", func(testimony.Run) { c.killOperators(ctx) })
 		a.active(ctx, next)
 		a.rolledOut(ctx, d)
@@ -173,7 +173,7 @@ func objectDeleted(ctx context.Context, c *Cluster) {
 	c.read(ctx, wrapper)
 	s := a.singleton(ctx)
 	c.remove(ctx, s)
-	a.says(ctx, "that pods are let go", func(s *v1.StatefulSingleton) bool {
+	a.says(ctx, "that pods are released", func(s *v1.StatefulSingleton) bool {
 		found := meta.FindStatusCondition(s.Status.Conditions, v1.ConditionProgressing)
 		return s.DeletionTimestamp != nil && found != nil && found.Reason == v1.ReasonReleasing
 	})
@@ -216,7 +216,7 @@ func releaseNow(ctx context.Context, c *Cluster) {
 	b.pod(ctx, "second", apart)
 	a.held(ctx, 1)
 	live := b.living()
-	c.Expect(len(live) > 0).To(BeFalse(), "%d programs run beside the first", len(live))
+	c.Expect(len(live) > 0).To(BeFalse(), "%d programs run together with the first", len(live))
 	s := a.singleton(ctx)
 	change(ctx, c, s, func(s *v1.StatefulSingleton) {
 		if s.Annotations == nil {

@@ -35,7 +35,7 @@ func placement(ctx context.Context, c *Cluster) {
 	// The user's own node affinity is kept: only one node is allowed here.
 	b, d := c.running(ctx, 1, "narrow", onNodes(old.Node))
 	next = b.handover(ctx, "rollout on one node", func(testimony.Run) { b.rollOut(ctx, d) })
-	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is on %s, and was to be on %s", next.Pod, next.Node, old.Node)
+	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is on %s, want %s", next.Pod, next.Node, old.Node)
 }
 
 // oneNodeVolume has the program's data on a claim that only one node at a time can mount.
@@ -116,14 +116,14 @@ func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 func nodeOff(ctx context.Context, c *Cluster) {
 	var nodes corev1.NodeList
 	c.list(ctx, &nodes)
-	c.Expect(len(nodes.Items) < 4).To(BeFalse(), "%d nodes are too few: each of two applications needs one to lose and one to go to", len(nodes.Items))
+	c.Expect(len(nodes.Items) < 4).To(BeFalse(), "%d nodes are too few: each of two applications needs one to lose and one to move to", len(nodes.Items))
 	names := c.quietNodes(ctx, nodes.Items)
 	lost := []string{names[0], names[1]}
 	defer func() { c.powerOn(context.WithoutCancel(ctx), lost) }()
 	tainted := c.onLostNode(ctx, "tainted", names[0], names[2])
 	removed := c.onLostNode(ctx, "removed", names[1], names[3])
 	for _, node := range lost {
-		c.Log("stopping the kubelet of %s", node)
+		c.Log("stop the kubelet of %s", node)
 		c.check(c.Nodes.StopKubelet(node))
 	}
 	both := []*lostApplication{tainted, removed}

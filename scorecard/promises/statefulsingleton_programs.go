@@ -61,7 +61,7 @@ func noCommand(ctx context.Context, c *Cluster) {
 	a.handover(ctx, "deletion with Init", func(old testimony.Run) { a.delete(ctx, old) })
 	b := c.application("refused", silent)
 	b.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = v1.GateBinary })
-	c.until(ctx, "a pod that cannot be held back to be refused for its command", func(ctx context.Context) {
+	c.until(ctx, "a pod that the gate cannot start to be refused because of its command", func(ctx context.Context) {
 		_, err := b.tryPod(ctx, "refused")
 		c.Expect(err).To(MatchError(ContainSubstring("containers[0].command")))
 	})
@@ -86,7 +86,7 @@ func process1(ctx context.Context, c *Cluster) {
 	third := a.one(ctx, first)
 	pod := a.podOf(ctx, first)
 	s := pod.Status.ContainerStatuses[0].State.Terminated
-	c.Expect(s == nil || s.ExitCode != 7).To(BeFalse(), "it ended with %+v and not with 7", s)
+	c.Expect(s == nil || s.ExitCode != 7).To(BeFalse(), "it ended with %+v, want 7", s)
 	// SIGTERM reaches the program, or its grace period would be used up.
 	a.delete(ctx, third)
 	a.none(ctx)
@@ -101,7 +101,7 @@ func restarts(ctx context.Context, c *Cluster) {
 	old := a.one(ctx)
 	a.gateRestarts(ctx, &waiting[0])
 	a.stays(old)
-	before := a.says(ctx, "who holds", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
+	before := a.says(ctx, "the holder", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
 	next := a.handover(ctx, "killed program", func(old testimony.Run) { c.check(a.folder.Kill(old.ID)) })
 	after := a.singleton(ctx)
 	c.Expect(next.UID != old.UID || after.Status.Holder.Epoch != before.Status.Holder.Epoch).To(BeFalse(), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
@@ -115,7 +115,7 @@ func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) {
 		s := pod.Status.ContainerStatuses[0]
 		a.Expect(s.RestartCount == 0 || s.State.Running == nil).To(BeFalse(), "it restarted %d times, and is %+v", s.RestartCount, s.State)
 		log := a.log(ctx, pod)
-		a.Expect(strings.Contains(log, "StatefulSingleton: waiting for the start signal")).To(BeTrue(), "its log says %q", log)
+		a.Expect(strings.Contains(log, "StatefulSingleton: waiting for the start signal")).To(BeTrue(), "its log has %q", log)
 	})
 }
 
@@ -129,7 +129,7 @@ func probes(ctx context.Context, c *Cluster) {
 	}))
 	waiting := a.held(ctx, 1)
 	for _, p := range waiting[0].Spec.InitContainers {
-		c.Expect(p.Name == v1.ContainerWait).To(BeFalse(), "the whole pod waits, so that nothing is seen of its probes")
+		c.Expect(p.Name == v1.ContainerWait).To(BeFalse(), "the whole pod waits, so no probe runs")
 	}
 	c.until(ctx, "several probes to pass", func(context.Context) {
 		since := time.Since(waiting[0].Status.ContainerStatuses[0].State.Running.StartedAt.Time)

@@ -41,7 +41,7 @@ func timeout(ctx context.Context, c *Cluster) {
 		return s.Status.Phase == v1.PhaseFailed && isTrue(v1.ConditionDegraded, v1.ReasonTimeout)(s)
 	})
 	note := a.event(ctx, v1.EventTransitionTimeout)
-	c.Expect(len(s.Status.Waiting) == 0 || !strings.Contains(note, old.Pod) || !strings.Contains(note, s.Status.Waiting[0])).To(BeFalse(), "the event should name %s and %v: %s", old.Pod, s.Status.Waiting, note)
+	c.Expect(len(s.Status.Waiting) == 0 || !strings.Contains(note, old.Pod) || !strings.Contains(note, s.Status.Waiting[0])).To(BeFalse(), "the event should list %s and %v: %s", old.Pod, s.Status.Waiting, note)
 	a.stays(old)
 	next := a.one(ctx, old)
 	a.active(ctx, next)
@@ -49,7 +49,7 @@ func timeout(ctx context.Context, c *Cluster) {
 	for _, e := range a.events(ctx, held, v1.EventTransitionTimeout, "") {
 		times += max(1, int(e.Count), int(ptr.Deref(e.Series, corev1.EventSeries{}).Count))
 	}
-	c.Expect(times).To(Equal(1), "so many times it was told")
+	c.Expect(times).To(Equal(1), "the number of events")
 }
 
 // timeoutDeletes has a holder that cannot start, and a pod that could. The holder was created after
@@ -60,10 +60,10 @@ func timeoutDeletes(ctx context.Context, c *Cluster) {
 		s.GateMode, s.MaxTransitionTime, s.OnTimeout = v1.GateInit, new(int32(2)), v1.TimeoutDeletesOld
 	})
 	a.pod(ctx, "stuck", program(func(p *corev1.Container) { p.Image = "localhost/there-is-no-such-image:1" }))
-	a.says(ctx, "that the pod that cannot start has its turn", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == "stuck" })
+	a.says(ctx, "that the pod that cannot start has the grant", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == "stuck" })
 	a.pod(ctx, "able")
 	note := a.event(ctx, v1.EventPodDeleted)
-	c.Expect(strings.Contains(note, "stuck")).To(BeTrue(), "the event should name stuck: %s", note)
+	c.Expect(strings.Contains(note, "stuck")).To(BeTrue(), "the event should list stuck: %s", note)
 	a.active(ctx, a.one(ctx))
 }
 
@@ -78,7 +78,7 @@ func timeoutSpares(ctx context.Context, c *Cluster) {
 	a.pod(ctx, "next")
 	a.says(ctx, "that the handover takes too long", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseFailed })
 	a.stays(early)
-	next := a.handover(ctx, "deletion of the pod from before", func(old testimony.Run) { a.delete(ctx, old) })
+	next := a.handover(ctx, "deletion of the earlier pod", func(old testimony.Run) { a.delete(ctx, old) })
 	a.active(ctx, next)
 }
 
@@ -105,7 +105,7 @@ func crashLoop(ctx context.Context, c *Cluster) {
 	for _, r := range runs {
 		c.Expect(r.UID != string(victim.UID)).To(BeFalse(), "%s ran too, while %s restarted: %s", r.Pod, victim.Name, story(runs))
 	}
-	c.Expect(len(runs)).To(BeNumerically(">=", 4), "runs that are known")
+	c.Expect(len(runs)).To(BeNumerically(">=", 4), "known runs")
 	a.held(ctx, 1)
 	c.remove(ctx, &victim)
 	c.until(ctx, "another pod to take over", func(context.Context) {
@@ -130,9 +130,9 @@ func brokenSide(ctx context.Context, c *Cluster) {
 	s := a.says(ctx, "that second waits and first is not Ready", func(s *v1.StatefulSingleton) bool {
 		return s.Status.WaitingCount == 1 && s.Status.ActivePod == "first"
 	})
-	c.Expect(isTrue(v1.ConditionAvailable, v1.ReasonActive)(s)).To(BeFalse(), "a pod with a broken container is said to be available")
+	c.Expect(isTrue(v1.ConditionAvailable, v1.ReasonActive)(s)).To(BeFalse(), "a pod with a failing container is reported as available")
 	a.stays(run)
-	a.handover(ctx, "deletion of the broken pod", func(old testimony.Run) { a.delete(ctx, old) })
+	a.handover(ctx, "deletion of the failing pod", func(old testimony.Run) { a.delete(ctx, old) })
 }
 
 func replicas(ctx context.Context, c *Cluster) {
@@ -162,10 +162,10 @@ func unmanaged(ctx context.Context, c *Cluster) {
 	a.deploy(ctx, 1, surge())
 	a.held(ctx, 1)
 	s := a.says(ctx, "that a pod has no gate", isTrue(v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate))
-	c.Expect(strings.Contains(tell(s), early.Pod)).To(BeTrue(), "it does not name %s: %s", early.Pod, tell(s))
+	c.Expect(strings.Contains(tell(s), early.Pod)).To(BeTrue(), "it does not list %s: %s", early.Pod, tell(s))
 	a.stays(early)
 	next := a.handover(ctx, "deletion of a pod without the gate", func(old testimony.Run) { a.delete(ctx, old) })
-	a.says(ctx, "no more of it", func(s *v1.StatefulSingleton) bool {
+	a.says(ctx, "no more events", func(s *v1.StatefulSingleton) bool {
 		return s.Status.ActivePod == next.Pod && !isTrue(v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)(s)
 	})
 }

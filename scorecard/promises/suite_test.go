@@ -22,14 +22,14 @@ import (
 )
 
 var (
-	handovers = flag.Int("handovers", 15, "how many `handovers` S9 makes")
-	faults    = flag.Int("faults", 1, "how many `runs` with faults RS-56 makes")
-	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes, and of the scenarios of V2; empty are all")
-	freezes   = flag.Int("freezes", 1, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
-	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
-	version   = flag.String("kubernetes", "", "`version` of Kubernetes of local clusters; empty is the newest that is known")
-	inTurn    = flag.Bool("in-turn", false, "whether all promises that are tried alone are tried one after another, on one cluster")
-	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
+	handovers = flag.Int("handovers", 15, "number of `handovers` of S9")
+	faults    = flag.Int("faults", 1, "number of `runs` with faults of RS-56")
+	fault     = flag.String("fault", "", "a `text` in the names of the faults of RS-56, and of the scenarios of V2; empty selects all")
+	freezes   = flag.Int("freezes", 1, "number of `writes` at which V2 freezes a leader of each kind; 0 means each write of all scenarios, in each mode")
+	seed      = flag.Uint64("seed", 0, "`seed` of the random numbers of S9, RS-56, E35 and V2; 0 selects a random seed")
+	version   = flag.String("kubernetes", "", "Kubernetes `version` of local clusters; empty means the newest one")
+	inTurn    = flag.Bool("in-turn", false, "run all exclusive promises one after another, on one cluster")
+	keep      = flag.String("keep", "", "`name` of local clusters that are reused and kept")
 )
 
 // kinds are all promises. Use the labels, or the names of scorecard tests, in
@@ -62,7 +62,7 @@ var (
 func TestPromises(t *testing.T) {
 	suite, _ := GinkgoConfiguration()
 	if !suite.DryRun && scorecard == nil && os.Getenv("KUBECONFIG") == "" && os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
+		t.Skip("a local cluster with nodes requires root; set KUBECONFIG to use another cluster")
 	}
 	log.SetLogger(logr.Discard()) // the tests report their own progress
 	RegisterFailHandler(Fail)
@@ -174,11 +174,11 @@ func awaitCalm(ctx context.Context) {
 	}
 }
 
-const notOurs = "the nodes of this cluster are not ours to disturb, or to look into"
+const notOurs = "the nodes of this cluster may not be disturbed or inspected"
 
 // Failures are printed once more at the end. They are hard to find among the passed promises, and
 // Ginkgo's summary has only names.
-var _ = ReportAfterSuite("promises that failed", func(r Report) {
+var _ = ReportAfterSuite("failed promises", func(r Report) {
 	for _, spec := range r.SpecReports {
 		if spec.Failed() {
 			fmt.Printf("\nFAILED after %s: %s\n%s\n", spec.RunTime.Round(time.Second), spec.LeafNodeText, spec.FailureMessage())
@@ -188,7 +188,7 @@ var _ = ReportAfterSuite("promises that failed", func(r Report) {
 
 // Skipped promises are printed at the end, with instructions. They are hard to find among the
 // passed promises.
-var _ = ReportAfterSuite("promises that were not tried", func(r Report) {
+var _ = ReportAfterSuite("skipped promises", func(r Report) {
 	var names []string
 	for _, spec := range r.SpecReports {
 		if spec.Failure.Message == notOurs {
@@ -198,8 +198,8 @@ var _ = ReportAfterSuite("promises that were not tried", func(r Report) {
 	if len(names) == 0 {
 		return
 	}
-	fmt.Printf("\nNOT TRIED: %d promises, because KUBECONFIG names a cluster whose nodes are not ours to disturb.\n"+
-		"Unset KUBECONFIG and run as root to try them on a local cluster:\n", len(names))
+	fmt.Printf("\nSKIPPED: %d promises, because KUBECONFIG names a cluster whose nodes may not be disturbed or inspected.\n"+
+		"Unset KUBECONFIG and run as root to test them on a local cluster:\n", len(names))
 	for _, name := range names {
 		fmt.Println("  -", name)
 	}

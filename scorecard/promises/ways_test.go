@@ -15,9 +15,9 @@ func TestSpecsCanBeBuiltInEachWay(t *testing.T) {
 		environment string
 		flags       []string
 	}{
-		"a cluster a site":                  {environment: "KUBECONFIG="},
-		"one for all that have to be alone": {environment: "KUBECONFIG=", flags: []string{"-in-turn"}},
-		"somebody's":                        {environment: "KUBECONFIG=/nowhere"},
+		"a cluster a site":                    {environment: "KUBECONFIG="},
+		"one cluster for all exclusive specs": {environment: "KUBECONFIG=", flags: []string{"-in-turn"}},
+		"somebody's":                          {environment: "KUBECONFIG=/nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

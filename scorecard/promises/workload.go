@@ -82,7 +82,7 @@ func (a *application) statefulSet(ctx context.Context) *appsv1.StatefulSet {
 // pod creates a pod without an owner. Shortly after the creation of the object, the webhook may not
 // know it yet, and the guard refuses the pod. Pod owners retry that, and so does this function.
 func (a *application) pod(ctx context.Context, name string, change ...podChange) (pod *corev1.Pod) {
-	a.until(ctx, "pod "+name+" to be taken", func(ctx context.Context) {
+	a.until(ctx, "pod "+name+" to be accepted", func(ctx context.Context) {
 		var err error
 		pod, err = a.tryPod(ctx, name, change...)
 		a.check(err)
@@ -136,7 +136,7 @@ func (a *application) shape(ctx context.Context, workload client.Object, edit fu
 
 // rolledOut waits until the Deployment's status reports that the rollout is done.
 func (a *application) rolledOut(ctx context.Context, d *appsv1.Deployment) {
-	a.until(ctx, "the rollout of "+d.Name+" to be done", func(ctx context.Context) {
+	a.until(ctx, "the rollout of "+d.Name+" to complete", func(ctx context.Context) {
 		a.read(ctx, d)
 		s, want := d.Status, *d.Spec.Replicas
 		a.Expect(s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != 1).To(BeFalse(), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)

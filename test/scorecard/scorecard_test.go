@@ -140,7 +140,7 @@ func (s site) brokenOperator() {
 	defer s.shell("kubectl scale --namespace=stateful-operator-system deployment/stateful-operator-controller-manager --replicas=2")
 	result := s.run(Run{Config: file}, name+"-test").Items[0].Status.Results[0]
 	s.Expect(result).To(And(HaveField("State", v1alpha3.FailState), HaveField("Errors", Not(BeEmpty()))))
-	s.Expect(result.Suggestions).To(ContainElement(ContainSubstring("0 pods are wanted and 0 are available")), "the operator is away")
+	s.Expect(result.Suggestions).To(ContainElement(ContainSubstring("has 0 desired and 0 available pods")), "the operator is down")
 }
 
 func text(list v1alpha3.TestList) string {
