@@ -34,7 +34,7 @@ const lostNode = "node-3"
 // faults are injected together. They cover each kind.
 var faults = []fault{
 	{
-		what:  "a quota allows nothing of what has to be made",
+		what:  "a quota allows no pods to be created",
 		begin: "kubectl apply -f FILES/narrow.yaml && kubectl apply -n narrow " + samples("statefulcluster", "replicatedstatefulset", "extendedstatefulset"),
 		mend:  "kubectl delete quota -n narrow --all",
 		alerts: []wanted{
@@ -44,7 +44,7 @@ var faults = []fault{
 		},
 	},
 	{
-		what:  "a claim asks for a storage class that is not there",
+		what:  "a claim has a storage class that does not exist",
 		begin: "kubectl apply -n shop -f FILES/homeless.yaml",
 		mend:  "kubectl get storageclass standard -o yaml | grep -v is-default-class | sed -e 's/name: standard/name: later/' -e '/uid:/d' -e '/resourceVersion:/d' | kubectl create -f -",
 		alerts: []wanted{
@@ -53,7 +53,7 @@ var faults = []fault{
 		},
 	},
 	{
-		what:  "no member can say how new its copy is",
+		what:  "no member can report its data version",
 		begin: "kubectl apply -n shop -f FILES/blind.yaml",
 		mend:  `kubectl patch -n shop rss blind --type=merge -p '{"spec":{"pod":{"commands":{"sequence":{"command":["echo","0"]}}}}}'`,
 		alerts: []wanted{
@@ -63,7 +63,7 @@ var faults = []fault{
 		},
 	},
 	{
-		what:   "a Secret is not there",
+		what:   "a Secret is missing",
 		begin:  "kubectl apply -n shop -f FILES/needy.yaml",
 		mend:   "kubectl create secret generic later -n shop --from-literal=WORD=hello",
 		alerts: []wanted{{"ExtendedStatefulSetConfigMissing", "ExtendedStatefulSet", shop, "needy"}},
@@ -75,7 +75,7 @@ var faults = []fault{
 		alerts: []wanted{{"ExtendedStatefulSetStale", "ExtendedStatefulSet", shop, "hello"}},
 	},
 	{
-		what: "two StatefulSingletons select the same pods, as the second was made while no webhook answered",
+		what: "two StatefulSingletons select the same pods, because the second was created while the webhook was down",
 		begin: "kubectl scale -n " + operators + " deployment/stateful-operator-webhook --replicas=0 && " +
 			"kubectl wait -n " + operators + " --for=delete pod -l control-plane=webhook --timeout=2m && " +
 			"kubectl apply -n shop -f FILES/twins.yaml; " +
@@ -86,7 +86,7 @@ var faults = []fault{
 		alerts: []wanted{{"StatefulSingletonSelectorConflict", "StatefulSingleton", shop, "second"}},
 	},
 	{
-		what:   "a pod was there before its StatefulSingleton",
+		what:   "a pod existed before its StatefulSingleton",
 		begin:  "kubectl apply -n shop -f FILES/stray.yaml",
 		mend:   "kubectl delete -n shop pod stray",
 		alerts: []wanted{{"StatefulSingletonUnmanagedPod", "StatefulSingleton", shop, "stray"}},
@@ -104,7 +104,7 @@ var faults = []fault{
 	},
 	{
 		// This fault is last because operands of the other faults run on the node too.
-		what:  "a Node does not answer",
+		what:  "a Node is unreachable",
 		begin: "kubectl apply -n shop -f FILES/lost.yaml && kubectl wait -n shop --for=condition=Available ssn/lost --timeout=5m",
 		node:  lostNode,
 		mend:  "true",
@@ -140,7 +140,7 @@ func (s site) quiet() {
 	s.kubectl("apply -n " + shop + " " + samples("statefulcluster", "replicatedstatefulset", "extendedstatefulset") + " -f config/samples/statefulsingleton/deployment.yaml")
 	s.kubectl("wait -n " + shop + " --for=condition=Available --timeout=10m stc/pages rss/toy ests/hello ssn/mailer")
 	s.kubectl("wait -n " + shop + " --for=condition=Ready --timeout=10m stc/pages rss/toy ests/hello ssn/mailer")
-	s.until(func(g Gomega) { g.Expect(s.prometheus.firing(s.t.Context())).To(BeEmpty()) }, "alerts that fire where all is well")
+	s.until(func(g Gomega) { g.Expect(s.prometheus.firing(s.t.Context())).To(BeEmpty()) }, "alerts that fire without a fault")
 }
 
 // faultsFire injects all faults and waits until their alerts fire.
@@ -226,14 +226,14 @@ const remembered = "StatefulSingletonTimeouts"
 func (s site) mendedFallSilent() {
 	s.Expect(s.local.StartNode(lostNode)).To(Succeed())
 	for _, f := range faults {
-		s.t.Logf("mending: %s", f.what)
+		s.t.Logf("fix: %s", f.what)
 		s.run(f.mend)
 	}
 	s.until(func(g Gomega) {
 		firing, err := s.prometheus.firing(s.t.Context())
 		g.Expect(err).To(Succeed())
 		late := slices.DeleteFunc(firing, func(a alert) bool { return a.Labels["alertname"] == remembered })
-		g.Expect(late).To(BeEmpty(), "alerts that fire where all is mended")
+		g.Expect(late).To(BeEmpty(), "alerts that fire after the fault was fixed")
 	})
 }
 
@@ -248,11 +248,11 @@ func (s site) operatorDown() {
 		firing, err := s.prometheus.firing(s.t.Context())
 		g.Expect(err).To(Succeed())
 		g.Expect(down.among(firing)).NotTo(BeNil())
-	}, "the operator does not run, and no alert tells")
+	}, "the operator does not run, and no alert fires")
 	scale(2)
 	s.until(func(g Gomega) {
 		firing, err := s.prometheus.firing(s.t.Context())
 		g.Expect(err).To(Succeed())
 		g.Expect(down.among(firing)).To(BeNil())
-	}, "the operator runs, and the alert goes on")
+	}, "the operator runs, and the alert still fires")
 }

@@ -55,10 +55,10 @@ func readMonitor(spec []byte) (monitor, error) {
 	decoder := json.NewDecoder(bytes.NewReader(spec))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
-		return m, fmt.Errorf("a ServiceMonitor that this test does not know how to follow: %w", err)
+		return m, fmt.Errorf("a ServiceMonitor that this test does not support: %w", err)
 	}
 	if len(m.Endpoints) != 1 {
-		return m, fmt.Errorf("a ServiceMonitor with %d endpoints, and this test follows one", len(m.Endpoints))
+		return m, fmt.Errorf("a ServiceMonitor with %d endpoints, and this test supports one", len(m.Endpoints))
 	}
 	return m, nil
 }

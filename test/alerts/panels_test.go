@@ -102,7 +102,7 @@ func (s site) panelsShow() {
 				return slices.ContainsFunc(line.Values, func(number float64) bool { return number != 0 })
 			})
 			if !empty && mayBeZero[p.Title] == "" {
-				s.Expect(shows).To(BeTrueBecause("%s, %s shows nothing but 0: %v", d.Title, p.Title, p.Targets))
+				s.Expect(shows).To(BeTrueBecause("%s, %s has only the value 0: %v", d.Title, p.Title, p.Targets))
 			}
 			s.t.Logf("%s, %s: %d lines", d.Title, p.Title, len(drawn))
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-var given = flag.String("prometheus", "", "`program` of another version of Prometheus, in the place of the one that tools/prometheus pins")
+var given = flag.String("prometheus", "", "`program` of another version of Prometheus, instead of the one that tools/prometheus pins")
 
 const (
 	// interval is the scrape interval and the evaluation interval.
@@ -65,7 +65,7 @@ func (s site) startPrometheus() prometheus {
 	p := prometheus{"http://" + address}
 	s.until(func(g Gomega) {
 		if !s.local.Alive("prometheus") {
-			StopTrying("it has ended; see " + filepath.Join(s.local.Dir(), "logs", "prometheus.log")).Now()
+			StopTrying("it has exited; see " + filepath.Join(s.local.Dir(), "logs", "prometheus.log")).Now()
 		}
 		err := p.ask(ctx, "status/buildinfo", nil, nil)
 		g.Expect(err).To(Succeed())
@@ -155,7 +155,7 @@ func (p prometheus) ask(ctx context.Context, path string, values url.Values, int
 		Data          any
 	}{Data: into}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("%s of Prometheus answers %s: %w", path, response.Status, err)
+		return fmt.Errorf("%s of Prometheus returns %s: %w", path, response.Status, err)
 	}
 	if answer.Status != "success" || len(answer.Warnings) > 0 {
 		return errors.New(answer.Error + fmt.Sprint(answer.Warnings))

@@ -34,12 +34,12 @@ type site struct {
 // fires its alert, and that the alert resolves after the repair.
 func TestAlerts(t *testing.T) {
 	s := boot(t)
-	s.t.Run("the operator is scraped as its ServiceMonitor says", s.as(site.scraped))
-	s.t.Run("nothing fires at rest", s.as(site.quiet))
-	s.t.Run("each fault fires", s.as(site.faultsFire))
-	s.t.Run("each panel shows something", s.as(site.panelsShow))
-	s.t.Run("what is mended falls silent", s.as(site.mendedFallSilent))
-	s.t.Run("without a leader the operator is down", s.as(site.operatorDown))
+	s.t.Run("the operator is scraped as configured in its ServiceMonitor", s.as(site.scraped))
+	s.t.Run("no alert fires at rest", s.as(site.quiet))
+	s.t.Run("each fault triggers its alerts", s.as(site.faultsFire))
+	s.t.Run("each panel shows a value", s.as(site.panelsShow))
+	s.t.Run("alerts stop firing after their fault was fixed", s.as(site.mendedFallSilent))
+	s.t.Run("without a leader the alert for the operator fires", s.as(site.operatorDown))
 }
 
 // as returns a part of the test as a subtest, which prints diagnostics if it fails.

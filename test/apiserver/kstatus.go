@@ -25,6 +25,6 @@ func (s Server) Kstatus(ctx context.Context, object client.Object) string {
 	Expect(err).NotTo(HaveOccurred())
 	seen, found, err := unstructured.NestedInt64(have.Object, "status", "observedGeneration")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(found).To(BeTrue(), "it has no status.observedGeneration, so that kstatus takes it for current")
+	Expect(found).To(BeTrue(), "it has no status.observedGeneration, so kstatus treats it as current")
 	return fmt.Sprintf("%s, generation %d", result.Status, seen)
 }

@@ -31,7 +31,7 @@ type Mutation struct {
 func (s Server) Mutate(ctx context.Context, namespace string, m Mutation) {
 	GinkgoHelper()
 	if !s.AtLeast("1.36") {
-		Skip("MutatingAdmissionPolicies are served from Kubernetes 1.36 on")
+		Skip("MutatingAdmissionPolicies require Kubernetes 1.36 or later")
 	}
 	if len(m.Operations) == 0 {
 		m.Operations = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}

@@ -30,7 +30,7 @@ func Read(log io.Reader, mention string, see func(*auditv1.Event)) error {
 			err = json.Unmarshal(line, &e)
 		}
 		if err != nil {
-			return fmt.Errorf("reading the audit log: %w", err)
+			return fmt.Errorf("read the audit log: %w", err)
 		}
 		if e.ObjectRef != nil {
 			see(&e)

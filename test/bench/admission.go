@@ -34,10 +34,10 @@ func measureAdmission(ctx context.Context, s *site) {
 		options []client.CreateOption
 	}{
 		{"pods of a namespace without a StatefulSingleton", alone, "stranger", nil},
-		{"pods that match none, beside a StatefulSingleton", a.Name, "stranger", nil},
+		{"pods that do not match, in a namespace with a StatefulSingleton", a.Name, "stranger", nil},
 		{"pods that get the gate", a.Name, a.Name, []client.CreateOption{client.DryRunAll}},
 	} {
-		step("creating %d pods a second for %s: %s", podsPerSecond, s.size.admission, lap.what)
+		step("create %d pods a second for %s: %s", podsPerSecond, s.size.admission, lap.what)
 		before := s.scrape(ctx)
 		s.createSteadily(ctx, func() *corev1.Pod {
 			pod := a.Pod("")
@@ -71,7 +71,7 @@ func (s *site) createSteadily(ctx context.Context, pod func() *corev1.Pod, optio
 func (s *site) scrape(ctx context.Context) metrics {
 	text, err := s.admin.RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
 	if err != nil {
-		fail("asking the API server for its metrics: %w", err)
+		fail("read the metrics of the API server: %w", err)
 	}
 	defer text.Close()
 	return parseMetrics(text)

@@ -60,7 +60,7 @@ func (a *application) hold(ctx context.Context, rules ...rule) {
 		change(&singleton.Spec)
 	}
 	check(a.client.Create(ctx, singleton))
-	waitFor(ctx, time.Minute, "the gate to be put into pods", func() (bool, string) {
+	waitFor(ctx, time.Minute, "the gate to be added to pods", func() (bool, string) {
 		pod := a.Pod("try")
 		err := a.client.Create(ctx, pod, client.DryRunAll)
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // rejected by the guard
@@ -125,7 +125,7 @@ func (a *application) alive() (run testimony.Run, one bool) {
 func (a *application) active() testimony.Run {
 	run, one := a.alive()
 	if !one {
-		fail("not one program of %s runs", a.Name)
+		fail("no program of %s runs", a.Name)
 	}
 	return run
 }
@@ -136,7 +136,7 @@ func (a *application) next(ctx context.Context, before testimony.Run) (old, next
 		runs := must(a.folder.Runs())
 		at := slices.IndexFunc(runs, func(r testimony.Run) bool { return r.ID == before.ID })
 		if at < 0 {
-			fail("a run is not in its diary")
+			fail("a run is missing in its diary")
 		}
 		if at == len(runs)-1 || runs[at].Alive() {
 			return false, ""
@@ -161,7 +161,7 @@ func (a *application) settled(ctx context.Context) {
 			pod := &pods[i]
 			switch runs := string(pod.UID) == run.UID; {
 			case pod.DeletionTimestamp != nil, runs && !ready(pod), !runs && !witnessset.AtGate(pod):
-				return false, "(pod " + pod.Name + " is not as wanted)"
+				return false, "(pod " + pod.Name + " does not match)"
 			case runs:
 				ours++
 			}

@@ -67,7 +67,7 @@ func tallied(writes []*request) string {
 	for _, w := range writes {
 		what := w.what()
 		if w.refused() {
-			what += fmt.Sprintf(" (answered %d)", w.ResponseStatus.Code)
+			what += fmt.Sprintf(" (returned %d)", w.ResponseStatus.Code)
 		}
 		counts[what]++
 	}

@@ -27,9 +27,9 @@ const auditLines = `{"stage":"ResponseComplete","verb":"patch","user":{"username
 func TestTheAuditLogTellsWritesFromReadsAndQuestions(t *testing.T) {
 	g := NewWithT(t)
 	own := readAudit(strings.NewReader(auditLines), (*request).isOperators)
-	g.Expect(tallied(own)).To(Equal("1 create events, 1 create pods, 1 patch statefulclusters/status (answered 409)"))
+	g.Expect(tallied(own)).To(Equal("1 create events, 1 create pods, 1 patch statefulclusters/status (returned 409)"))
 	changes := readAudit(strings.NewReader(auditLines), (*request).isChange)
-	g.Expect(tallied(changes)).To(Equal("1 create pods, 1 patch statefulclusters/status (answered 409)"))
+	g.Expect(tallied(changes)).To(Equal("1 create pods, 1 patch statefulclusters/status (returned 409)"))
 }
 
 func TestADelayEndsWithTheFirstPodAndNotWithAnEvent(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAnEditOfConfigurationEndsWithTheFirstPodOfItsSet(t *testing.T) {
 		return delays(log, "n", "patch configmaps", "delete pods", "-v1-", 1)
 	}
 	g.Expect(find(log)).To(HaveExactElements(2100 * time.Millisecond))
-	g.Expect(attempt(func() { find(log[:3]) })).NotTo(Succeed(), "an edit that no pod followed is not missed")
+	g.Expect(attempt(func() { find(log[:3]) })).NotTo(Succeed(), "an edit without a following pod is counted")
 }
 
 func TestExecsAtOneTimeAreCoveredOnce(t *testing.T) {
@@ -72,11 +72,11 @@ func TestExecsAtOneTimeAreCoveredOnce(t *testing.T) {
 		want int
 	}{
 		{"none", nil, 0},
-		{"one after another", []*request{exec(20, 30), exec(40, 60)}, 30},
-		{"at one time", []*request{exec(20, 60), exec(30, 40), exec(50, 70)}, 50},
-		{"begun before, or ended after", []*request{exec(0, 20), exec(90, 200)}, 20},
-		{"in any order", []*request{exec(40, 60), exec(20, 30)}, 30},
-		{"over before", []*request{exec(0, 5)}, 0},
+		{"sequential passes", []*request{exec(20, 30), exec(40, 60)}, 30},
+		{"concurrent passes", []*request{exec(20, 60), exec(30, 40), exec(50, 70)}, 50},
+		{"passes that started before or ended after the window", []*request{exec(0, 20), exec(90, 200)}, 20},
+		{"passes in any order", []*request{exec(40, 60), exec(20, 30)}, 30},
+		{"passes that ended before the window", []*request{exec(0, 5)}, 0},
 	} {
 		if got := covered(row.seen, at(10), at(100)); got != time.Duration(row.want)*time.Millisecond {
 			t.Errorf("%s: %v, want %d ms", row.name, got, row.want)
@@ -90,8 +90,8 @@ func TestFiguresSayWhetherTheirGoalIsMet(t *testing.T) {
 		figure   figure
 		want     string
 	}{
-		{"a speed that is enough", figure{value: 1.2, goal: atLeast(1.2)}, "met"},
-		{"a speed that is not", figure{value: 1.19, goal: atLeast(1.2)}, "NOT met"},
+		{"a speed that meets the goal", figure{value: 1.2, goal: atLeast(1.2)}, "met"},
+		{"a speed that misses the goal", figure{value: 1.19, goal: atLeast(1.2)}, "NOT met"},
 		{"no write where none is allowed", figure{value: 0, goal: atMost(0)}, "met"},
 		{"a write where none is allowed", figure{value: 1, goal: atMost(0)}, "NOT met"},
 		{"a figure without a goal", figure{value: 1}, ""},
@@ -137,7 +137,7 @@ func TestMetricsWithoutLabelsAreRead(t *testing.T) {
 	g := NewWithT(t)
 	m := parseMetrics(strings.NewReader("# HELP a b\na 1.5e+06\n# TYPE c counter\nc 2\n# TYPE d gauge\nd 3\n"))
 	g.Expect([]float64{m.value("a"), m.value("c"), m.value("d")}).To(Equal([]float64{1.5e6, 2, 3}))
-	g.Expect(attempt(func() { m.value("e") })).To(MatchError("there is no metric e"))
+	g.Expect(attempt(func() { m.value("e") })).To(MatchError("no metric e"))
 	g.Expect(attempt(func() { parseMetrics(strings.NewReader("no metrics\n")) })).NotTo(Succeed())
 }
 
@@ -168,7 +168,7 @@ func TestWhatFailsSaysWhereAndLeavesTheRestAlone(t *testing.T) {
 	g.Expect(found.figures).To(HaveLen(1))
 	g.Expect(cleared).To(BeTrue())
 	g.Expect(attempt(func() {})).To(Succeed())
-	g.Expect(func() { _ = attempt(func() { panic("a mistake") }) }).To(PanicWith("a mistake"))
+	g.Expect(func() { _ = attempt(func() { panic("an error") }) }).To(PanicWith("an error"))
 }
 
 func TestWorkIsSpreadUntilOneFails(t *testing.T) {

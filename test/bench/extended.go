@@ -63,7 +63,7 @@ func measureExtended(ctx context.Context, s *site) {
 		goal: atMost(goalExtendedMemory), detail: fmt.Sprintf("live heap %.1f MiB", mib(live))})
 	mark := s.markAudit()
 	s.rest(ctx, s.size.rest)
-	s.reportRest("rest of "+objects+" ExtendedStatefulSets", s.size.rest, mark, "")
+	s.reportRest("sets at rest: "+objects+" ExtendedStatefulSets", s.size.rest, mark, "")
 	s.editConfigs(ctx)
 	check(s.client.DeleteAllOf(ctx, &v1alpha1.ExtendedStatefulSet{}, client.InNamespace(extendedNamespace)))
 	o.stop()

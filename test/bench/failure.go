@@ -64,7 +64,7 @@ func waitFor(ctx context.Context, timeout time.Duration, what string, ask func()
 			return
 		}
 		if time.Since(began) > timeout {
-			fail("%s does not come within %s: %s", what, timeout, state)
+			fail("%s was not reached within %s: %s", what, timeout, state)
 		}
 		if time.Since(said) >= progressInterval {
 			said = time.Now()

@@ -21,7 +21,7 @@ import (
 // program runs.
 func measureGate(ctx context.Context, s *site) {
 	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateInit} {
-		within(fmt.Sprintf("the gate of mode %s", mode), func() { s.watchGate(ctx, mode, s.size.gate) })
+		within(fmt.Sprintf("gate of mode %s", mode), func() { s.watchGate(ctx, mode, s.size.gate) })
 	}
 }
 
@@ -41,13 +41,13 @@ func (s *site) watchGate(ctx context.Context, mode v1.GateMode, during time.Dura
 	left := slices.DeleteFunc(slices.Clone(all), func(p process) bool { return !p.isGate() })
 	program := "the program is another process"
 	if slices.ContainsFunc(all, func(p process) bool { return p.pid == gate.pid && !p.isGate() }) {
-		program = "the program is the process that the gate was"
+		program = "the program is the process of the gate"
 	}
 	title := fmt.Sprintf("gate, %s", mode)
 	s.report(figure{title: title, what: "resident memory while it waits", value: mib(float64(gate.resident)), unit: " MiB",
-		detail: fmt.Sprintf("of it %.2f MiB its own, the rest is the file", mib(float64(gate.own)))})
+		detail: fmt.Sprintf("of it %.2f MiB private, the rest is the file", mib(float64(gate.own)))})
 	s.report(figure{title: title, what: "processor time while it waits, of one core", value: busy, unit: " %", detail: "over " + during.String()})
-	s.report(figure{title: title, what: "processes beside the program", value: float64(len(left)), digits: -1, goal: goalGateIsGone, detail: program})
+	s.report(figure{title: title, what: "processes in addition to the program", value: float64(len(left)), digits: -1, goal: goalGateIsGone, detail: program})
 	a.settled(ctx)
 }
 

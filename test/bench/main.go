@@ -114,16 +114,16 @@ func parse(args []string) (settings, error) {
 	all := strings.Join(names, ", ")
 	s := settings{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.BoolVar(&s.quick, "quick", false, "measure a tenth, once: for work on the benchmarks, not for their figures")
-	flags.BoolVar(&s.keep, "keep-logs", false, "keep the operator's log and the audit log, and say where")
-	flags.Func("out", "`file` that gets the tables too", func(path string) (err error) {
+	flags.BoolVar(&s.quick, "quick", false, "run a tenth of the size once: to work on the benchmarks, not to compare results")
+	flags.BoolVar(&s.keep, "keep-logs", false, "keep the operator's log and the audit log, and print their paths")
+	flags.Func("out", "`file` to which the tables are also written", func(path string) (err error) {
 		s.out, err = filepath.Abs(path) // the benchmarks change the working directory
 		return err
 	})
 	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+all)
-	rest := flags.Duration("rest", 0, "`time` without changes that must bring no write (default 10m, quick 20s)")
+	rest := flags.Duration("rest", 0, "`time` without changes, in which no write is expected (default 10m, quick 20s)")
 	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; of the replicated ones 20 and 3)")
-	rounds := flags.Int("rounds", 0, "`times` that each comparison is made, in turning order (default 3, quick 1)")
+	rounds := flags.Int("rounds", 0, "`times` that each comparison is run, in alternating order (default 3, quick 1)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -141,7 +141,7 @@ func parse(args []string) (settings, error) {
 	wanted := strings.Split(*only, ",")
 	for _, name := range wanted {
 		if !slices.Contains(names, name) {
-			return s, fmt.Errorf("no benchmark %q: there are %s", name, all)
+			return s, fmt.Errorf("no benchmark %q: choose from %s", name, all)
 		}
 	}
 	s.chosen = slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return !slices.Contains(wanted, b.name) })
@@ -153,7 +153,7 @@ func possible() []benchmark {
 	if os.Geteuid() == 0 {
 		return benchmarks
 	}
-	fmt.Println("benchmarks on real nodes need root, and are left out")
+	fmt.Println("benchmarks on real nodes require root, and are skipped")
 	return slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return b.onNodes })
 }
 

@@ -31,7 +31,7 @@ func parseMetrics(text io.Reader) metrics {
 			for _, m := range families[name].GetMetric() {
 				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() // only one is set
 			}
-			fail("there is no metric %s", name)
+			fail("no metric %s", name)
 			return 0
 		},
 		histograms: func(name string, labels map[string]string) (found testutil.HistogramVec) {
@@ -50,7 +50,7 @@ func parseMetrics(text io.Reader) metrics {
 func between(before, after metrics, name string, labels map[string]string) *testutil.Histogram {
 	all := after.histograms(name, labels)
 	if len(all) == 0 {
-		fail("there is no metric %s with %v", name, labels)
+		fail("no metric %s with %v", name, labels)
 	}
 	sum := all[0]
 	add := func(h *testutil.Histogram, times int64) {

@@ -58,7 +58,7 @@ func (o *operator) awaitReady(ctx context.Context, health string) {
 		select {
 		case err := <-o.ended:
 			o.ended <- err
-			fail("the operator ended: %w; see -keep-logs", err)
+			fail("the operator exited: %w; see -keep-logs", err)
 		default:
 		}
 		answer, err := http.Get("http://" + health + "/readyz")
@@ -112,7 +112,7 @@ func (o *operator) scrape(ctx context.Context) metrics {
 	check(err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		fail("asking for metrics: %s", answer.Status)
+		fail("read the metrics: %s", answer.Status)
 	}
 	return parseMetrics(answer.Body)
 }

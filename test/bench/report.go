@@ -82,13 +82,13 @@ func tables(figures []figure, conditions []string) string {
 	for _, f := range figures {
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s |\n", f.title, f.what, f.measured(), f.wanted(), f.verdict())
 	}
-	text.WriteString("\nWhat the figures come from:\n\n")
+	text.WriteString("\nSources of the figures:\n\n")
 	for _, f := range figures {
 		if f.detail != "" {
 			fmt.Fprintf(&text, "- %s, %s: %s\n", f.title, f.what, f.detail)
 		}
 	}
-	text.WriteString("\nWhere they were measured:\n\n")
+	text.WriteString("\nTest environment:\n\n")
 	for _, line := range conditions {
 		fmt.Fprintf(&text, "- %s\n", line)
 	}
@@ -97,7 +97,7 @@ func tables(figures []figure, conditions []string) string {
 
 // describe returns the conditions of the measurement.
 func describe(ctx context.Context, programs string, chosen settings, loadBefore string) []string {
-	how := fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds)
+	how := fmt.Sprintf("medians of %d rounds; each round runs the contestants in another order", chosen.size.rounds)
 	if chosen.quick {
 		how = "a QUICK run: a tenth of the size, once; not for comparison"
 	}

@@ -157,7 +157,7 @@ func (s *site) reportOverlaps(applications []*application) {
 		runs += len(all)
 		found += len(testimony.Overlaps(all, testimony.Now()))
 	}
-	s.report(figure{title: "overlaps", what: "programs that ran beside another one", value: float64(found), digits: -1, goal: goalOverlap,
+	s.report(figure{title: "overlaps", what: "programs that ran at the same time as another one", value: float64(found), digits: -1, goal: goalOverlap,
 		detail: fmt.Sprintf("%d programs", runs)})
 }
 

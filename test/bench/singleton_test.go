@@ -46,7 +46,7 @@ func TestTheAuditLogTellsTheStagesOfAHandover(t *testing.T) {
 	second := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
 	const ms = time.Millisecond
 	g.Expect(findStages(requests, "n", "old", "next", second, second.Add(80*ms))).To(Equal(stages{20 * ms, 5 * ms, 15 * ms, 10 * ms, 30 * ms, true, 2, 1}))
-	g.Expect(findStages(requests, "n", "old", "another", second, second.Add(80*ms)).known).To(BeFalse(), "a pod was granted nothing")
+	g.Expect(findStages(requests, "n", "old", "another", second, second.Add(80*ms)).known).To(BeFalse(), "a pod was not granted anything")
 }
 
 func TestAHistogramIsExactAtItsBounds(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAHistogramIsExactAtItsBounds(t *testing.T) {
 	g.Expect(tell(got)).To(Equal("100 calls, 99 within 5 ms, all within 25 ms"))
 	none := between(scrape(histogramLines), scrape(histogramLines), admissionMetric, podWebhook)
 	g.Expect(math.IsNaN(none.Quantile(0.99))).To(BeTrue())
-	g.Expect(attempt(func() { between(scrape(""), scrape(""), admissionMetric, podWebhook) })).To(MatchError(ContainSubstring("there is no metric")))
+	g.Expect(attempt(func() { between(scrape(""), scrape(""), admissionMetric, podWebhook) })).To(MatchError(ContainSubstring("no metric")))
 }
 
 func TestAProcessIsRead(t *testing.T) {
@@ -72,6 +72,6 @@ func TestAProcessIsRead(t *testing.T) {
 		t.Errorf("found %+v, %v", p, ok)
 	}
 	if p, ok := readProcess("/proc/0"); ok {
-		t.Errorf("found %+v where nothing is", p)
+		t.Errorf("found %+v, want nothing", p)
 	}
 }

@@ -140,7 +140,7 @@ func (w *spectator) await(ctx context.Context, m *milestone, what string) time.T
 		case <-ticker.C:
 			now := w.now()
 			if time.Since(began) > 15*time.Minute {
-				fail("%s does not come within 15 minutes: %+v", what, now)
+				fail("%s not reached within 15 minutes: %+v", what, now)
 			}
 			step("%s after %s: %d pods, %d claims, %d as wanted", what, time.Since(began).Round(time.Second), now.pods, now.claims, now.good)
 		}

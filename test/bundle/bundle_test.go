@@ -97,7 +97,7 @@ func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
 		parse(t, file, &crd)
 		parse(t, filepath.Join(folder, "manifests", filepath.Base(file)), &have)
 		same := reflect.DeepEqual(have.Spec, crd.Spec) && have.Name == crd.Name && owned[crd.Name]
-		g.Expect(same).To(BeTrueBecause("%s is not in the bundle as it is in config, or not owned", crd.Name))
+		g.Expect(same).To(BeTrueBecause("%s in the bundle differs from config, or is not owned", crd.Name))
 	}
 }
 
@@ -122,7 +122,7 @@ func TestEachKindHasAnExampleWithStatus(t *testing.T) {
 func TestExamplesRunAsTheyAre(t *testing.T) {
 	g, kinds := telling(t), map[string]bool{}
 	for _, object := range examples(t) {
-		g.Expect(kinds).NotTo(HaveKey(object.GetKind()), "the console shows the first example of a kind only, and %s is another", object.GetName())
+		g.Expect(kinds).NotTo(HaveKey(object.GetKind()), "the console shows only the first example of a kind, and %s is another one", object.GetName())
 		kinds[object.GetKind()] = true
 		runsAsItIs(t, object.GetKind()+" "+object.GetName(), object.Object)
 	}
@@ -200,11 +200,11 @@ func TestTheCSVSaysWhatItIs(t *testing.T) {
 			features++
 		}
 	}
-	g.Expect(features).To(Equal(10), "features that are true or false")
+	g.Expect(features).To(Equal(10), "features with value true or false")
 	byTag := slices.ContainsFunc(csv.Spec.RelatedImages, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
 	g.Expect(csv.Annotations).To(HaveKeyWithValue("features.operators.openshift.io/disconnected", strconv.FormatBool(!byTag)),
-		"images that no mirror can stand for are named: %t", byTag)
-	g.Expect(csv.Spec.Replaces).To(Equal(replaced), "what it replaces is what was released before it")
+		"images without a mirror are listed: %t", byTag)
+	g.Expect(csv.Spec.Replaces).To(Equal(replaced), "the replaced version is the last released one")
 	g.Expect(csv.Annotations["olm.skipRange"]).To(HaveSuffix("<" + csv.Spec.Version.String()))
 	icon, err := os.ReadFile("../../config/manifests/icon.svg")
 	g.Expect(err).To(Succeed())

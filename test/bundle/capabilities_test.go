@@ -35,12 +35,12 @@ func TestCapabilitiesAreShown(t *testing.T) {
 		named := shownBy.FindAllStringSubmatch(cells[3], -1)
 		yes := strings.TrimSpace(cells[2]) == "yes"
 		whole = whole && yes
-		g.Expect(yes && len(named) == 0).To(BeFalseBecause("nothing shows that%s", strings.ToLower(cells[1])))
+		g.Expect(yes && len(named) == 0).To(BeFalseBecause("there is no evidence that%s", strings.ToLower(cells[1])))
 		for _, name := range named {
-			g.Expect(strings.Contains(tests, `"`+name[1]) || strings.Contains(tests, "func "+name[1]+"(")).To(BeTrueBecause("there is no test %s", name[1]))
+			g.Expect(strings.Contains(tests, `"`+name[1]) || strings.Contains(tests, "func "+name[1]+"(")).To(BeTrueBecause("no test %s", name[1]))
 		}
 	}
-	g.Expect(read(t).CSV.Annotations).To(HaveKeyWithValue("capabilities", reached), "what the bundle claims is what the page reaches")
+	g.Expect(read(t).CSV.Annotations).To(HaveKeyWithValue("capabilities", reached), "the bundle claims the capabilities that the page lists")
 }
 
 // testSources returns the text of all tests and promises.

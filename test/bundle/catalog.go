@@ -65,7 +65,7 @@ func Render(ctx context.Context, opm, template string, versions ...Version) ([]b
 			return nil, err
 		}
 		if err := Push(ctx, tar, here+v.Name); err != nil {
-			return nil, fmt.Errorf("giving %s to opm: %w", v.Folder, err)
+			return nil, fmt.Errorf("pass %s to opm: %w", v.Folder, err)
 		}
 	}
 	text = entry.ReplaceAllFunc(text, func(line []byte) []byte {

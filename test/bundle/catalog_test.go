@@ -72,7 +72,7 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 			upgraded := replaced == ""
 			for _, entry := range b.Entries {
 				g.Expect(entry.SkipRange).To(Equal("<"+strings.TrimPrefix(entry.Name, "stateful-operator.v")),
-					"channel %s: %s is reached from all before it", b.Name, entry.Name)
+					"channel %s: %s can be reached from all earlier versions", b.Name, entry.Name)
 				upgraded = upgraded || entry.Name == csv.Name && (entry.Replaces == csv.Spec.Replaces || slices.Contains(entry.Skips, csv.Spec.Replaces))
 			}
 			g.Expect(upgraded).To(BeTrueBecause("channel %s does not upgrade %s to %s", b.Name, csv.Spec.Replaces, csv.Name))
@@ -82,10 +82,10 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 	g.Expect(images).To(HaveKeyWithValue(csv.Name, present), "the bundles and their images")
 	delete(images, csv.Name)
 	for name, image := range images {
-		g.Expect(image).To(ContainSubstring("@sha256:"), "%s was released: its bundle is named by digest, or else nobody knows that it is the one", name)
+		g.Expect(image).To(ContainSubstring("@sha256:"), "%s was released: its bundle must be referenced by digest", name)
 	}
 	g.Expect(labels).To(And(HaveLen(len(images)+1), HaveEach(Equal(map[string]any{"label": "stateful-workloads"}))),
-		"the labels of the bundles, by which others depend on it")
+		"the labels of the bundles, on which others depend")
 }
 
 // TestACatalogHasTheImagesThatAreAskedFor tests Render with a script instead of opm, which prints its
@@ -101,7 +101,7 @@ func TestACatalogHasTheImagesThatAreAskedFor(t *testing.T) {
 		want     []any
 	}{
 		{"two versions of another registry", []bundle.Version{present, previous}, []any{previous.Image, present.Image}},
-		{"one without the version before", []bundle.Version{present}, []any{present.Image}},
+		{"a channel without the previous version", []bundle.Version{present}, []any{present.Image}},
 	} {
 		t.Run(row.says, func(t *testing.T) {
 			g := NewWithT(t)

@@ -21,7 +21,7 @@ func TestDescriptorsAndSchemaAgree(t *testing.T) {
 		owned := &read.CSV.Spec.CustomResourceDefinitions.Owned[i]
 		t.Run(owned.Kind, func(t *testing.T) {
 			at := slices.IndexFunc(read.V1CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == owned.Name })
-			NewWithT(t).Expect(at).To(BeNumerically(">=", 0), "there is no CRD %s", owned.Name)
+			NewWithT(t).Expect(at).To(BeNumerically(">=", 0), "no CRD %s", owned.Name)
 			schema := read.V1CRDs[at].Spec.Versions[0].Schema.OpenAPIV3Schema
 			g := telling(t)
 			g.Expect(owned.DisplayName != "" && owned.Description != "" && len(owned.Resources) > 0).To(
@@ -40,15 +40,15 @@ func TestDescriptorsAndSchemaAgree(t *testing.T) {
 func compare(g Gomega, descriptors []v1alpha1.SpecDescriptor, schema apiextensionsv1.JSONSchemaProps) {
 	described := map[string]bool{}
 	for _, d := range descriptors {
-		g.Expect(described).NotTo(HaveKey(d.Path), "two descriptors say it")
+		g.Expect(described).NotTo(HaveKey(d.Path), "two descriptors have the same path")
 		for path := range described {
 			g.Expect(strings.HasPrefix(path, d.Path+".") || strings.HasPrefix(path, d.Path+"[")).To(
-				BeFalseBecause("%s is described after %s, which the console's form then forgets", d.Path, path))
+				BeFalseBecause("%s is described after %s, which the form of the console then ignores", d.Path, path))
 		}
 		described[d.Path] = true
-		g.Expect(d.DisplayName != "" && d.Description != "").To(BeTrueBecause("the descriptor of %s says too little", d.Path))
+		g.Expect(d.DisplayName != "" && d.Description != "").To(BeTrueBecause("the descriptor of %s is too short", d.Path))
 		for _, path := range append(depends(g, d), d.Path) {
-			g.Expect(exists(schema, path)).To(BeTrueBecause("the descriptor of %s speaks of %s, which is not in the schema", d.Path, path))
+			g.Expect(exists(schema, path)).To(BeTrueBecause("the descriptor of %s is for %s, which is not in the schema", d.Path, path))
 		}
 	}
 	for name := range schema.Properties {
@@ -100,7 +100,7 @@ func TestObjectsThatAFormFillsIn(t *testing.T) {
 	}
 	for _, crd := range read(t).V1CRDs {
 		got, kind := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]), crd.Spec.Names.Kind
-		telling(t).Expect(got).To(ConsistOf(want[kind]), "what a form fills in of a %s", kind)
+		telling(t).Expect(got).To(ConsistOf(want[kind]), "fields of the form of a %s", kind)
 	}
 }
 

@@ -49,7 +49,7 @@ func Annotations(folder string) (map[string]string, error) {
 	}
 	var file struct{ Annotations map[string]string }
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return nil, fmt.Errorf("reading the annotations of %s: %w", folder, err)
+		return nil, fmt.Errorf("read the annotations of %s: %w", folder, err)
 	}
 	return file.Annotations, nil
 }
@@ -75,7 +75,7 @@ func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Pr
 	cache := filepath.Join(work, "cache")
 	fill := exec.CommandContext(ctx, programs.OPM, "serve", folder, "--cache-dir="+cache, "--cache-only")
 	if out, err := fill.CombinedOutput(); err != nil {
-		return fmt.Errorf("filling the cache of %s: %w: %s", folder, err, out)
+		return fmt.Errorf("fill the cache of %s: %w: %s", folder, err, out)
 	}
 	cached, err := filesIn(cache, "/tmp/cache")
 	if err != nil {

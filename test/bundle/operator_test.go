@@ -64,12 +64,12 @@ func TestRightsAreThoseOfConfig(t *testing.T) {
 			}
 		}
 		g := NewWithT(t)
-		g.Expect(scope.granted).To(HaveLen(3), "accounts that have rights %s", scope.name)
+		g.Expect(scope.granted).To(HaveLen(3), "accounts with permissions %s", scope.name)
 		for _, granted := range scope.granted {
 			account := granted.ServiceAccountName
-			g.Expect(want[account]).NotTo(BeEmpty(), "rules that are wanted %s for %s", scope.name, account)
-			missing(t, scope.name+" the bundle lacks for "+account, want[account], granted.Rules)
-			missing(t, scope.name+" config lacks for "+account, granted.Rules, want[account])
+			g.Expect(want[account]).NotTo(BeEmpty(), "rules that are required %s for %s", scope.name, account)
+			missing(t, scope.name+" missing in the bundle: "+account, want[account], granted.Rules)
+			missing(t, scope.name+" missing in config: "+account, granted.Rules, want[account])
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestWebhooksAreThoseOfConfig(t *testing.T) {
 	g, described := telling(t), map[string]v1alpha1.WebhookDescription{}
 	for _, d := range read(t).CSV.Spec.WebhookDefinitions {
 		described[d.GenerateName] = d
-		g.Expect(validation.IsValidLabelValue(d.GenerateName)).To(BeEmpty(), "OLM makes a label of the name %s", d.GenerateName)
+		g.Expect(validation.IsValidLabelValue(d.GenerateName)).To(BeEmpty(), "OLM creates a label from the name %s", d.GenerateName)
 	}
 	wanted := 0
 	for _, c := range documents[admissionv1.MutatingWebhookConfiguration](t, "../../config/webhook/manifests.yaml") {
@@ -98,7 +98,7 @@ func TestWebhooksAreThoseOfConfig(t *testing.T) {
 				made.ReinvocationPolicy = nil
 			}
 			made.ClientConfig, w.ClientConfig.Service.Path = w.ClientConfig, d.WebhookPath
-			g.Expect(made).To(Equal(*w), "what OLM makes of %s", w.Name)
+			g.Expect(made).To(Equal(*w), "objects that OLM creates from %s", w.Name)
 		}
 	}
 	g.Expect(described).To(And(HaveLen(wanted), Not(BeEmpty())))
@@ -115,7 +115,7 @@ func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
 		"statefulsingletons.apps.openshift.statefulsingleton.com": v1alpha1.ValidatingAdmissionWebhook,
 	} {
 		has := func(d v1alpha1.WebhookDescription) bool { return d.GenerateName == name && d.Type == want }
-		g.Expect(slices.ContainsFunc(csv.Spec.WebhookDefinitions, has)).To(BeTrueBecause("it has no webhook %s of type %s", name, want))
+		g.Expect(slices.ContainsFunc(csv.Spec.WebhookDefinitions, has)).To(BeTrueBecause("%s has no webhook of type %s", name, want))
 	}
 }
 
@@ -141,10 +141,10 @@ func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	ports, selects := map[string]bool{}, map[string]map[string]string{}
 	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		selects[d.Name] = d.Spec.Selector.MatchLabels
-		g.Expect(selects[d.Name]).To(HaveKeyWithValue("app.kubernetes.io/name", "stateful-operator"), "%s selects as others do", d.Name)
+		g.Expect(selects[d.Name]).To(HaveKeyWithValue("app.kubernetes.io/name", "stateful-operator"), "%s has the same selector as another one", d.Name)
 		g.Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal(d.Name))
 		for _, container := range d.Spec.Template.Spec.Containers {
-			g.Expect(container.Resources.Requests).NotTo(BeEmpty(), "container %s of %s asks for nothing", container.Name, d.Name)
+			g.Expect(container.Resources.Requests).NotTo(BeEmpty(), "container %s of %s requests no resources", container.Name, d.Name)
 			for _, port := range container.Ports {
 				ports[d.Name+" "+port.Name] = true
 			}
@@ -153,7 +153,7 @@ func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	g.Expect(selects).To(And(HaveLen(3), HaveKey("stateful-operator-webhook")))
 	for _, d := range csv.Spec.WebhookDefinitions {
 		g.Expect(d.DeploymentName == "stateful-operator-webhook" && d.TargetPort != nil && ports[d.DeploymentName+" "+d.TargetPort.StrVal]).To(
-			BeTrueBecause("%s does not lead to a port of the Deployment", d.GenerateName))
+			BeTrueBecause("%s has no port of the Deployment", d.GenerateName))
 	}
 	for _, object := range read(t).Objects {
 		if object.GetKind() == "Service" {

@@ -50,7 +50,7 @@ const BusyboxPath = "PATH=/bin:/usr/bin:/sbin:/usr/sbin"
 func BusyboxFiles(ctx context.Context) ([]image.File, error) {
 	list, err := exec.CommandContext(ctx, "/bin/busybox", "--list").Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking busybox for its applets: %w", err)
+		return nil, fmt.Errorf("list the applets of busybox: %w", err)
 	}
 	files := []image.File{
 		{Path: "/bin/busybox", Source: "/bin/busybox"},

@@ -125,7 +125,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	missing := errors.New("nothing was asked yet")
+	missing := errors.New("no request was sent yet")
 	err = poll(ctx, 2*time.Minute, func() bool {
 		missing = c.missing(ctx, client)
 		return missing == nil || c.ended() != nil
@@ -134,7 +134,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 		return ended
 	}
 	if err != nil {
-		return fmt.Errorf("the cluster does not get ready: %w", missing)
+		return fmt.Errorf("the cluster does not become ready: %w", missing)
 	}
 	return nil
 }

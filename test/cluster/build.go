@@ -153,7 +153,7 @@ func Build(ctx context.Context, log io.Writer, sets ...Set) (map[Set]string, err
 	for _, set := range sets {
 		where, err := placeOf(cache, set)
 		if err != nil {
-			return nil, fmt.Errorf("building %s: %w", set, err)
+			return nil, fmt.Errorf("build %s: %w", set, err)
 		}
 		places[set] = where
 		modules[where.module] = append(modules[where.module], set)
@@ -161,7 +161,7 @@ func Build(ctx context.Context, log io.Writer, sets ...Set) (map[Set]string, err
 	folders := map[Set]string{}
 	for module, sets := range modules {
 		if err := buildModule(ctx, log, cache, module, sets, places); err != nil {
-			return nil, fmt.Errorf("building %s: %w", sets, err)
+			return nil, fmt.Errorf("build %s: %w", sets, err)
 		}
 		for _, set := range sets {
 			folders[set] = places[set].folder
@@ -325,7 +325,7 @@ func projectRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == path.Dir(dir) {
-			return "", errors.New("not inside a checkout of " + modulePath + ", whose tools/ say which programs to build")
+			return "", errors.New("not inside a checkout of " + modulePath + ", whose tools/ folder lists the programs to build")
 		}
 		dir = path.Dir(dir)
 	}

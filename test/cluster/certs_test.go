@@ -41,19 +41,19 @@ func TestCertificatesAreOfUse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if pair.Leaf.Subject.CommonName != want.user {
-			t.Errorf("%s speaks for %q, want %q", name, pair.Leaf.Subject.CommonName, want.user)
+			t.Errorf("%s is valid for %q, want %q", name, pair.Leaf.Subject.CommonName, want.user)
 		}
 		if want.team != "" && (len(pair.Leaf.Subject.Organization) != 1 || pair.Leaf.Subject.Organization[0] != want.team) {
-			t.Errorf("%s is of %q, want %q", name, pair.Leaf.Subject.Organization, want.team)
+			t.Errorf("%s is issued by %q, want %q", name, pair.Leaf.Subject.Organization, want.team)
 		}
 	}
 	if info, err := os.Stat(c.path("certs", "ca.key")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the authority's key can be read by others: %v %v", info, err)
+		t.Errorf("the key of the CA is readable by others: %v %v", info, err)
 	}
 	if err := c.writeKubeconfig("admin"); err != nil {
 		t.Fatal(err)
 	}
 	if config := c.Config(); config.Host != "https://198.18.0.1:6443" || len(config.CertData) == 0 || config.QPS != -1 {
-		t.Errorf("the kubeconfig does not give a usable client: host %q, QPS %v", config.Host, config.QPS)
+		t.Errorf("the kubeconfig returns no usable client: host %q, QPS %v", config.Host, config.QPS)
 	}
 }

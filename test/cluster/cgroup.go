@@ -150,7 +150,7 @@ func moveProcesses(from, to string) error {
 		err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(pid), 0o644)
 		// A process that ended meanwhile is ignored.
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("moving process %s to %s: %w", pid, to, err)
+			return fmt.Errorf("move process %s to %s: %w", pid, to, err)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func content(t *testing.T, name string) string {
 func TestAVersion2MountBesideVersion1IsVersion1(t *testing.T) {
 	cgroupTree(t, map[string]string{"memory/tasks": "", "unified/cgroup.controllers": ""})
 	if cgroupV2() {
-		t.Error("taken for version 2")
+		t.Error("detected as version 2")
 	}
 	if err := makeCgroup("/top/a/node-1"); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestVersion2HandsControllersDownToTheNode(t *testing.T) {
 		"top/a/cgroup.controllers": "cpu memory\n", "top/a/cgroup.subtree_control": "cpu memory\n",
 	})
 	if !cgroupV2() {
-		t.Fatal("not taken for version 2")
+		t.Fatal("not detected as version 2")
 	}
 	if err := makeCgroup("/top/a"); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestRemovedCgroupsLeaveOthers(t *testing.T) {
 	removeIfEmpty(cgroupParent)
 	for dir, want := range map[string]bool{"cpu/stateful-operator": false, "memory/stateful-operator/a": false, "memory/stateful-operator/b": true} {
 		if isDir(filepath.Join(cgroupRoot, dir)) != want {
-			t.Errorf("%s is there: %t", dir, !want)
+			t.Errorf("%s exists: %t", dir, !want)
 		}
 	}
 }

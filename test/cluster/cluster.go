@@ -117,7 +117,7 @@ func up(ctx context.Context, o Options, sets ...Set) (*Cluster, error) {
 		Processes: map[string]process{}, Ports: map[string]int{},
 	}}
 	if err := c.boot(ctx); err != nil {
-		return nil, fmt.Errorf("booting cluster %s (logs are in %s): %w", o.Name, c.path("logs"), err)
+		return nil, fmt.Errorf("boot cluster %s (logs are in %s): %w", o.Name, c.path("logs"), err)
 	}
 	c.state.Ready = true
 	fmt.Fprintf(o.Log, "cluster %s is up after %s; kubeconfig: %s\n",
@@ -134,7 +134,7 @@ func reopen(ctx context.Context, dir string, o Options) (*Cluster, error) {
 	c, err := open(dir, o.Log)
 	if err == nil && c.healthy(ctx) {
 		if !c.hasShape(o) {
-			return nil, fmt.Errorf("cluster %s already runs with another shape (%d nodes, admission plugins %v, feature gates %v, version %q of Kubernetes): take it down first",
+			return nil, fmt.Errorf("cluster %s is already running with another configuration (%d nodes, admission plugins %v, feature gates %v, version %q of Kubernetes): delete it first",
 				o.Name, c.state.Nodes, c.state.AdmissionPlugins, c.state.FeatureGates, c.state.Version)
 		}
 		for _, n := range c.nodes() {
@@ -144,10 +144,10 @@ func reopen(ctx context.Context, dir string, o Options) (*Cluster, error) {
 				}
 			}
 		}
-		fmt.Fprintf(o.Log, "cluster %s already runs; kubeconfig: %s\n", o.Name, c.Kubeconfig())
+		fmt.Fprintf(o.Log, "cluster %s is already running; kubeconfig: %s\n", o.Name, c.Kubeconfig())
 		return c, nil
 	}
-	fmt.Fprintf(o.Log, "clearing what is left of an earlier cluster %s …\n", o.Name)
+	fmt.Fprintf(o.Log, "removing the rest of an earlier cluster %s …\n", o.Name)
 	return nil, clear(ctx, o.Name, dir)
 }
 
@@ -180,7 +180,7 @@ func Open(name string) (*Cluster, error) {
 	}
 	c, err := open(dir, io.Discard)
 	if errors.Is(err, os.ErrNotExist) || (err == nil && !c.state.Ready) {
-		return nil, fmt.Errorf("cluster %s does not run; start it with: go run ./test/cluster/cmd/cluster up --name %s", name, name)
+		return nil, fmt.Errorf("cluster %s is not running; start it with: go run ./test/cluster/cmd/cluster up --name %s", name, name)
 	}
 	return c, err
 }
@@ -269,7 +269,7 @@ func (c *Cluster) Alive(name string) bool { return c.process(name).alive() }
 // startForGood starts a program and restarts it whenever it ends. The scheduler, for example, ends
 // itself when it detects that its cache is corrupted.
 func (c *Cluster) startForGood(name string, args ...string) error {
-	const again = `while :; do "$@"; echo "it ended by itself, and is started again" >&2; sleep 1; done`
+	const again = `while :; do "$@"; echo "the process exited and is restarted" >&2; sleep 1; done`
 	return c.start(name, append([]string{"/bin/sh", "-c", again, name}, args...)...)
 }
 

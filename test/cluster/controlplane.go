@@ -93,10 +93,10 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	if err := poll(ctx, 2*time.Minute, func() bool { return c.answers(ctx) || !c.process("kube-apiserver").alive() }); err != nil {
-		return fmt.Errorf("the API server does not get ready: %w", err)
+		return fmt.Errorf("the API server does not become ready: %w", err)
 	}
 	if !c.process("kube-apiserver").alive() {
-		return fmt.Errorf("the API server ended; see %s", c.path("logs", "kube-apiserver.log"))
+		return fmt.Errorf("the API server exited; see %s", c.path("logs", "kube-apiserver.log"))
 	}
 	return nil
 }

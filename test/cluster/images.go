@@ -37,10 +37,10 @@ func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
 
 func (c *Cluster) importImage(ctx context.Context, n node, tar string) error {
 	if !c.process(n.name).alive() {
-		return fmt.Errorf("%s does not run, so it cannot take image %s", n.name, tar)
+		return fmt.Errorf("%s is not running, so image %s cannot be loaded", n.name, tar)
 	}
 	if err := c.images(ctx, n, "import", "--snapshotter", snapshotter(c.dir), tar); err != nil {
-		return fmt.Errorf("loading an image into %s: %w", n.name, err)
+		return fmt.Errorf("load an image into %s: %w", n.name, err)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (c *Cluster) importImage(ctx context.Context, n node, tar string) error {
 func (c *Cluster) nameSamples(ctx context.Context, n node) error {
 	args := append([]string{"tag", "--force", BusyboxImage}, sampleImages...)
 	if err := c.images(ctx, n, args...); err != nil {
-		return fmt.Errorf("naming images of samples on %s: %w", n.name, err)
+		return fmt.Errorf("tag the images of samples on %s: %w", n.name, err)
 	}
 	return nil
 }

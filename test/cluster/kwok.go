@@ -72,7 +72,7 @@ func (c *Cluster) startKwok(ctx context.Context, nodes int, stages []string) err
 	}
 	for i := 1; i <= nodes; i++ {
 		if _, err := client.CoreV1().Nodes().Create(ctx, simulatedNode(i), metav1.CreateOptions{}); ignoreExisting(err) != nil {
-			return fmt.Errorf("making simulated node %d: %w", i, err)
+			return fmt.Errorf("create simulated node %d: %w", i, err)
 		}
 	}
 	err = poll(ctx, time.Minute, func() bool {
@@ -86,7 +86,7 @@ func (c *Cluster) startKwok(ctx context.Context, nodes int, stages []string) err
 		return ready >= nodes
 	})
 	if err != nil {
-		return fmt.Errorf("simulated nodes do not get Ready; see %s: %w", c.path("logs", "kwok.log"), err)
+		return fmt.Errorf("simulated nodes do not become Ready; see %s: %w", c.path("logs", "kwok.log"), err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,11 +138,11 @@ func writeKwokConfig(ctx context.Context, out string, stages []string) (string, 
 	cmd.Dir = filepath.Join(root, "tools", recipes[Kwok].folder)
 	answer, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("finding kwok's stages: %w", err)
+		return "", fmt.Errorf("find the stages of kwok: %w", err)
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal(answer, &module); err != nil {
-		return "", fmt.Errorf("finding kwok's stages: %w", err)
+		return "", fmt.Errorf("find the stages of kwok: %w", err)
 	}
 	all := []byte(kwokOptions)
 	for _, stage := range stages {

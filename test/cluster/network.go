@@ -58,7 +58,7 @@ func (c *Cluster) node(name string) (node, error) {
 			return n, nil
 		}
 	}
-	return node{}, fmt.Errorf("cluster %s has no node %q, but %s", c.state.Name, name, strings.Join(c.Nodes(), ", "))
+	return node{}, fmt.Errorf("cluster %s has no node %q, only %s", c.state.Name, name, strings.Join(c.Nodes(), ", "))
 }
 
 // Nodes returns the names of the nodes.
@@ -134,7 +134,7 @@ func (c *Cluster) chooseAddress(ctx context.Context) error {
 			return c.save()
 		}
 	}
-	return fmt.Errorf("all %d address ranges are taken by other clusters; see %s", maxSlots, filepath.Dir(c.dir))
+	return fmt.Errorf("all %d address ranges are used by other clusters; see %s", maxSlots, filepath.Dir(c.dir))
 }
 
 // makeBridge creates the bridge that connects the nodes and this machine.

@@ -73,7 +73,7 @@ func (c *Cluster) waitContainerd(ctx context.Context, n node) error {
 		return true
 	})
 	if err != nil || !c.process(n.name).alive() {
-		return fmt.Errorf("containerd of %s does not answer; see %s and %s", n.name, c.path("logs", n.name+".log"), c.nodeLog(n, "containerd"))
+		return fmt.Errorf("containerd of %s does not respond; see %s and %s", n.name, c.path("logs", n.name+".log"), c.nodeLog(n, "containerd"))
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func TestTheFolderOfASetFollowsWhatItIsBuiltFrom(t *testing.T) {
 
 func TestUnknownSetsAreRefused(t *testing.T) {
 	_, err := Build(t.Context(), &bytes.Buffer{}, "nothing")
-	if err == nil || err.Error() != "building nothing: no such set of programs" {
+	if err == nil || err.Error() != "build nothing: no such set of programs" {
 		t.Errorf("got %v", err)
 	}
 }

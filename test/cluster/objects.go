@@ -25,7 +25,7 @@ func (c *Cluster) makeObjects(ctx context.Context) error {
 		return err
 	}
 	if _, err := client.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{}); ignoreExisting(err) != nil {
-		return fmt.Errorf("making the storage class: %w", err)
+		return fmt.Errorf("create the storage class: %w", err)
 	}
 	if c.state.Nodes == 0 {
 		return nil
@@ -75,10 +75,10 @@ func (c *Cluster) makeDNSService(ctx context.Context, client kubernetes.Interfac
 		},
 	}
 	if _, err := client.CoreV1().Services(service.Namespace).Create(ctx, service, metav1.CreateOptions{}); ignoreExisting(err) != nil {
-		return fmt.Errorf("making the DNS service: %w", err)
+		return fmt.Errorf("create the DNS service: %w", err)
 	}
 	if _, err := client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); ignoreExisting(err) != nil {
-		return fmt.Errorf("making the DNS endpoint: %w", err)
+		return fmt.Errorf("create the DNS endpoint: %w", err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func InstallPackages(ctx context.Context, log io.Writer) error {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("nodes need %s (names of Debian packages), and there is no apt-get to install them", strings.Join(missing, ", "))
+		return fmt.Errorf("nodes require %s (names of Debian packages), and apt-get is not available to install them", strings.Join(missing, ", "))
 	}
 	fmt.Fprintf(log, "installing %s from Debian …\n", strings.Join(missing, ", "))
 	if err := aptGet(ctx, append([]string{"install"}, missing...)); err == nil {

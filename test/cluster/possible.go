@@ -14,28 +14,28 @@ import (
 
 // Remedies that are appended to errors.
 const (
-	elsewhere  = "set KUBECONFIG to a cluster you have, or take a virtual machine"
-	privileged = "start this container with --privileged, or set KUBECONFIG to a cluster you have"
+	elsewhere  = "set KUBECONFIG to an existing cluster, or use a virtual machine"
+	privileged = "start this container with --privileged, or set KUBECONFIG to an existing cluster"
 )
 
 // NodesPossible returns nil if this machine can run nodes, or an error with the reason and a remedy. It
 // builds nothing and leaves nothing behind.
 func NodesPossible() error {
 	if runtime.GOOS != "linux" {
-		return errors.New("nodes need Linux: " + elsewhere)
+		return errors.New("nodes require Linux: " + elsewhere)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("nodes need root: use sudo, or set KUBECONFIG to a cluster you have")
+		return errors.New("nodes require root: use sudo, or set KUBECONFIG to an existing cluster")
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return fmt.Errorf("nodes need /proc: %w", err)
+		return fmt.Errorf("nodes require /proc: %w", err)
 	}
 	if missing := missingCapabilities(string(status)); len(missing) > 0 {
-		return fmt.Errorf("nodes need %s, which root has not here: %s", strings.Join(missing, " and "), privileged)
+		return fmt.Errorf("nodes require %s, which root does not have here: %s", strings.Join(missing, " and "), privileged)
 	}
 	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && len(strings.Fields(string(users))) == 3 && strings.Fields(string(users))[2] != allUsers {
-		return errors.New("nodes need the root of the machine, and this is one of a user namespace, as rootless containers have: " + elsewhere)
+		return errors.New("nodes require root of the machine, and this is root of a user namespace, as in rootless containers: " + elsewhere)
 	}
 	cache, err := cacheDir()
 	if err != nil {
@@ -43,22 +43,22 @@ func NodesPossible() error {
 	}
 	for _, hidden := range nodeBinds {
 		if strings.HasPrefix(cache, hidden.target+"/") {
-			return fmt.Errorf("the cache folder %s is below %s, which nodes replace by their own: set XDG_CACHE_HOME to another", cache, hidden.target)
+			return fmt.Errorf("the cache folder %s is below %s, which nodes replace by their own: set XDG_CACHE_HOME to another folder", cache, hidden.target)
 		}
 	}
 	child := exec.Command("true")
 	child.SysProcAttr = newNamespaces()
 	if err := child.Run(); err != nil {
-		return fmt.Errorf("nodes need namespaces of their own, and the kernel gives none (%w): %s", err, privileged)
+		return fmt.Errorf("nodes require their own namespaces, and the kernel does not allow them (%w): %s", err, privileged)
 	}
 	if err := tryCgroup(); err != nil {
-		return fmt.Errorf("nodes need cgroups, which cannot be written here (%w): %s", err, privileged)
+		return fmt.Errorf("nodes require cgroups, which are not writable here (%w): %s", err, privileged)
 	}
 	if err := trySysctl(); err != nil {
-		return fmt.Errorf("nodes set limits of the kernel, which cannot be written here (%w): %s", err, privileged)
+		return fmt.Errorf("nodes set kernel limits, which are not writable here (%w): %s", err, privileged)
 	}
 	if err := tryOverlay(cache); err != nil {
-		return fmt.Errorf("containers need overlay mounts, which are refused in %s (%w): set XDG_CACHE_HOME to a folder on a local disk, or %s", cache, err, privileged)
+		return fmt.Errorf("containers require overlay mounts, which are refused in %s (%w): set XDG_CACHE_HOME to a folder on a local disk, or %s", cache, err, privileged)
 	}
 	return nil
 }

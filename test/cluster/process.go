@@ -46,7 +46,7 @@ func startProcess(dir, name string, args []string, sys *syscall.SysProcAttr, env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = sys
 	if err := cmd.Start(); err != nil {
-		return process{}, fmt.Errorf("starting %s: %w", name, err)
+		return process{}, fmt.Errorf("start %s: %w", name, err)
 	}
 	// While this program runs, it is the parent and must wait for the child.
 	go cmd.Wait() //nolint:errcheck // how a daemon ended is in its log
@@ -106,17 +106,17 @@ func (p process) stop(ctx context.Context, grace time.Duration) error {
 	}
 	if grace > 0 {
 		if err := syscall.Kill(p.PID, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
-			return fmt.Errorf("ending process %d: %w", p.PID, err)
+			return fmt.Errorf("stop process %d: %w", p.PID, err)
 		}
 		if p.waitGone(ctx, grace) {
 			return nil
 		}
 	}
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-		return fmt.Errorf("killing process %d: %w", p.PID, err)
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
 	}
 	if !p.waitGone(ctx, 30*time.Second) {
-		return fmt.Errorf("process %d does not end", p.PID)
+		return fmt.Errorf("process %d does not exit", p.PID)
 	}
 	return nil
 }

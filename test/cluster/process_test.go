@@ -15,10 +15,10 @@ func TestStartTimeOfAProgram(t *testing.T) {
 		start   string
 		running bool
 	}{
-		"a running program":                            {"42 (etcd) S" + tail, "98765", true},
-		"a name with brackets and blanks":              {"42 (a) R (b c) S" + tail, "98765", true},
-		"one that ended but nobody took leave of":      {"42 (etcd) Z" + tail, "", false},
-		"a file that was read while the program ended": {"", "", false},
+		"a running program":                             {"42 (etcd) S" + tail, "98765", true},
+		"a name with brackets and spaces":               {"42 (a) R (b c) S" + tail, "98765", true},
+		"a zombie process":                              {"42 (etcd) Z" + tail, "", false},
+		"a file that was read while the program exited": {"", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start, running := parseStat([]byte(row.stat))
@@ -32,7 +32,7 @@ func TestStartTimeOfAProgram(t *testing.T) {
 func TestARecycledIDIsNotTheProcess(t *testing.T) {
 	self := identify(os.Getpid())
 	if !self.alive() {
-		t.Fatalf("this very process %+v is not alive", self)
+		t.Fatalf("this process %+v is not alive", self)
 	}
 	other := process{PID: self.PID, Start: self.Start + "0"}
 	if other.alive() {
@@ -52,7 +52,7 @@ func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err == nil {
 		// The environment is only set once the program is loaded.
 		if err := poll(context.Background(), 10*time.Second, func() bool { return len(marked(dir)) > 0 }); err != nil {
-			t.Error("the process does not carry the mark of its cluster")
+			t.Error("the process does not have the mark of its cluster")
 		}
 	}
 	log := filepath.Join(dir, "logs", "sleeper.log")
@@ -60,7 +60,7 @@ func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
 		content, _ := os.ReadFile(log)
 		return string(content) == "here\n"
 	}); err != nil {
-		t.Error("its output is not in its log")
+		t.Error("its output is missing in its log")
 	}
 	if err := p.stop(context.Background(), time.Second); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
 		t.Error("it runs after stop")
 	}
 	if err := killAll(context.Background(), state{}, dir); err != nil {
-		t.Errorf("its child, known by its mark only: %v", err)
+		t.Errorf("a child that is found only by its mark: %v", err)
 	}
 	if left := marked(dir); len(left) > 0 {
 		t.Errorf("left: %v", left)
@@ -87,12 +87,12 @@ func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
 		content, _ := os.ReadFile(starts)
 		return string(content) == "start\nstart\n"
 	}); err != nil {
-		t.Error("it was not")
+		t.Error("it was not stopped")
 	}
 	if !c.process("scheduler").alive() {
-		t.Error("it is not on record")
+		t.Error("it is not recorded")
 	}
 	if err := killAll(context.Background(), c.state, dir); err != nil || len(marked(dir)) > 0 {
-		t.Errorf("it did not end with its cluster: %v", err)
+		t.Errorf("it did not exit with its cluster: %v", err)
 	}
 }

@@ -32,14 +32,14 @@ func Down(ctx context.Context, name string, log io.Writer) error {
 	}
 	defer unlock()
 	if !isDir(dir) && len(marked(dir)) == 0 && len(links(name)) == 0 {
-		fmt.Fprintf(log, "cluster %s does not run\n", name)
+		fmt.Fprintf(log, "cluster %s is not running\n", name)
 		return nil
 	}
-	fmt.Fprintf(log, "taking cluster %s down …\n", name)
+	fmt.Fprintf(log, "deleting cluster %s …\n", name)
 	if err := clear(ctx, name, dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "cluster %s is down; nothing of it is left\n", name)
+	fmt.Fprintf(log, "cluster %s is deleted\n", name)
 	return nil
 }
 
@@ -58,7 +58,7 @@ func clear(ctx context.Context, name, dir string) error {
 		removeIfEmpty(cgroupParent)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("clearing cluster %s: %w", name, err)
+		return fmt.Errorf("remove cluster %s: %w", name, err)
 	}
 	return os.RemoveAll(dir)
 }
@@ -81,7 +81,7 @@ func killAll(ctx context.Context, s state, dir string) error {
 		return len(left) == 0
 	})
 	if err != nil {
-		return fmt.Errorf("some processes do not end: %w", err)
+		return fmt.Errorf("some processes do not exit: %w", err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func removeMounts(dir string) error {
 		fields := strings.Fields(lines[i])
 		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+string(filepath.Separator)) {
 			if err := syscall.Unmount(fields[4], 0); err != nil {
-				return fmt.Errorf("unmounting %s: %w", fields[4], err)
+				return fmt.Errorf("unmount %s: %w", fields[4], err)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func readState(dir string) (state, error) {
 
 func (c *Cluster) save() error {
 	if err := nodeinit.WriteJSON(filepath.Join(c.dir, stateFile), c.state); err != nil {
-		return fmt.Errorf("recording the cluster's state: %w", err)
+		return fmt.Errorf("record the cluster's state: %w", err)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func Hold(ctx context.Context, name string, log io.Writer) (release func(), err 
 	if release, err = lock(quick, dir+".held"); err == nil || quick.Err() == nil {
 		return release, err
 	}
-	fmt.Fprintf(log, "waiting for cluster %s, which another program works with …\n", name)
+	fmt.Fprintf(log, "waiting for cluster %s, which another program is using …\n", name)
 	return lock(ctx, dir+".held")
 }
 
@@ -95,12 +95,12 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			file.Close()
-			return nil, fmt.Errorf("locking %s: %w", path, err)
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		select {
 		case <-ctx.Done():
 			file.Close()
-			return nil, fmt.Errorf("waiting for %s, which another program holds: %w", path, ctx.Err())
+			return nil, fmt.Errorf("wait for %s, which another program holds: %w", path, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -47,7 +47,7 @@ func TestNamesOfClusters(t *testing.T) {
 func TestOpeningAClusterThatDoesNotRunSaysWhatToDo(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	_, err := Open("")
-	const want = "cluster local does not run; start it with: go run ./test/cluster/cmd/cluster up --name local"
+	const want = "cluster local is not running; start it with: go run ./test/cluster/cmd/cluster up --name local"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -59,8 +59,8 @@ func TestDownOfNothingIsFine(t *testing.T) {
 	if err := Down(context.Background(), "nothing", &log); err != nil {
 		t.Fatal(err)
 	}
-	if log.String() != "cluster nothing does not run\n" {
-		t.Errorf("said %q", log.String())
+	if log.String() != "cluster nothing is not running\n" {
+		t.Errorf("output %q", log.String())
 	}
 }
 
@@ -81,7 +81,7 @@ func TestDownWorksWithATornState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := poll(context.Background(), 10*time.Second, func() bool { return len(marked(dir)) > 0 }); err != nil {
-		t.Skip("processes carry no readable marks on this system")
+		t.Skip("processes have no readable marks on this system")
 	}
 	if err := Down(context.Background(), "torn", io.Discard); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestALockIsHeldOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := lock(ctx, path); err == nil {
-		t.Error("a second one got it")
+		t.Error("a second process got the lock")
 	}
 	unlock()
 	again, err := lock(context.Background(), path)
@@ -128,10 +128,10 @@ func TestAClusterIsHeldByOne(t *testing.T) {
 	}()
 	select {
 	case err := <-ended:
-		t.Fatalf("a second one did not wait: %v", err)
+		t.Fatalf("a second process did not wait: %v", err)
 	case line := <-said.said:
 		if !strings.Contains(line, "cluster held") {
-			t.Errorf("it says %q", line)
+			t.Errorf("got %q", line)
 		}
 	}
 	release()

@@ -45,13 +45,13 @@ func keepSysctls(dir string) error {
 func raiseLimits() error {
 	content, err := os.ReadFile(sysctlFile(inotifyInstances))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", inotifyInstances, err)
+		return fmt.Errorf("read %s: %w", inotifyInstances, err)
 	}
 	if have, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && have >= wantedInstances {
 		return nil
 	}
 	if err := os.WriteFile(sysctlFile(inotifyInstances), []byte(strconv.Itoa(wantedInstances)), 0o644); err != nil {
-		return fmt.Errorf("raising %s: %w", inotifyInstances, err)
+		return fmt.Errorf("increase %s: %w", inotifyInstances, err)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func restoreSysctls(dir string) error {
 			continue
 		}
 		if err := os.WriteFile(sysctlFile(name), []byte(value), 0o644); err != nil {
-			return fmt.Errorf("putting %s back to %s: %w", name, value, err)
+			return fmt.Errorf("reset %s to %s: %w", name, value, err)
 		}
 	}
 	return os.Remove(file)

@@ -86,7 +86,7 @@ var runBy = map[string]map[string]string{
 const runbooks = "TestW23RunbookLinksBeginAsThePageSays"
 
 // untried is the page's sentence about commands that no test runs.
-const untried = "No cluster with OLM v1 was there to install it."
+const untried = "No cluster with OLM v1 was available to install it."
 
 // runner returns the test or make target that runs a command, and the prefix that matched.
 func runner(page, command string) (by, beginning string) {
@@ -111,7 +111,7 @@ func TestW24EveryCommandOfThePagesIsRun(t *testing.T) {
 				used[beginning] = true
 				switch target, isTarget := strings.CutPrefix(by, "make "); {
 				case by == "":
-					t.Errorf("%s: nothing runs %q: name what does in runBy, or have %s run it", page, command, here)
+					t.Errorf("%s: no test runs %q: list the test in runBy, or have %s run it", page, command, here)
 				case by == untried:
 					g.Expect(text).To(ContainSubstring(untried), page)
 				case isTarget:
@@ -176,7 +176,7 @@ func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
 		text := string(raw)
 		head, _, _ := strings.Cut(text, "\napiVersion:")
 		_, needs, said := strings.Cut(head, "# Needs: ")
-		g.Expect(said).To(BeTrueBecause("%s: the comment at its top ends with `# Needs: …`, or `# Needs: nothing else.`", file))
+		g.Expect(said).To(BeTrueBecause("%s: the comment at its top must end with `# Needs: …`, or `# Needs: nothing else.`", file))
 		if strings.HasPrefix(needs, "make run") {
 			forMakeRun = append(forMakeRun, strings.TrimPrefix(file, root+"/"))
 			continue
@@ -184,7 +184,7 @@ func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
 		images := imageLine.FindAllStringSubmatch(text, -1)
 		g.Expect(images).NotTo(BeEmpty(), file)
 		for _, image := range images {
-			g.Expect(image[1]).To(MatchRegexp(publicImage.String()), "%s: take a public image with a pinned tag, or say that it needs make run", file)
+			g.Expect(image[1]).To(MatchRegexp(publicImage.String()), "%s: use a public image with a pinned tag, or state that it needs make run", file)
 		}
 		claims := strings.Contains(text, "volumeClaimTemplates:") || strings.Contains(text, "kind: PersistentVolumeClaim")
 		g.Expect(strings.Contains(needs, "a default StorageClass")).To(Equal(claims), file)

@@ -99,7 +99,7 @@ func TestW23TypeCommentsNameConditionsThatExist(t *testing.T) {
 			conditions, reasons, comments, of := typesOf(t, kind.types)
 			g.Expect(len(conditions)).To(BeNumerically(">=", 6))
 			for _, condition := range conditions {
-				g.Expect(of).To(MatchRegexp(`\b`+condition+`\b`), "the comment of status.conditions names each condition")
+				g.Expect(of).To(MatchRegexp(`\b`+condition+`\b`), "the comment of status.conditions lists each condition")
 			}
 			for _, comment := range comments {
 				for _, name := range named.FindAllStringSubmatch(strings.ReplaceAll(comment, "\n", " "), -1) {

@@ -64,9 +64,9 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			if err != nil {
-				t.Errorf("%s: %s: there is no such file", page, match[1])
+				t.Errorf("%s: %s: no such file", page, match[1])
 			} else if anchor != "" && !slices.Contains(anchors(string(content)), anchor) {
-				t.Errorf("%s: %s: there is no such heading", page, match[1])
+				t.Errorf("%s: %s: no such heading", page, match[1])
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func TestComments(t *testing.T) {
 	}
 	if len(found)*100_000 > maxPhrases*words {
 		slices.Sort(found)
-		t.Errorf("%d phrases in %d words of comments; testdata/words.txt has what to write instead:\n%s", len(found), words, strings.Join(found, "\n"))
+		t.Errorf("%d phrases in %d words of comments; see testdata/words.txt for replacements:\n%s", len(found), words, strings.Join(found, "\n"))
 	}
 }
 
@@ -62,7 +62,7 @@ func TestNamesOfBounds(t *testing.T) {
 	for name, file := range goFiles(t) {
 		ast.Inspect(file.parsed, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && bound.MatchString(id.Name) && id.Name != "mostLikelyCurrent" { // Kubernetes' name
-				t.Errorf("%s:%d: %s: write max or min", name, file.set.Position(id.Pos()).Line, id.Name)
+				t.Errorf("%s:%d: %s: use max or min", name, file.set.Position(id.Pos()).Line, id.Name)
 			}
 			return true
 		})

@@ -136,7 +136,7 @@ func (s site) undecodable(t *testing.T) {
 		g.Expect(json.Unmarshal([]byte(text), poison)).To(Succeed())
 		return poison
 	}
-	g.Expect(s.admin.Create(t.Context(), probe())).To(MatchError(ContainSubstring("livenessProbe.httpGet.port")), "the schema refuses it")
+	g.Expect(s.admin.Create(t.Context(), probe())).To(MatchError(ContainSubstring("livenessProbe.httpGet.port")), "refused by the schema")
 
 	const definition = "statefulclusters.enge.me"
 	bounded := s.object(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", definition)
@@ -145,7 +145,7 @@ func (s site) undecodable(t *testing.T) {
 	g.Expect(s.admin.Update(t.Context(), loose)).To(Succeed())
 	poison := probe()
 	g.Eventually(func() error { return s.admin.Create(t.Context(), poison.DeepCopy(), client.DryRunAll) }, time.Minute).
-		Should(MatchError(ContainSubstring("spec: Invalid value: cannot be read")), "the webhook refuses it")
+		Should(MatchError(ContainSubstring("spec: Invalid value: cannot be decoded")), "refused by the webhook")
 	hooks := s.object(t, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validating-webhook-configuration")
 	g.Expect(s.admin.Delete(t.Context(), hooks.DeepCopy())).To(Succeed())
 	g.Eventually(func() error { return s.admin.Create(t.Context(), poison) }, time.Minute).Should(Succeed())
@@ -160,7 +160,7 @@ func (s site) undecodable(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		var served engev1alpha1.StatefulCluster
 		g.Expect(s.admin.Get(t.Context(), client.ObjectKeyFromObject(beside), &served)).To(Succeed())
-		g.Expect(served.Status.ObservedGeneration).To(Equal(served.Generation), "the set beside it is served")
+		g.Expect(served.Status.ObservedGeneration).To(Equal(served.Generation), "the other set is reconciled")
 		var broken engev1alpha1.StatefulCluster
 		g.Expect(s.admin.Get(t.Context(), client.ObjectKeyFromObject(poison), &broken)).To(Succeed())
 		g.Expect(broken.Status.Conditions).To(ContainElement(And(HaveField("Type", "Degraded"), HaveField("Status", metav1.ConditionTrue),

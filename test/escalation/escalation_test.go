@@ -81,48 +81,48 @@ type attempt struct {
 }
 
 var attempts = []attempt{
-	{"pods by a StatefulCluster", "statefulcluster", nil, cluster(""), "may not create pods"},
-	{"pods by a ReplicatedStatefulSet", "replicatedstatefulset", nil, replicated("", ""), "may not create pods"},
-	{"pods by an ExtendedStatefulSet", "extendedstatefulset", nil, extended("", ""), "may not create pods"},
-	{"other people's pods by a StatefulSingleton", "statefulsingleton", nil, singleton(), "may not update pods"},
-	{"the end of other people's pods by a StatefulSingleton", "statefulsingleton", rights{"pods": {"update"}}, singleton(), "may not delete pods"},
-	{"a StatefulSingleton by who may", "statefulsingleton", rights{"pods": {"update", "delete"}}, singleton(), ""},
+	{"pods through a StatefulCluster", "statefulcluster", nil, cluster(""), "may not create pods"},
+	{"pods through a ReplicatedStatefulSet", "replicatedstatefulset", nil, replicated("", ""), "may not create pods"},
+	{"pods through an ExtendedStatefulSet", "extendedstatefulset", nil, extended("", ""), "may not create pods"},
+	{"pods of other users through a StatefulSingleton", "statefulsingleton", nil, singleton(), "may not update pods"},
+	{"deleting pods of other users through a StatefulSingleton", "statefulsingleton", rights{"pods": {"update"}}, singleton(), "may not delete pods"},
+	{"a StatefulSingleton by a user with the permissions", "statefulsingleton", rights{"pods": {"update", "delete"}}, singleton(), ""},
 
-	{"N5 a budget by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster(""), "may not create poddisruptionbudgets.policy"},
-	{"a StatefulCluster by who may create pods and budgets", "statefulcluster", rights{"pods": {"create"}, "poddisruptionbudgets": {"create"}}, cluster(""), ""},
-	{"claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster("  " + claimTemplates), "may not create persistentvolumeclaims"},
-	{"claims by a StatefulCluster by who may", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}, "poddisruptionbudgets": {"create"}}, cluster("  " + claimTemplates), ""},
-	{"the end of claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}},
+	{"N5 a budget through a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster(""), "may not create poddisruptionbudgets.policy"},
+	{"a StatefulCluster by a user who may create pods and budgets", "statefulcluster", rights{"pods": {"create"}, "poddisruptionbudgets": {"create"}}, cluster(""), ""},
+	{"claims through a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster("  " + claimTemplates), "may not create persistentvolumeclaims"},
+	{"claims through a StatefulCluster by a user with the permissions", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}, "poddisruptionbudgets": {"create"}}, cluster("  " + claimTemplates), ""},
+	{"deleting claims through a StatefulCluster", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}},
 		cluster("  " + claimTemplates + "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}"), "may not delete persistentvolumeclaims"},
 
-	{"commands by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}}, replicated("", ""), "may not create pods/exec"},
-	{"N5 its own Services by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}}, replicated("", ""), "may not create services"},
-	{"N5 budgets by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}, "services": {"create"}}, replicated("", ""),
+	{"commands through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}}, replicated("", ""), "may not create pods/exec"},
+	{"N5 its own Services through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}}, replicated("", ""), "may not create services"},
+	{"N5 budgets through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}, "services": {"create"}}, replicated("", ""),
 		"may not create poddisruptionbudgets.policy"},
-	{"a ReplicatedStatefulSet by who may", "replicatedstatefulset",
+	{"a ReplicatedStatefulSet by a user with the permissions", "replicatedstatefulset",
 		rights{"pods": {"create"}, "pods/exec": {"create"}, "services": {"create"}, "poddisruptionbudgets": {"create"}}, replicated("", ""), ""},
-	{"claims by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+	{"claims through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("    "+claimTemplates, ""), "may not create persistentvolumeclaims"},
-	{"Secrets by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+	{"Secrets through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("", "  secrets: [crown]\n"), "may not get secrets"},
-	{"ConfigMaps by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+	{"ConfigMaps through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("", "  ruleSelector: {matchLabels: {a: b}}\n"), "may not get configmaps"},
-	{"Services by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+	{"Services through a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("", "  servicePorts: [{port: 1}]\n"), "may not create services"},
 
-	{"an ExtendedStatefulSet by who may create pods", "extendedstatefulset", rights{"pods": {"create"}}, extended("", ""), ""},
-	{"claims by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}}, extended("      "+claimTemplates, ""), "may not create persistentvolumeclaims"},
-	{"probes by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+	{"an ExtendedStatefulSet by a user who may create pods", "extendedstatefulset", rights{"pods": {"create"}}, extended("", ""), ""},
+	{"claims through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}}, extended("      "+claimTemplates, ""), "may not create persistentvolumeclaims"},
+	{"probes through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("", "  activePassiveProbes: {c: {exec: {command: [a]}}}\n"), "may not create pods/exec"},
-	{"Services by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+	{"Services through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("      serviceName: c\n", ""), "may not create services"},
-	{"Jobs by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+	{"Jobs through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("", "  updateStrategy: {preUpdateJob: "+job+"}\n"), "may not create jobs.batch"},
-	{"what changes in Secrets by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+	{"changes of Secrets through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("", "  updateOnEnvChange: true\n"), "may not get secrets"},
-	{"what changes in ConfigMaps by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}},
+	{"changes of ConfigMaps through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}},
 		extended("", "  updateOnEnvChange: true\n"), "may not get configmaps"},
-	{"a write into Secrets by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}, "configmaps": {"get"}},
+	{"a write to Secrets through an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}, "configmaps": {"get"}},
 		extended("", "  updateOnEnvChange: true\n  configTracking: OwnerReference\n"), "may not patch secrets"},
 }
 
@@ -148,7 +148,7 @@ func TestAPIEscalation(t *testing.T) {
 			g.Expect(err).To(MatchError(And(ContainSubstring(a.blocked), ContainSubstring(a.name), ContainSubstring("kubectl auth can-i"))))
 		})
 	}
-	t.Run("nobody has objects where the accounts of the cluster or of the operator are", func(t *testing.T) {
+	t.Run("no user may have objects in the namespaces with the accounts of the cluster or of the operator", func(t *testing.T) {
 		for _, namespace := range []string{operatorNamespace, metav1.NamespaceSystem} {
 			for _, object := range []client.Object{cluster(""), replicated("", ""), extended("", ""), singleton()} {
 				object.SetNamespace(namespace)
@@ -156,13 +156,13 @@ func TestAPIEscalation(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
-	t.Run("a pod that says that it is a member", func(t *testing.T) { s.members(t) })
-	t.Run("orders by annotations, and labels that go into pods", func(t *testing.T) { s.orders(t) })
+	t.Run("unchanged fields need no permission", func(t *testing.T) { s.scales(t) })
+	t.Run("a pod with the labels of a member", func(t *testing.T) { s.members(t) })
+	t.Run("annotations with orders, and labels that are copied to pods", func(t *testing.T) { s.orders(t) })
 	t.Run("fields that change pods or roles", func(t *testing.T) { s.fields(t) })
-	t.Run("N4 N12 labels and annotations without end", func(t *testing.T) { s.bounds(t) })
+	t.Run("N4 N12 too many labels and annotations", func(t *testing.T) { s.bounds(t) })
 	t.Run("N2 an annotation with the name of a quantity", func(t *testing.T) { s.quantity(t) })
-	t.Run("N1 an object that does not decode", func(t *testing.T) { s.undecodable(t) })
+	t.Run("N1 an object that cannot be decoded", func(t *testing.T) { s.undecodable(t) })
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	t.Run("labels that only members have", func(t *testing.T) { s.labels(t) })
 	s.thieves(t)
@@ -199,10 +199,10 @@ func (s site) members(t *testing.T) {
 		`{"metadata": {"ownerReferences": [{"apiVersion": "enge.me/v1alpha1", "kind": "StatefulCluster", "name": "db", "uid": "00000000-0000-0000-0000-000000000000", "controller": true}]}}`)),
 		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")))
 	g.Expect(s.admin.Create(t.Context(), forged)).To(Succeed())
-	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)).To(Succeed(), "one that is")
+	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)).To(Succeed(), "a reference to an existing object")
 	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(
 		`{"metadata": {"ownerReferences": [{"apiVersion": "enge.me/v1alpha1", "kind": "StatefulCluster", "name": "db", "uid": "00000000-0000-0000-0000-000000000001", "controller": true}]}}`)),
-		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")), "N3b of another set")
+		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")), "N3b a reference to another set")
 	for _, p := range []*corev1.Pod{plain, forged} {
 		g.Expect(s.admin.Delete(t.Context(), p)).To(Succeed())
 	}

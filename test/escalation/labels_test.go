@@ -58,14 +58,14 @@ func (s site) labels(t *testing.T) {
 			g.Expect(s.admin.Create(t.Context(), forged)).To(Succeed())
 			defer func() { g.Expect(s.admin.Delete(context.WithoutCancel(t.Context()), forged)).To(Succeed()) }()
 			g.Expect(patch(forged, `{"metadata": {"labels": {"a": "b"}}}`)).To(Succeed(), "a change of another label")
-			g.Expect(patch(forged, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, row.label))).To(Succeed(), "the removal")
+			g.Expect(patch(forged, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, row.label))).To(Succeed(), "removing the label")
 			if row.any {
 				g.Expect(patch(forged, fmt.Sprintf(`{"metadata": {"labels": {%q: "other"}}}`, row.label))).To(refused, "another value")
 			}
 			plain := pod(tenant, "plain")
 			g.Expect(s.admin.Create(t.Context(), plain)).To(Succeed())
 			defer func() { g.Expect(s.admin.Delete(context.WithoutCancel(t.Context()), plain)).To(Succeed()) }()
-			g.Expect(patch(plain, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, row.label, row.value))).To(refused, "the label on a pod without it")
+			g.Expect(patch(plain, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, row.label, row.value))).To(refused, "adding the label to a pod without it")
 		})
 	}
 }

@@ -122,11 +122,11 @@ var (
 // each. For wholeChild and wholePod, the operator accepts an object with the whole controller reference, and no
 // policy checks who writes the reference.
 const (
-	wholeChild = "who may create it may write the whole reference, and the operator puts its content right (docs/security.md, Who asks must be allowed)"
-	wholePod   = "its StatefulSet is the owner, and who may create pods can make what that makes (docs/security.md, exec-role)"
-	adopted    = "it has the name of a pod of the StatefulSet and no controller, so that the controller of StatefulSets adopts it (docs/security.md, exec-role)"
-	selected   = "it makes no pods, and labels say which ones it means; one that may run is waited for, and nobody is deleted for it (docs/decisions/0025-what-a-selector-gives-no-right-to.md)"
-	shared     = "the ConfigMap has an owner for each StatefulSingleton and no controller, so that a label says whose it is; no pod runs what is in it (docs/decisions/0024-the-script-comes-out-of-the-image.md)"
+	wholeChild = "a user who can create it can set all its fields, and the operator restores its content (docs/security.md, Who asks must be allowed)"
+	wholePod   = "its StatefulSet is the owner, and a user who can create pods can create the same pods (docs/security.md, exec-role)"
+	adopted    = "it has the name of a pod of the StatefulSet and no controller, so the controller of StatefulSets adopts it (docs/security.md, exec-role)"
+	selected   = "it creates no pods, and selects them by labels; a pod that may run blocks others, and no pod is deleted because of it (docs/decisions/0025-what-a-selector-gives-no-right-to.md)"
+	shared     = "the ConfigMap has an owner for each StatefulSingleton and no controller, so a label identifies it; no pod runs its contents (docs/decisions/0024-the-script-comes-out-of-the-image.md)"
 )
 
 // inEachWay returns the given reason for each forgery except byName.

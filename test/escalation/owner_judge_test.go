@@ -28,15 +28,15 @@ func (s site) judge(t *testing.T, row *forged) {
 	if row.refusal != nil && !row.isAboutLabels() {
 		g.Expect(row.refusal).To(MatchError(ContainSubstring(row.asked)))
 	} else if row.asked != "" && row.isRefused() {
-		t.Errorf("the tenant was let make it, and should not be: %s", row.asked)
+		t.Errorf("the tenant could create it, and should not: %s", row.asked)
 	}
-	g.Expect(row.isSeen(s.parentIn(g, ctx, row))).To(BeTrue(), "passes look at the parent")
+	g.Expect(row.isSeen(s.parentIn(g, ctx, row))).To(BeTrue(), "the parent is reconciled")
 	if row.object == nil {
 		return
 	}
 	s.othersStay(g, ctx, row)
 	if why := row.allowed(row.forgery.name); why != "" {
-		t.Log("it is a child: " + why)
+		t.Log("it counts as a child: " + why)
 		return
 	}
 	if row.removed != "" {
@@ -50,7 +50,7 @@ func (s site) judge(t *testing.T, row *forged) {
 	if taken := row.object.GetName(); taken == row.child.name && row.said != "" {
 		g.Eventually(func(g Gomega) {
 			g.Expect(conditions(s.parentIn(g, ctx, row))).To(ContainElement(And(ContainSubstring(row.said), ContainSubstring(taken))))
-		}, patience, 100*time.Millisecond).Should(Succeed(), "it says whose name is taken")
+		}, patience, 100*time.Millisecond).Should(Succeed(), "it reports which name is taken")
 	}
 }
 
@@ -64,8 +64,8 @@ func (f *forged) isRefused() bool {
 func (s site) isLeftAlone(g Gomega, ctx context.Context, row *forged) {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(row.gvk)
-	g.Expect(s.admin.Get(ctx, client.ObjectKeyFromObject(row.object), now)).To(Succeed(), "it is there")
-	g.Expect(now.GetUID()).To(Equal(row.object.GetUID()), "it was not deleted and made again")
+	g.Expect(s.admin.Get(ctx, client.ObjectKeyFromObject(row.object), now)).To(Succeed(), "it exists")
+	g.Expect(now.GetUID()).To(Equal(row.object.GetUID()), "it was not deleted and recreated")
 	g.Expect(now.GetDeletionTimestamp()).To(BeNil(), "it is not being deleted")
 	was := row.object.DeepCopy()
 	now.SetLabels(without(now.GetLabels(), strings.Fields(row.marked)...))
@@ -105,12 +105,12 @@ func (s site) isNotCounted(g Gomega, ctx context.Context, row *forged) {
 	delete(status, "conditions")
 	text, err := json.Marshal(status)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(text)).NotTo(ContainSubstring(string(row.object.GetUID())), "the status knows it")
+	g.Expect(string(text)).NotTo(ContainSubstring(string(row.object.GetUID())), "the status contains it")
 	if row.object.GetName() == row.as {
-		g.Expect(string(text)).NotTo(ContainSubstring(`"`+row.as+`"`), "the status knows it")
+		g.Expect(string(text)).NotTo(ContainSubstring(`"`+row.as+`"`), "the status contains it")
 	}
 	if row.gvk.Kind == "Pod" && row.labelled {
-		g.Expect(numbers(parent)).To(Equal(row.counts), "it is counted")
+		g.Expect(numbers(parent)).To(Equal(row.counts), "the status counts it")
 	}
 }
 
@@ -136,7 +136,7 @@ func (s site) isNotSelected(g Gomega, ctx context.Context, row *forged) {
 	for i := range budgets.Items {
 		selector, err := metav1.LabelSelectorAsSelector(budgets.Items[i].Spec.Selector)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(selector.Matches(labels.Set(pod.Labels))).To(BeFalse(), "budget %s counts it, and lets a genuine pod go for it", budgets.Items[i].Name)
+		g.Expect(selector.Matches(labels.Set(pod.Labels))).To(BeFalse(), "budget %s counts it, and allows the eviction of a genuine pod because of it", budgets.Items[i].Name)
 	}
 	var services corev1.ServiceList
 	g.Expect(s.admin.List(ctx, &services, client.InNamespace(row.namespace))).To(Succeed())
@@ -145,7 +145,7 @@ func (s site) isNotSelected(g Gomega, ctx context.Context, row *forged) {
 		if services.Items[i].Name == row.headless {
 			continue
 		}
-		g.Expect(len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels))).To(BeFalse(), "Service %s sends to it", services.Items[i].Name)
+		g.Expect(len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels))).To(BeFalse(), "Service %s selects it", services.Items[i].Name)
 	}
 }
 

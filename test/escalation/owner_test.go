@@ -45,13 +45,13 @@ type forgery struct {
 const otherUID types.UID = "00000000-0000-0000-0000-000000000000"
 
 var (
-	byLabels = forgery{"labels and annotations, and no owner", true, nil}
+	byLabels = forgery{"labels and annotations without an owner", true, nil}
 	byUID    = forgery{"an owner of another UID", true, func(o *metav1.OwnerReference) { o.UID = otherUID }}
 	byKind   = forgery{"an owner of another kind", true, func(o *metav1.OwnerReference) { o.Kind = "Other" }}
 	byGroup  = forgery{"an owner of another group", true, func(o *metav1.OwnerReference) { o.APIVersion = "example.org/v1" }}
-	byOwner  = forgery{"an owner that is no controller", true, func(o *metav1.OwnerReference) { o.Controller = nil }}
-	byAll    = forgery{"the whole controller reference", true, func(*metav1.OwnerReference) {}}
-	byName   = forgery{"its name, before the object was made", false, nil}
+	byOwner  = forgery{"an owner that is not a controller", true, func(o *metav1.OwnerReference) { o.Controller = nil }}
+	byAll    = forgery{"the complete controller reference", true, func(*metav1.OwnerReference) {}}
+	byName   = forgery{"its name, before the object was created", false, nil}
 
 	forgeries = []forgery{byLabels, byUID, byKind, byGroup, byOwner, byAll, byName}
 )
@@ -134,7 +134,7 @@ func (s site) complete(t *testing.T) {
 		if !slices.ContainsFunc(parents, func(p parent) bool { return may.Role == p.kind+"-role" }) || resource == "events.events.k8s.io" {
 			continue
 		}
-		g.Expect(has).To(HaveKey(may.Role+" "+resource), "the role lets the operator %s %s: add a row to children", may.Verb, resource)
+		g.Expect(has).To(HaveKey(may.Role+" "+resource), "the role allows the operator to %s %s: add a row to children", may.Verb, resource)
 	}
 }
 

@@ -134,32 +134,32 @@ var thefts = []theft{
 	{"a Secret in kube-system", []string{controllersToken}, patches(func() client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "there"}}
 	}, `{"stringData": {"a": "b"}}`), ownAccount},
-	{"another program in a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"another image in a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"spec": {"containers": [{"name": "a", "image": "mine"}]}}`), ownAccount},
-	{"the end of a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
+	{"deleting a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
 		return l.Delete(ctx, pod(metav1.NamespaceSystem, "there"))
 	}, ownAccount},
 	{"a command in a pod of kube-system", []string{controllersToken}, exec(metav1.NamespaceSystem, "there"), ownAccount},
 	{"a command in a pod of the operator", []string{controllersToken}, exec(operatorNamespace, "there"), ownAccount},
-	{"to let a pod of kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "singleton") },
+	{"removing the finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "singleton") },
 		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b"}, "finalizers": ["`+foreign+`"]}}`), ""},
-	{"to let a member in kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "member") },
+	{"removing the finalizer of a member in kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "member") },
 		`{"metadata": {"finalizers": ["`+foreign+`"]}}`), ""},
-	{"to let a pod of the operator's namespace go", []string{controllersToken}, patches(func() client.Object { return pod(operatorNamespace, "singleton") },
+	{"removing the finalizer of a pod of the operator's namespace", []string{controllersToken}, patches(func() client.Object { return pod(operatorNamespace, "singleton") },
 		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b"}, "finalizers": ["`+foreign+`"]}}`), ""},
-	{"another finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"removing another finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"finalizers": null}}`), ownAccount},
-	{"another finalizer of a pod of kube-system, with the operator's", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
+	{"removing another finalizer of a pod of kube-system along with the operator's", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
 		`{"metadata": {"finalizers": null}}`), ownAccount},
-	{"a new finalizer of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"adding a finalizer to a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"finalizers": ["`+foreign+`", "`+statefulsingletonv1.FinalizerPod+`"]}}`), ownAccount},
-	{"a new annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"adding an annotation to a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
-	{"another annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"changing an annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"annotations": {"`+foreign+`": "b"}}}`), ownAccount},
-	{"an annotation less on a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"removing an annotation of a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"annotations": {"`+foreign+`": null}}}`), ownAccount},
-	{"another annotation of a pod of kube-system, with a grant", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
+	{"changing an annotation of a pod of kube-system along with a grant", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "held") },
 		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "b", "`+foreign+`": "b"}}}`), ownAccount},
 	{"an annotation of a pod of the operator", []string{controllersToken}, patches(func() client.Object { return pod(operatorNamespace, "there") },
 		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
@@ -173,11 +173,11 @@ var thefts = []theft{
 		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
 	{"an annotation of a StatefulSet of kube-system", []string{controllersToken}, patches(func() client.Object { return statefulSet(metav1.NamespaceSystem) },
 		`{"metadata": {"annotations": {"a": "b"}}}`), ownAccount},
-	{"a pod of kube-system that a Service finds no more", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"removing a pod of kube-system from its Service", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"labels": {"a": "b"}}}`), ownAccount},
-	{"the end of a pod of kube-system by the garbage collector", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+	{"deleting a pod of kube-system through the garbage collector", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
 		`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "00000000-0000-0000-0000-000000000000"}]}}`), ownAccount},
-	{"another address of a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
+	{"changing the address of a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
 		return l.Status().Patch(ctx, pod(metav1.NamespaceSystem, "there"), client.RawPatch(types.MergePatchType, []byte(`{"status": {"podIP": "192.0.2.1"}}`)))
 	}, ownAccount},
 	{"the key of hashes in the operator's namespace", []string{controllersToken}, creates(func() client.Object {
@@ -198,23 +198,23 @@ var thefts = []theft{
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "new"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
 			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: pod("", "").Spec.Containers}}}}
 	}), dryRunsOnly},
-	{"the book of evictions", []string{webhooksToken}, applies("stateful-operator-evictions"), ""},
+	{"the ConfigMap of evictions", []string{webhooksToken}, applies("stateful-operator-evictions"), ""},
 	{"another ConfigMap of the operator's namespace", []string{webhooksToken, installerToken}, applies("new"), forbidden},
-	{"the end of the book of evictions", everyToken, func(ctx context.Context, l loot) error {
+	{"deleting the ConfigMap of evictions", everyToken, func(ctx context.Context, l loot) error {
 		return l.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-evictions"}})
 	}, forbidden},
-	{"the book of evictions by who acts on objects", []string{controllersToken}, applies("stateful-operator-evictions"), ownAccount},
-	{"the book of evictions by who edits a namespace", []string{installerToken, namespaceEditor, podCreator}, applies("stateful-operator-evictions"), forbidden},
+	{"the ConfigMap of evictions by the controllers", []string{controllersToken}, applies("stateful-operator-evictions"), ownAccount},
+	{"the ConfigMap of evictions by a user who may edit a namespace", []string{installerToken, namespaceEditor, podCreator}, applies("stateful-operator-evictions"), forbidden},
 	{"a command in a pod", []string{webhooksToken, installerToken}, exec(tenant, "there"), forbidden},
-	{"the end of a pod", []string{webhooksToken, installerToken}, func(ctx context.Context, l loot) error { return l.Delete(ctx, pod(tenant, "there")) }, forbidden},
-	{"a pod by who installs", []string{installerToken}, creates(func() client.Object { return pod(tenant, "new") }), forbidden},
-	{"what is in a Secret of a tenant", []string{webhooksToken, installerToken}, readsSecret(tenant), forbidden},
-	{"the key of the authority", []string{webhooksToken}, readsSecret(operatorNamespace), forbidden},
+	{"deleting a pod", []string{webhooksToken, installerToken}, func(ctx context.Context, l loot) error { return l.Delete(ctx, pod(tenant, "there")) }, forbidden},
+	{"a pod by the installer", []string{installerToken}, creates(func() client.Object { return pod(tenant, "new") }), forbidden},
+	{"reading a Secret of a tenant", []string{webhooksToken, installerToken}, readsSecret(tenant), forbidden},
+	{"the key of the CA", []string{webhooksToken}, readsSecret(operatorNamespace), forbidden},
 	// Admission does not check reads, and roles cannot exclude a namespace. The controllers require read
 	// access to the Secrets of all namespaces for updateOnEnvChange: docs/security.md.
-	{"what is in a Secret of the operator's namespace", []string{controllersToken}, readsSecret(operatorNamespace), ""},
+	{"reading a Secret of the operator's namespace", []string{controllersToken}, readsSecret(operatorNamespace), ""},
 
-	{"the end of a policy", workers, func(ctx context.Context, l loot) error {
+	{"deleting a policy", workers, func(ctx context.Context, l loot) error {
 		return l.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
 	}, forbidden},
 	{"another policy", workers, creates(func() client.Object {
@@ -223,10 +223,10 @@ var thefts = []theft{
 	{"another webhook", everyToken, creates(func() client.Object {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	}), forbidden},
-	{"another webhook that is asked about evictions", everyToken, creates(func() client.Object {
+	{"another webhook for evictions", everyToken, creates(func() client.Object {
 		return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	}), forbidden},
-	{"the token of the webhook that is asked about evictions", append([]string{namespaceEditor, podCreator}, workers...), func(ctx context.Context, l loot) error {
+	{"the token of the webhook for evictions", append([]string{namespaceEditor, podCreator}, workers...), func(ctx context.Context, l loot) error {
 		return l.Get(ctx, client.ObjectKey{Name: "stateful-operator-evictions"}, &admissionv1.ValidatingWebhookConfiguration{})
 	}, forbidden},
 	{"a change of the operator's webhooks", workers, patches(func() client.Object {
@@ -242,7 +242,7 @@ var thefts = []theft{
 	{"a Node", everyToken, patches(func() client.Object { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there"}} }, `{"spec": {"unschedulable": true}}`), forbidden},
 
 	{"an object without any credentials", []string{"system:anonymous"}, creates(func() client.Object { return cluster("") }), forbidden},
-	{"a start out of turn", []string{namespaceEditor}, patches(func() client.Object { return pod(tenant, "there") },
+	{"a grant out of order", []string{namespaceEditor}, patches(func() client.Object { return pod(tenant, "there") },
 		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "mine"}}}`), "denied request"},
 	{"the status of an object", []string{podCreator, namespaceEditor}, func(ctx context.Context, l loot) error {
 		s := singleton()
@@ -253,24 +253,24 @@ var thefts = []theft{
 		c.Namespace = operatorNamespace
 		return c
 	}), forbidden},
-	{"an object where only its namespace is edited", []string{namespaceEditor}, creates(func() client.Object {
+	{"an object where the user may edit only its namespace", []string{namespaceEditor}, creates(func() client.Object {
 		c := cluster("")
 		c.Namespace = metav1.NamespaceSystem
 		return c
 	}), forbidden},
-	{"a policy's end by who edits a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
+	{"deleting a policy by a user who may edit a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
 		return l.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
 	}, forbidden},
-	{"a token of the operator by who edits a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
+	{"a token of the operator by a user who may edit a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
 		_, err := l.core.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, "stateful-operator-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		return err
 	}, forbidden},
-	{"a Secret of the operator by who edits a namespace", []string{namespaceEditor, podCreator}, readsSecret(operatorNamespace), forbidden},
-	{"a role of their own by who edits a namespace", []string{namespaceEditor, podCreator}, creates(func() client.Object {
+	{"a Secret of the operator by a user who may edit a namespace", []string{namespaceEditor, podCreator}, readsSecret(operatorNamespace), forbidden},
+	{"their own role by a user who may edit a namespace", []string{namespaceEditor, podCreator}, creates(func() client.Object {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "new"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}}
 	}), forbidden},
-	{"an object by who may create pods alone", []string{podCreator}, creates(func() client.Object { return cluster("") }), forbidden},
-	{"a look without any credentials", []string{"system:anonymous"}, func(ctx context.Context, l loot) error { return l.List(ctx, &corev1.PodList{}) }, forbidden},
+	{"an object by a user who may only create pods", []string{podCreator}, creates(func() client.Object { return cluster("") }), forbidden},
+	{"a read without any credentials", []string{"system:anonymous"}, func(ctx context.Context, l loot) error { return l.List(ctx, &corev1.PodList{}) }, forbidden},
 }
 
 // thieves tests the requests of users with a stolen token of an account of the operator, users without

@@ -188,7 +188,7 @@ func TestStrangers(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	stop()
-	fmt.Println("tries of strangers:", tries.Load())
+	fmt.Println("attempts of unauthenticated clients:", tries.Load())
 	os.Exit(0) // does not wait for slow requests
 }
 
@@ -239,7 +239,7 @@ func (to target) waits(t *testing.T, times int) (took []time.Duration, failed []
 // creation of pods.
 func TestAPIHostileAddresses(t *testing.T) {
 	if !*long {
-		t.Skip("it measures times, and needs -long: make test-hostile")
+		t.Skip("it measures times, and requires -long: make test-hostile")
 	}
 	s := newSite(t)
 	const addresses, times = 100, 1000

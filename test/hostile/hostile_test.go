@@ -39,7 +39,7 @@ func (f figures) at(percent int) time.Duration {
 // table compares figures with the first ones.
 func table(all []figures) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%-50s %8s %8s %6s %6s %9s\n", "how long neighbours wait", "p50", "p99", "ratio", "ratio", "memory")
+	fmt.Fprintf(&text, "%-50s %8s %8s %6s %6s %9s\n", "max wait of neighbours", "p50", "p99", "ratio", "ratio", "memory")
 	for _, f := range all {
 		ratio := func(percent int) float64 { return float64(f.at(percent)) / float64(max(1, all[0].at(percent))) }
 		fmt.Fprintf(&text, "%-50s %7.3fs %7.3fs %6.1f %6.1f %5d MiB\n", f.name, f.at(50).Seconds(), f.at(99).Seconds(), ratio(50), ratio(99), f.peak>>20)
@@ -54,7 +54,7 @@ func (s *site) served(t *testing.T, name string) figures {
 	took, unserved := s.round(t.Context())
 	peak, err := s.peak()
 	g.Expect(err).NotTo(HaveOccurred(), s.lastWords())
-	g.Expect(unserved).NotTo(HaveOccurred(), "neighbours were not served within %s", patience)
+	g.Expect(unserved).NotTo(HaveOccurred(), "neighbours were not reconciled within %s", patience)
 	return figures{name, took, peak}
 }
 
@@ -81,8 +81,8 @@ func (s *site) resist(t *testing.T, a attack) figures {
 	var err error
 	result.peak, err = s.peak()
 	g.Expect(err).NotTo(HaveOccurred(), s.lastWords())
-	t.Logf("p50 %s, p99 %s, %d MiB, %s in all", result.at(50), result.at(99), result.peak>>20, time.Since(began))
-	g.Expect(result.peak).To(BeNumerically("<", limit), "the kernel would have ended the operator") // includes 50 MiB of the program's file
+	t.Logf("p50 %s, p99 %s, %d MiB, %s in total", result.at(50), result.at(99), result.peak>>20, time.Since(began))
+	g.Expect(result.peak).To(BeNumerically("<", limit), "the kernel would have killed the operator") // includes 50 MiB of the program's file
 	g.Eventually(s.answers, time.Minute).Should(Succeed())
 	return result
 }
@@ -91,7 +91,7 @@ var long = flag.Bool("long", false, "more neighbours, and also the attacks that 
 
 func TestAPIHostile(t *testing.T) {
 	s := newSite(t)
-	s.served(t, "the first, which is slower")
+	s.served(t, "the first request, which is slower")
 	undisturbed := s.served(t, "undisturbed")
 	if *long { // too few figures for percentiles
 		undisturbed.took = append(undisturbed.took, s.served(t, "").took...)
@@ -102,7 +102,7 @@ func TestAPIHostile(t *testing.T) {
 	for _, a := range s.attacks() {
 		t.Run(a.name, func(t *testing.T) {
 			if a.long && !*long {
-				t.Skip("it needs -long: make test-hostile")
+				t.Skip("requires -long: make test-hostile")
 			}
 			all = append(all, s.resist(t, a))
 		})

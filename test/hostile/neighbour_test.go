@@ -147,7 +147,7 @@ func await[T client.Object](ctx context.Context, n *tenant, object T, name strin
 	})
 	if err != nil {
 		text, _ := yaml.Marshal(object)
-		return fmt.Errorf("%T %s is not served: %w\n%s", object, name, err, text)
+		return fmt.Errorf("%T %s is not reconciled: %w\n%s", object, name, err, text)
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (s *site) tidy(ctx context.Context, n *tenant) error {
 			return n.seen.List(ctx, list, client.InNamespace(n.name)) == nil && meta.LenList(list) == 0
 		}); err != nil {
 			text, _ := yaml.Marshal(list)
-			return fmt.Errorf("%s: an object stays: %w\n%s", n.name, err, text)
+			return fmt.Errorf("%s: an object remains: %w\n%s", n.name, err, text)
 		}
 	}
 	return s.collect(ctx, n.name)

@@ -32,14 +32,14 @@ func (s *site) attacks() []attack {
 	h := s.hostile
 	return []attack{
 		{name: "1: bodies of all shapes", strike: s.bodies()},
-		{name: "2: replicas without end", prepare: h.replicas, clean: true},
-		{name: "9: StatefulSingletons as large as may be", prepare: h.largeSingletons, strike: h.touch, clean: true},
+		{name: "2: an unlimited number of replicas", prepare: h.replicas, clean: true},
+		{name: "9: StatefulSingletons of the max size", prepare: h.largeSingletons, strike: h.touch, clean: true},
 		{name: "11: pods with thousands of containers", prepare: h.initSingleton, strike: h.manyContainers, clean: true},
 		{name: "17: 200 StatefulSingletons at once", strike: h.manySingletons, clean: true},
-		{name: "18: commands that print without end", prepare: h.commands(true), clean: true},
+		{name: "18: commands with unlimited output", prepare: h.commands(true), clean: true},
 		{name: "19: restarts that never end", prepare: h.brokenSets, strike: h.editConfiguration, clean: true},
 
-		{name: "bodies that say they are YAML", strike: s.bodiesAsYAML},
+		{name: "bodies declared as YAML", strike: s.bodiesAsYAML},
 		{name: "pods with forged owners", prepare: h.forgedOwners, strike: h.touch, clean: true, long: true},
 
 		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
@@ -50,8 +50,8 @@ func (s *site) attacks() []attack {
 		{name: "large pods that a StatefulSingleton selects", prepare: h.largePods, strike: h.touch, clean: true, long: true},
 		{name: "objects that change all the time", prepare: h.objects, strike: h.touch, clean: true, long: true},
 		{name: "20 StatefulClusters of 20000", prepare: h.hugeClusters, clean: true, long: true},
-		{name: "objects that are older than the bounds", prepare: s.older, clean: true, long: true},
-		{name: "large metadata of what looks like children", prepare: h.largeChildren, strike: h.touch, clean: true, long: true},
+		{name: "objects above limits that were introduced later", prepare: s.older, clean: true, long: true},
+		{name: "large metadata of objects that look like children", prepare: h.largeChildren, strike: h.touch, clean: true, long: true},
 	}
 }
 
@@ -246,7 +246,7 @@ func (n *tenant) full(ctx context.Context) {
 		create(replicated)
 		create(newSingleton(n.name, name))
 	})
-	fmt.Printf("%d full objects were taken\n", taken.Load())
+	fmt.Printf("%d full objects were accepted\n", taken.Load())
 }
 
 // largeMetadata creates unmanaged pods with many labels, including those that the operator's watches
@@ -301,7 +301,7 @@ func (n *tenant) largeChildren(ctx context.Context) {
 				taken.Add(1)
 			}
 		})
-		fmt.Printf("%d objects of %T were taken\n", taken.Load(), object)
+		fmt.Printf("%d objects of %T were accepted\n", taken.Load(), object)
 	}
 }
 

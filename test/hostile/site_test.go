@@ -116,7 +116,7 @@ func (s *site) startOperator(t *testing.T) {
 		_ = s.operator.Process.Signal(syscall.SIGTERM)
 		<-s.ended
 		if t.Failed() {
-			t.Logf("the end of the operator's log:\n%s", s.lastWords())
+			t.Logf("end of the operator's log:\n%s", s.lastWords())
 		}
 	})
 	g.Eventually(s.answers, time.Minute).Should(Succeed())
@@ -138,7 +138,7 @@ var peakLine = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 func (s *site) peak() (int64, error) {
 	select {
 	case <-s.ended:
-		return 0, fmt.Errorf("the operator has ended: %s", s.operator.ProcessState)
+		return 0, fmt.Errorf("the operator has exited: %s", s.operator.ProcessState)
 	default:
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.operator.Process.Pid))
@@ -147,7 +147,7 @@ func (s *site) peak() (int64, error) {
 	}
 	found := peakLine.FindSubmatch(status)
 	if found == nil {
-		return 0, errors.New("the operator ends")
+		return 0, errors.New("the operator exits")
 	}
 	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
 	return kilobytes << 10, err

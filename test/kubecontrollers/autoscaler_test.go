@@ -93,7 +93,7 @@ func (s *site) autoscalers(t *testing.T) {
 	s.Eventually(func(g Gomega) {
 		running := s.play(ctx, g)
 		g.Expect(running).To(HaveLen(2))
-		g.Expect(s.blocks(ctx, g, &running[0])).To(BeTrue(), "at rest the budget allows no disruption, so nothing begins")
+		g.Expect(s.blocks(ctx, g, &running[0])).To(BeTrue(), "at rest the budget allows no disruption, so no eviction starts")
 		var now engev1alpha1.StatefulCluster
 		g.Expect(s.admin.Get(ctx, client.ObjectKeyFromObject(set), &now)).To(Succeed())
 		g.Expect(now.Status.AvailableReplicas).To(BeEquivalentTo(2))

@@ -250,9 +250,9 @@ func TestAPINamespace(t *testing.T) {
 	s.startInstaller(t)
 	s.start(t, "webhook", "--components=webhooks", "--webhook-cert-dir="+at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort), "--gate-image=gate")
 	s.startControllers(t)
-	t.Run("W22 who reads budgets does not begin, and who taints gets an empty node", func(t *testing.T) { s.of(t).autoscalers(t) })
+	t.Run("W22 an autoscaler that checks budgets does not start, and one that taints gets an empty node", func(t *testing.T) { s.of(t).autoscalers(t) })
 	for round := range 5 {
-		t.Run(fmt.Sprintf("W21 deletion %d of the namespace ends", round+1), func(t *testing.T) {
+		t.Run(fmt.Sprintf("W21 deletion %d of the namespace completes", round+1), func(t *testing.T) {
 			s := s.of(t)
 			s.install(t.Context())
 			s.fill(t.Context())
@@ -260,9 +260,9 @@ func TestAPINamespace(t *testing.T) {
 			s.gone(t.Context())
 		})
 	}
-	t.Run("W21 deletion of the namespace ends when the operator is back", func(t *testing.T) { s.of(t).back(t) })
-	t.Run("W21 without the policies the rights go before the finalizers", func(t *testing.T) { s.of(t).unkept(t) })
-	t.Run("W21 an uninstallation ends, with the operator down too", func(t *testing.T) { s.of(t).uninstall(t) })
+	t.Run("W21 deletion of the namespace completes after the operator was restarted", func(t *testing.T) { s.of(t).back(t) })
+	t.Run("W21 without the policies the permissions are deleted before the finalizers", func(t *testing.T) { s.of(t).unkept(t) })
+	t.Run("W21 an uninstallation completes while the operator is down", func(t *testing.T) { s.of(t).uninstall(t) })
 }
 
 // back deletes the namespace while the operator is down. When the pods are deleted, the namespace
@@ -276,7 +276,7 @@ func (s *site) back(t *testing.T) {
 	s.Eventually(func(g Gomega) {
 		var namespace corev1.Namespace
 		g.Expect(s.admin.Get(t.Context(), client.ObjectKey{Name: data}, &namespace)).To(Succeed())
-		g.Expect(namespace.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("the operator needs this right to remove the finalizers"))))
+		g.Expect(namespace.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("the operator needs this permission to remove the finalizers"))))
 		g.Expect(s.finalized(t.Context(), g, ownerKinds)).NotTo(BeEmpty())
 	}).Should(Succeed())
 	s.startControllers(t)

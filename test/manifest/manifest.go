@@ -61,7 +61,7 @@ func ReadFile[T any](file string) ([]T, error) {
 	}
 	all, err := Read[T](content)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	return all, nil
 }
@@ -74,7 +74,7 @@ func Apply(ctx context.Context, c client.Client, owner client.FieldOwner, object
 		unstructured.RemoveNestedField(object.Object, "status")
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), owner, client.ForceOwnership)
 		if err != nil {
-			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func Render(folder string) ([]unstructured.Unstructured, error) {
 	for _, resource := range made.Resources() {
 		object, err := resource.Map()
 		if err != nil {
-			return nil, fmt.Errorf("rendering %s of %s: %w", resource.CurId(), folder, err)
+			return nil, fmt.Errorf("render %s of %s: %w", resource.CurId(), folder, err)
 		}
 		objects = append(objects, unstructured.Unstructured{Object: object})
 	}

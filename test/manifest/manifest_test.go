@@ -10,7 +10,7 @@ import (
 )
 
 func TestDocumentsAreRead(t *testing.T) {
-	const text = "# What this is.\n---\nkind: One\nspec: {size: 3}\n---\n# nothing\n---\n---\nkind: Two\n"
+	const text = "# A comment.\n---\nkind: One\nspec: {size: 3}\n---\n# nothing\n---\n---\nkind: Two\n"
 	g, file := NewWithT(t), filepath.Join(t.TempDir(), "two.yaml")
 	g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
 	all, err := ReadFile[unstructured.Unstructured](file)

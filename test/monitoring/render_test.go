@@ -75,7 +75,7 @@ func (i installation) named(kind, name string, into any) {
 		}
 		return
 	}
-	i.t.Fatalf("there is no %s %s", kind, name)
+	i.t.Fatalf("no %s %s", kind, name)
 }
 
 // endpoint has the fields of a ServiceMonitor's endpoint that are checked.
@@ -138,7 +138,7 @@ func (i installation) mayScrape(credentials corev1.SecretKeySelector) {
 	g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: namespace}}))
 	var role rbacv1.ClusterRole
 	i.named("ClusterRole", binding.RoleRef.Name, &role)
-	g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}), "and nothing else")
+	g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}), "only the Services of the operator")
 }
 
 // shown expects that each dashboard is in a ConfigMap that Grafana's sidecar selects, and that kubectl
@@ -165,7 +165,7 @@ func (i installation) shown() {
 func TestMonitoringFindsTheOperator(t *testing.T) {
 	apart := []string{filepath.Join(config, "default"), filepath.Join(config, "default", "monitoring")}
 	for way, i := range map[string]installation{
-		"beside default": beside(t, "default"), "beside namespaced": beside(t, "namespaced"), "applied later": rendered(t, apart...),
+		"in addition to default": beside(t, "default"), "in addition to namespaced": beside(t, "namespaced"), "applied later": rendered(t, apart...),
 	} {
 		t.Run(way, func(t *testing.T) {
 			g := NewWithT(t)

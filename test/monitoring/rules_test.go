@@ -42,7 +42,7 @@ func alertsByName(t *testing.T) map[string]alerts.Alert {
 	byName := map[string]alerts.Alert{}
 	for _, a := range all {
 		if _, twice := byName[a.Alert]; twice || a.Alert == "" {
-			t.Fatalf("there is a rule %q already, or it is no alert", a.Alert)
+			t.Fatalf("rule %q is a duplicate, or not an alert", a.Alert)
 		}
 		byName[a.Alert] = a
 	}
@@ -54,11 +54,11 @@ func TestEachAlertIsTried(t *testing.T) {
 	known := alertsByName(t)
 	tried := map[string]bool{}
 	for _, s := range situations {
-		g.Expect(known).To(HaveKey(s.alert), "there is no such alert")
+		g.Expect(known).To(HaveKey(s.alert), "no such alert")
 		g.Expect(s.fault).NotTo(BeEmpty(), s.alert)
 		g.Expect(s.rest).NotTo(BeEmpty(), s.alert)
 		tried[s.alert] = true
-		g.Expect(len(s.flap) > 0).To(Equal(s.patience > 0), "%s: what fires at once has no fault that never lasts, and others have", s.alert)
+		g.Expect(len(s.flap) > 0).To(Equal(s.patience > 0), "%s: an alert without a delay has no short fault, and others have one", s.alert)
 	}
 	for name := range known {
 		g.Expect(tried).To(HaveKey(name), "an alert of config/prometheus is not in situations_test.go")
@@ -86,7 +86,7 @@ func TestPrometheusRules(t *testing.T) {
 	}
 	for _, s := range situations {
 		if !strings.Contains(string(out), s.alert+".test.yaml\n  SUCCESS") {
-			t.Errorf("%s was not tried", s.alert)
+			t.Errorf("%s was not tested", s.alert)
 		}
 	}
 }
@@ -157,9 +157,9 @@ func (s situation) tests(files []string, r alerts.Alert) ruleTests {
 	}
 	add("fires", s.fault, at(patience, s.expected(r)))
 	if s.patience > 0 {
-		add("is patient", s.fault, at(patience-time.Minute))
+		add("waits for the delay", s.fault, at(patience-time.Minute))
 	}
-	quiet := map[string]map[string]string{"at rest": s.rest, "comes and goes": s.flap}
+	quiet := map[string]map[string]string{"at rest": s.rest, "flaps": s.flap}
 	for name, series := range s.quiet {
 		quiet[name] = series
 	}

@@ -31,19 +31,19 @@ var situations = []situation{
 		not("another reason", series{degraded("StatefulCluster", "WriteRefused"): lasting(1)}),
 	whileFalse("StatefulObjectUnavailable", "ReplicatedStatefulSet", "Available", "NoPrimary", 10).
 		not("stopped on purpose", series{is("ReplicatedStatefulSet", "Available", "Stopped"): lasting(0)}).
-		not("no pods are wanted", series{is("StatefulSingleton", "Available", "NoPods"): lasting(0)}).
-		also("another object of that name is well, where both have the namespace of the operator", series{
+		not("no pods are desired", series{is("StatefulSingleton", "Available", "NoPods"): lasting(0)}).
+		also("another object of the same name is healthy, both in the operator's namespace", series{
 			is("ReplicatedStatefulSet", "Available", "NoPrimary"): lasting(0),
 			of("stateful_operator_condition", `exported_namespace="other",kind="ReplicatedStatefulSet",type="Available",reason="PrimariesServe"`): lasting(1),
 		}),
 	whileTrue("StatefulObjectDegraded", "ExtendedStatefulSet", "Degraded", "WriteRefused", 10).
-		not("a Node that does not answer, which has an alert of its own", series{degraded("ExtendedStatefulSet", "NodeUnreachable"): lasting(1)}).
+		not("an unreachable Node, which has its own alert", series{degraded("ExtendedStatefulSet", "NodeUnreachable"): lasting(1)}).
 		also("the reason changes", series{
 			degraded("ExtendedStatefulSet", "WriteRefused"): "1x4 stale",
 			degraded("ExtendedStatefulSet", "Other"):        fmt.Sprintf("_x4 1x%d", long),
 		}),
 	whileTrue("StatefulObjectStuck", "StatefulCluster", "Progressing", "Replacing", 60).
-		also("it waits for this, and then for that", series{
+		also("the condition changes its reason while it waits", series{
 			is("StatefulCluster", "Progressing", "Replacing"): "1x30 stale",
 			is("StatefulCluster", "Progressing", "Waiting"):   fmt.Sprintf("_x30 1x%d", long),
 		}).
@@ -54,13 +54,13 @@ var situations = []situation{
 			is("ReplicatedStatefulSet", "Seeded", "NotSeeded"):  lasting(0),
 			is("ReplicatedStatefulSet", "Available", "Stopped"): lasting(0),
 		}).
-		not("its spec is refused, of which another alert tells", series{
+		not("the spec is refused, which has its own alert", series{
 			is("ReplicatedStatefulSet", "Seeded", "NotSeeded"):      lasting(0),
 			is("ReplicatedStatefulSet", "Available", "InvalidSpec"): lasting(0),
 		}),
 	whileTrue("ReplicatedStatefulSetDrainBlocked", "ReplicatedStatefulSet", "Draining", "NoSuccessor", 10).
 		also("a primary is missing", series{is("ReplicatedStatefulSet", "Draining", "PrimaryMissing"): lasting(1)}).
-		not("a handover is under way", series{is("ReplicatedStatefulSet", "Draining", "HandingOver"): lasting(1)}),
+		not("a handover is in progress", series{is("ReplicatedStatefulSet", "Draining", "HandingOver"): lasting(1)}),
 	whileTrue("ReplicatedStatefulSetPaused", "ReplicatedStatefulSet", "Paused", "PausedBySpec", 12*60),
 	whileTrue("ReplicatedStatefulSetInMaintenance", "ReplicatedStatefulSet", "Maintenance", "Parked", 12*60),
 	whileTrue("ExtendedStatefulSetStale", "ExtendedStatefulSet", "Stale", "CanaryFailed", 1),
@@ -99,7 +99,7 @@ var situations = []situation{
 		labelled("kind", "StatefulCluster"),
 	gauge("StatefulSingletonDown", of("statefulsingleton_available", ""), 0, 1, 10).object().
 		with(of("statefulsingleton_waiting_pods", ""), lasting(2)).
-		not("no pod is wanted", series{of("statefulsingleton_available", ""): lasting(0), of("statefulsingleton_waiting_pods", ""): lasting(0)}).
+		not("no pod is desired", series{of("statefulsingleton_available", ""): lasting(0), of("statefulsingleton_waiting_pods", ""): lasting(0)}).
 		also(byAnother, both(handedOver(of("statefulsingleton_available", "%s"), 0, 5), handedOver(of("statefulsingleton_waiting_pods", "%s"), 2, 5))),
 	gauge("StatefulSingletonRunsTwice", of("statefulsingleton_running_pods", ""), 2, 1, 1).object().
 		also(byAnother, handedOver(of("statefulsingleton_running_pods", "%s"), 2, 1)),
@@ -127,7 +127,7 @@ func waits(short, middling, all string) series {
 func lasting(value int) string { return fmt.Sprintf("%dx%d", value, long) }
 
 // byAnother is a fault that two replicas of the operator report one after another.
-const byAnother = "another replica of the operator tells it"
+const byAnother = "another replica of the operator reports it"
 
 // handedOver returns the series of both replicas. The second one becomes leader after some minutes. %s
 // in metric is replaced by the label that differs.

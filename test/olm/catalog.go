@@ -67,7 +67,7 @@ func (m *Manager) readCSV(folder string) (file string, csv operatorsv1alpha1.Clu
 	files, err := filepath.Glob(filepath.Join(folder, "manifests", "*.clusterserviceversion.yaml"))
 	m.Expect(err).To(gomega.Succeed())
 	m.Expect(files).To(gomega.HaveLen(1), "ClusterServiceVersions in %s", folder)
-	m.Expect(yaml.Unmarshal([]byte(m.read(files[0])), &csv)).To(gomega.Succeed(), "reading %s", files[0])
+	m.Expect(yaml.Unmarshal([]byte(m.read(files[0])), &csv)).To(gomega.Succeed(), "read %s", files[0])
 	return files[0], csv
 }
 

@@ -46,7 +46,7 @@ func (m *Manager) customResources(ctx context.Context) []string {
 	list.Dir = filepath.Join("tools", "olm")
 	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	out, err := list.Output()
-	m.Expect(err).To(gomega.Succeed(), "finding OLM's module (run this in the project's folder)")
+	m.Expect(err).To(gomega.Succeed(), "find OLM's module (run this in the project's folder)")
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "deploy", "chart", "crds", "*.yaml"))
 	m.Expect(err).To(gomega.Succeed())
 	m.Expect(files).NotTo(gomega.BeEmpty(), "CRDs in OLM's module at %s", out)
@@ -63,7 +63,7 @@ func (m *Manager) established(ctx context.Context) {
 		for i := range list.Items {
 			crd := &list.Items[i]
 			if crd.Spec.Group == operatorGroup && !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
-				return fmt.Errorf("%s is not served yet", crd.Name)
+				return fmt.Errorf("%s is not established yet", crd.Name)
 			}
 		}
 		return nil
@@ -86,7 +86,7 @@ func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) {
 		}
 		s, want := d.Status, ptr.Deref(d.Spec.Replicas, 1)
 		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != want || s.Replicas != want || s.AvailableReplicas != want {
-			return fmt.Errorf("%d pods, %d of the present revision, %d available of %d", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, want)
+			return fmt.Errorf("%d pods, %d of the current revision, %d available of %d", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, want)
 		}
 		return nil
 	})

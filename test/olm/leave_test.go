@@ -65,7 +65,7 @@ func (s *site) leave(ctx context.Context, namespace string, others ...string) {
 	for _, name := range append(others, namespace) {
 		s.deleteNamespace(ctx, name)
 	}
-	s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+	s.m.Until(ctx, "no objects to be left", s.nothingLeft)
 }
 
 func (s *site) deleteNamespace(ctx context.Context, name string) {
@@ -81,9 +81,9 @@ func (s *site) leaveAsDocumented(ctx context.Context, operands string) {
 	defer cancel()
 	out, err := s.local.Shell(within, "set -x\n"+commands).CombinedOutput()
 	s.m.Say("%s", out)
-	s.Expect(err).To(Succeed(), "removing the operator as docs/install.md says")
+	s.Expect(err).To(Succeed(), "removing the operator as documented in docs/install.md")
 	s.deleteNamespace(ctx, operands)
-	s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+	s.m.Until(ctx, "no objects to be left", s.nothingLeft)
 }
 
 // removal returns the first block of commands under the heading Removal.

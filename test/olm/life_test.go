@@ -28,9 +28,9 @@ func life(t *testing.T, s *site) {
 		{"OLM-3 a subscription installs the operator", (*site).subscribes},
 		{"OLM-3 its webhooks work with OLM's certificates", (*site).webhooks},
 		{"OLM-3 a sample of each kind becomes Ready", (*site).samples},
-		{"OLM-3 an upgrade leaves operands alone and a handover whole", (*site).upgrades},
-		{"OLM-3 without the operator its operands run on", (*site).uninstalls},
-		{"OLM-3 subscribed to again it takes them over, and all can be removed", (*site).removes},
+		{"OLM-3 an upgrade does not change operands and completes a handover", (*site).upgrades},
+		{"OLM-3 operands continue to run without the operator", (*site).uninstalls},
+		{"OLM-3 a new subscription takes over the operands, and everything can be removed", (*site).removes},
 	} {
 		if !s.try(t, step.name, step.do) {
 			t.FailNow() // later steps depend on this one
@@ -57,7 +57,7 @@ func (s *site) webhooks(ctx context.Context) {
 		names = append(names, secrets.Items[i].Name)
 	}
 	s.Expect(names).To(And(ContainElement(olm.WebhookName+"-service-cert"), Not(ContainElement("stateful-operator-webhook-certs"))),
-		"want OLM's certificate and none of the operator's own")
+		"want OLM's certificate and not one of the operator")
 }
 
 func (s *site) samples(ctx context.Context) {

@@ -41,7 +41,7 @@ func (s *site) refusesItsOwn(ctx context.Context) {
 	const home = "ownnamespace-home"
 	s.m.MakeNamespace(ctx, home, nil)
 	s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog, Targets: []string{home}})
-	s.m.Until(ctx, "OLM to say that the mode is not supported", func(ctx context.Context) error {
+	s.m.Until(ctx, "OLM to report that the mode is not supported", func(ctx context.Context) error {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
 		err := s.m.Client.Get(ctx, client.ObjectKey{Namespace: home, Name: s.present.Name}, csv)
 		if err == nil && csv.Status.Reason != operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
@@ -71,7 +71,7 @@ func (s *site) inMode(ctx context.Context, mode string, targets []string) {
 	acts := func(namespace string) bool { return len(wanted) == 0 || slices.Contains(wanted, namespace) }
 	for _, namespace := range all {
 		if acts(namespace) {
-			s.m.Say("in %s, where it should act", namespace)
+			s.m.Say("in %s, which should be watched", namespace)
 			s.memberReady(ctx, namespace)
 			s.refusesBadObject(ctx, namespace)
 		}
@@ -111,17 +111,17 @@ func (s *site) memberReady(ctx context.Context, namespace string) {
 // leftAlone checks that the operator did nothing in a namespace, and that its webhooks and rights do
 // not apply there.
 func (s *site) leftAlone(ctx context.Context, namespace string) {
-	where := "in " + namespace + ", where it should not act"
+	where := "in " + namespace + ", which should not be watched"
 	set := oneMember(namespace)
 	s.Expect(s.m.Client.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), where)
 	var pods corev1.PodList
 	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": "one"})).To(Succeed(), where)
 	s.Expect(len(pods.Items) == 0 && set.Status.ObservedGeneration <= 0).To(
-		BeTrueBecause("%s, it acts: %d pods, status %+v", where, len(pods.Items), set.Status))
+		BeTrueBecause("%s is managed: %d pods, status %+v", where, len(pods.Items), set.Status))
 	bad := oneMember(namespace)
 	bad.Name = "bad"
 	bad.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "there-is-no-such-volume", MountPath: "/nowhere"}}
-	s.Expect(s.m.Client.Create(ctx, bad, client.DryRunAll)).To(Succeed(), "%s, its webhook is asked", where)
+	s.Expect(s.m.Client.Create(ctx, bad, client.DryRunAll)).To(Succeed(), "%s, its webhook is called", where)
 	mode, _, _ := strings.Cut(namespace, "-")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + mode + "-home:" + olm.DeploymentName,

@@ -149,13 +149,13 @@ func eachMap(value any, do func(map[string]any)) {
 // forces waits until the policy is enforced: a pod with a fixed user is rejected, and a pod without one
 // is accepted.
 func (s *site) forces(ctx context.Context, namespace string) {
-	s.m.Until(ctx, "the policy to be in force", func(ctx context.Context) error {
+	s.m.Until(ctx, "the policy to be enforced", func(ctx context.Context) error {
 		pod := podOf("somebody")
 		pod.Namespace = namespace
 		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
 		err := s.m.Client.Create(ctx, pod, client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "a container runs as the user of its namespace") {
-			return errors.Join(err, errors.New("a pod that wants to be somebody is not refused for it"))
+			return errors.Join(err, errors.New("a pod with another user is not refused"))
 		}
 		plain := podOf("plain")
 		plain.Namespace = namespace

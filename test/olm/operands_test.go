@@ -70,8 +70,8 @@ func (s *site) applySamples(ctx context.Context, namespace string, samples []sam
 			for _, f := range change {
 				f(object.Object)
 			}
-			s.m.Say("applying %s %s to %s", object.GetKind(), object.GetName(), namespace)
-			s.Expect(s.m.Client.Create(ctx, object)).To(Succeed(), "creating %s %s", object.GetKind(), object.GetName())
+			s.m.Say("apply %s %s to %s", object.GetKind(), object.GetName(), namespace)
+			s.Expect(s.m.Client.Create(ctx, object)).To(Succeed(), "create %s %s", object.GetKind(), object.GetName())
 		}
 	}
 }
@@ -138,10 +138,10 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) {
 		s.m.Until(ctx, "the webhook of "+bad.GetKind()+" in "+namespace+" to refuse a bad one", func(ctx context.Context) error {
 			err := s.m.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
 			if err == nil {
-				return errors.New("it is taken")
+				return errors.New("it is accepted")
 			}
 			if !strings.Contains(err.Error(), "admission webhook") || !strings.Contains(err.Error(), "denied the request") {
-				return fmt.Errorf("it is refused by somebody else: %w", err)
+				return fmt.Errorf("it is refused with another error: %w", err)
 			}
 			return nil
 		})
@@ -162,7 +162,7 @@ func (s *site) operands(ctx context.Context, namespace string) map[string]string
 		}
 		found[pod.Name] = strings.Join(words, " ")
 	}
-	s.Expect(len(found)).To(BeNumerically(">=", len(samplesOfKinds)), "pods in %s: too few to say anything of", namespace)
+	s.Expect(len(found)).To(BeNumerically(">=", len(samplesOfKinds)), "pods in %s: too few for a result", namespace)
 	return found
 }
 

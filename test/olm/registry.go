@@ -47,7 +47,7 @@ func (m *Manager) StartRegistry() *Registry {
 	cert, key := m.Cluster.ServingPair()
 	go func() {
 		if err := r.server.ServeTLS(listener, cert, key); !errors.Is(err, http.ErrServerClosed) {
-			m.Say("the registry ended: %v", err)
+			m.Say("the registry stopped: %v", err)
 		}
 	}()
 	m.Say("a registry serves at %s", r.address)
@@ -63,7 +63,7 @@ func (m *Manager) push(ctx context.Context, r *Registry, as string, write func(r
 	ref, tar := r.address+"/"+as, filepath.Join(r.folder, "pushed.tar")
 	defer os.Remove(tar)
 	m.Expect(write(ref, tar)).To(gomega.Succeed())
-	m.Expect(bundle.Push(ctx, tar, ref, remote.WithTransport(r.client))).To(gomega.Succeed(), "pushing %s", ref)
+	m.Expect(bundle.Push(ctx, tar, ref, remote.WithTransport(r.client))).To(gomega.Succeed(), "push %s", ref)
 	return ref
 }
 

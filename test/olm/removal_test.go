@@ -25,7 +25,7 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	for _, step := range []string{"annotate statefulsingletons", "delete statefulsingletons,", "delete subscriptions.operators.coreos.com",
 		"delete clusterserviceversions.operators.coreos.com", "wait --for=delete pod", "delete validatingadmissionpolicybindings,", "delete crd"} {
 		next := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "kubectl "+step) })
-		g.Expect(next).To(BeNumerically(">", at), "%q comes as this command, and the one before it as that", step)
+		g.Expect(next).To(BeNumerically(">", at), "%q is this command, and the previous one is that command", step)
 		at = next
 	}
 	var csv operatorsv1alpha1.ClusterServiceVersion
@@ -37,11 +37,11 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	g.Expect(err).To(Succeed())
 	for _, command := range commands {
 		if !strings.HasPrefix(command, "kubectl delete namespace ") && !strings.Contains(described, "    "+command+"\n") {
-			t.Errorf("the bundle's description lacks %s", command)
+			t.Errorf("the bundle's description does not contain %s", command)
 		}
 		inAllWays := strings.Contains(command, "statefulsingletons") && !strings.Contains(command, "delete crd") || strings.Contains(command, "validatingadmissionpolicies")
 		if inAllWays && !strings.Contains(string(page), "    "+command+"\n") {
-			t.Errorf("docs/guide/uninstall.md lacks %s", command)
+			t.Errorf("docs/guide/uninstall.md does not contain %s", command)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const operatorGroup = "operators.coreos.com"
 // Remove removes OLM from the cluster: first the objects that it manages and must clean up itself, then
 // its kinds and its programs.
 func (m *Manager) Remove(ctx context.Context) {
-	m.Say("removing OLM, and what it installed …")
+	m.Say("removing OLM and its objects …")
 	for _, list := range []client.ObjectList{
 		&operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.ClusterServiceVersionList{},
 		&operatorsv1alpha1.InstallPlanList{}, &operatorsv1.OperatorGroupList{}, &operatorsv1alpha1.CatalogSourceList{},

@@ -51,7 +51,7 @@ spec:
 
 // Serve serves a catalog's folder, and creates its CatalogSource.
 func (m *Manager) Serve(ctx context.Context, name, folder string) {
-	m.Say("serving catalog %s", name)
+	m.Say("serve catalog %s", name)
 	m.Apply(ctx, strings.NewReplacer("NAME", name, "IMAGE", m.images.opm, "FOLDER", folder).Replace(served))
 	m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name})
 	m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Address: fmt.Sprintf("%s.%s.svc:%d", name, Namespace, grpcPort)})

@@ -108,13 +108,13 @@ func (s *site) operatorRuns(ctx context.Context, namespace string, b olm.Bundle)
 	for i := range pods {
 		is, phase := pods[i].Spec.Containers[0].Image, pods[i].Status.Phase
 		s.Expect(is == b.Operator && phase == corev1.PodRunning).To(
-			BeTrueBecause("pod %s of image %s is %s, and %s is wanted", pods[i].Name, is, phase, b.Operator))
+			BeTrueBecause("pod %s of image %s is %s, want %s", pods[i].Name, is, phase, b.Operator))
 		part := pods[i].Labels["control-plane"]
 		nodes[part] = nodes[part].Union(sets.New(pods[i].Spec.NodeName))
 	}
 	s.Expect(pods).To(HaveLen(5))
 	s.Expect(nodes).To(MatchAllKeys(Keys{"controller-manager": HaveLen(2), "webhook": HaveLen(2), "installer": HaveLen(1)}),
-		"nodes that each part of the operator runs on")
+		"nodes that run each part of the operator")
 }
 
 // noWebhooks waits until the operator's webhook configurations are deleted.
@@ -124,7 +124,7 @@ func (s *site) noWebhooks(ctx context.Context) {
 		var validating admissionv1.ValidatingWebhookConfigurationList
 		err := errors.Join(s.m.Client.List(ctx, &mutating), s.m.Client.List(ctx, &validating))
 		if n := len(mutating.Items) + len(validating.Items); err == nil && n > 0 {
-			err = fmt.Errorf("%d configurations are there", n)
+			err = fmt.Errorf("%d configurations exist", n)
 		}
 		return err
 	})

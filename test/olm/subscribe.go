@@ -48,12 +48,12 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) {
 		cmp.Or(strings.Join(s.Targets, ", "), "all namespaces"))
 	// They may exist: the group after an earlier installation, and both after a repeated call.
 	group := &operatorsv1.OperatorGroup{ObjectMeta: meta, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.Targets}}
-	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, group))).To(gomega.Succeed(), "making the OperatorGroup")
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, group))).To(gomega.Succeed(), "create the OperatorGroup")
 	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: meta, Spec: &operatorsv1alpha1.SubscriptionSpec{
 		CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace, Package: Package, Channel: channel,
 		StartingCSV: s.Start, InstallPlanApproval: approval,
 	}}
-	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription))).To(gomega.Succeed(), "making the Subscription")
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription))).To(gomega.Succeed(), "create the Subscription")
 }
 
 // Approve approves the install plan of a version once OLM waits for the approval. A plan that is
@@ -78,7 +78,7 @@ func (m *Manager) Approve(ctx context.Context, namespace, csv string) {
 			return err
 		}
 		plan.Spec.Approved = true
-		m.Say("approving install plan %s of %s", plan.Name, csv)
+		m.Say("approve install plan %s of %s", plan.Name, csv)
 		return m.Client.Update(ctx, plan)
 	})
 }
@@ -92,7 +92,7 @@ func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPl
 	ref, condition := subscription.Status.InstallPlanRef, subscription.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanPending)
 	if ref == nil || ref.Name != plan.Name || condition.Reason != string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) ||
 		plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
-		return fmt.Errorf("plan %s is %q, and the subscription says %s", plan.Name, plan.Status.Phase, condition.Reason)
+		return fmt.Errorf("plan %s is %q, and the subscription has %s", plan.Name, plan.Status.Phase, condition.Reason)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 // after the version is installed, and so recreates objects that are deleted meanwhile. With a stale
 // cache it may apply a completed plan once more, so this function also waits for the duration of that.
 func (m *Manager) plansComplete(ctx context.Context, namespace string) {
-	m.Until(ctx, "OLM to go through its InstallPlans", func(ctx context.Context) error {
+	m.Until(ctx, "OLM to complete its InstallPlans", func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := m.Client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (m *Manager) Unsubscribe(ctx context.Context, namespace string) {
 			m.Client.List(ctx, &deployments, client.InNamespace(namespace), ofOperator),
 			m.Client.List(ctx, &pods, client.InNamespace(namespace), ofOperator))
 		if err == nil && len(deployments.Items)+len(pods.Items) > 0 {
-			err = fmt.Errorf("%d of its Deployments and %d of its pods are there", len(deployments.Items), len(pods.Items))
+			err = fmt.Errorf("%d of its Deployments and %d of its pods exist", len(deployments.Items), len(pods.Items))
 		}
 		return err
 	})

@@ -147,7 +147,7 @@ func TestEachPartHasItsOwnAccount(t *testing.T) {
 		"create validatingwebhookconfigurations", "patch validatingwebhookconfigurations",
 		"create validatingadmissionpolicies", "patch validatingadmissionpolicies", "delete validatingadmissionpolicies",
 		"create validatingadmissionpolicybindings", "patch validatingadmissionpolicybindings", "delete validatingadmissionpolicybindings"))
-	g.Expect(writes["stateful-operator-webhook"]).To(HaveEach(Or(HavePrefix("create "), Equal("patch configmaps"))), "by dry run, or the book of evictions")
+	g.Expect(writes["stateful-operator-webhook"]).To(HaveEach(Or(HavePrefix("create "), Equal("patch configmaps"))), "by dry run, or the ConfigMap of evictions")
 	g.Expect(writes["stateful-operator-controller-manager"]).NotTo(ContainElement(Or(
 		ContainSubstring("webhookconfigurations"), ContainSubstring("validatingadmissionpolic"), ContainSubstring("serviceaccounts"), ContainSubstring("rolebindings"))))
 	for _, part := range rendered[appsv1.Deployment](g, "default", "Deployment") {

@@ -61,5 +61,5 @@ func TestCompare(t *testing.T) {
 
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	_, err := ReadAudit(strings.NewReader("no JSON\n"), "me")
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("reading the audit log")))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("read the audit log")))
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var rewrite = flag.Bool("update", false, "write the patch of argocd-cm anew")
+var rewrite = flag.Bool("update", false, "update the patch of argocd-cm")
 
 const (
 	argo           = "../../config/argocd"
@@ -149,7 +149,7 @@ func TestArgoCDHealth(t *testing.T) {
 		for _, s := range situationsOf(t, folder) {
 			got, message := health(t, folder, s.object.Object)
 			if got != s.argo || message == "" {
-				t.Errorf("%s, %s: Argo CD says %s (%s), want %s", folder, s.name, got, message, s.argo)
+				t.Errorf("%s, %s: Argo CD returns %s (%s), want %s", folder, s.name, got, message, s.argo)
 			}
 		}
 	}
@@ -160,13 +160,13 @@ func TestArgoCDHealth(t *testing.T) {
 func TestArgoCDHealthOfWhatIsUnseen(t *testing.T) {
 	well := []any{map[string]any{"type": "Ready", "status": "True", "message": "all is well"}}
 	for says, object := range map[string]map[string]any{
-		"without a status":            {},
-		"with an empty status":        {"status": map[string]any{}},
-		"with the default":            {"status": map[string]any{"observedGeneration": int64(-1)}},
-		"with an older generation":    {"status": map[string]any{"observedGeneration": int64(1), "conditions": well}},
-		"by an operator of long ago":  {"status": map[string]any{"observedGeneration": int64(2), "conditions": []any{map[string]any{"type": "Available", "status": "True"}}}},
-		"with no conditions at all":   {"status": map[string]any{"observedGeneration": int64(2), "conditions": []any{}}},
-		"with a generation and no -1": {"status": map[string]any{"conditions": well}},
+		"without a status":                           {},
+		"with an empty status":                       {"status": map[string]any{}},
+		"with the default":                           {"status": map[string]any{"observedGeneration": int64(-1)}},
+		"with an older generation":                   {"status": map[string]any{"observedGeneration": int64(1), "conditions": well}},
+		"a status of a former operator":              {"status": map[string]any{"observedGeneration": int64(2), "conditions": []any{map[string]any{"type": "Available", "status": "True"}}}},
+		"a status without conditions":                {"status": map[string]any{"observedGeneration": int64(2), "conditions": []any{}}},
+		"a generation without observedGeneration -1": {"status": map[string]any{"conditions": well}},
 	} {
 		object["metadata"], object["spec"] = map[string]any{"generation": int64(2)}, map[string]any{}
 		for folder := range kinds {
@@ -249,14 +249,14 @@ func TestConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, patch := filepath.Join(argo, "argocd-cm.yaml"), "# Made of health.lua and resource_customizations; see kustomization.yaml.\n"+string(text)
+	file, patch := filepath.Join(argo, "argocd-cm.yaml"), "# Generated from health.lua and resource_customizations; see kustomization.yaml.\n"+string(text)
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(patch), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if have, err := os.ReadFile(file); err != nil || string(have) != patch {
-		t.Errorf("%s is not made of the scripts, %v; -update writes it anew", file, err)
+		t.Errorf("%s differs from the scripts, %v; update it with -update", file, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func situationsOf(t *testing.T, folder string) (all []situation) {
 		}
 		head := header.FindSubmatch(text)
 		if head == nil {
-			t.Fatalf("%s does not say in its first lines what kstatus and Argo CD are to say", file)
+			t.Fatalf("%s does not have the results of kstatus and Argo CD in its first lines", file)
 		}
 		object, err := read(text)
 		if err != nil {
@@ -62,7 +62,7 @@ func situationsOf(t *testing.T, folder string) (all []situation) {
 func read(text []byte) (*unstructured.Unstructured, error) {
 	json, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("read it as YAML: %w", err)
+		return nil, fmt.Errorf("decode it as YAML: %w", err)
 	}
 	object := &unstructured.Unstructured{}
 	return object, object.UnmarshalJSON(json)
@@ -107,7 +107,7 @@ func TestEachKindHasTheSameConditionsAlways(t *testing.T) {
 				t.Errorf("%s, %s: it has %v, and others have %v", folder, s.name, types, always)
 			}
 			if len(isTrue) != 1 {
-				t.Errorf("%s, %s: of %v those are True: %v, want one", folder, s.name, forTools, isTrue)
+				t.Errorf("%s, %s: several of %v are True: %v, want one", folder, s.name, forTools, isTrue)
 			}
 		}
 		for _, kind := range everywhere {
@@ -122,17 +122,17 @@ func TestKstatus(t *testing.T) {
 	for folder, kind := range kinds {
 		all := situationsOf(t, folder)
 		if len(all) < fewest {
-			t.Errorf("there are %d situations of %s, want %d", len(all), kind, fewest)
+			t.Errorf("%d situations of %s, want %d", len(all), kind, fewest)
 		}
 		for _, s := range all {
 			if s.object.GetKind() != kind {
-				t.Errorf("%s, %s: it is a %s", folder, s.name, s.object.GetKind())
+				t.Errorf("%s, %s: kind %s", folder, s.name, s.object.GetKind())
 			}
 			result, err := status.Compute(s.object)
 			if err != nil {
 				t.Errorf("%s, %s: %v", folder, s.name, err)
 			} else if string(result.Status) != s.kstatus {
-				t.Errorf("%s, %s: kstatus says %s (%s), want %s", folder, s.name, result.Status, strings.TrimSpace(result.Message), s.kstatus)
+				t.Errorf("%s, %s: kstatus returns %s (%s), want %s", folder, s.name, result.Status, strings.TrimSpace(result.Message), s.kstatus)
 			}
 		}
 	}

@@ -66,10 +66,10 @@ func TestNobodyHasLookedYet(t *testing.T) {
 		object := asRead(t, crd)
 		result, err := status.Compute(object)
 		if err != nil || result.Status != status.InProgressStatus {
-			t.Errorf("%s: kstatus says %+v, %v of an object that nobody has looked at, want InProgress", folder, result, err)
+			t.Errorf("%s: kstatus returns %+v, %v for an object that was not reconciled yet, want InProgress", folder, result, err)
 		}
 		if got, message := health(t, folder, object.Object); got != "Progressing" || message != "the operator has not looked at it yet" {
-			t.Errorf("%s: Argo CD says %s (%s) of it, want Progressing", folder, got, message)
+			t.Errorf("%s: Argo CD returns %s (%s), want Progressing", folder, got, message)
 		}
 	}
 }

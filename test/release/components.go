@@ -23,7 +23,7 @@ func (r *Release) writeComponents(context.Context, images) error {
 	for _, program := range r.programs {
 		info, err := buildinfo.ReadFile(program)
 		if err != nil {
-			return fmt.Errorf("reading what is in %s: %w", filepath.Base(program), err)
+			return fmt.Errorf("read the components of %s: %w", filepath.Base(program), err)
 		}
 		toolchain = info.GoVersion
 		for _, module := range info.Deps {

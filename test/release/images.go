@@ -72,7 +72,7 @@ func (r *Release) writeImages(ctx context.Context) (images, error) {
 			return files
 		})
 		if err != nil {
-			return nil, fmt.Errorf("writing image %s: %w", i.Name, err)
+			return nil, fmt.Errorf("write image %s: %w", i.Name, err)
 		}
 	}
 	return made, nil
@@ -152,7 +152,7 @@ func Push(ctx context.Context, folder, reference string, options ...remote.Optio
 		return err
 	}
 	if len(manifest.Manifests) != 1 {
-		return fmt.Errorf("%s has %d images, and not one", folder, len(manifest.Manifests))
+		return fmt.Errorf("%s has %d images, want one", folder, len(manifest.Manifests))
 	}
 	one, err := index.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
@@ -165,7 +165,7 @@ func Push(ctx context.Context, folder, reference string, options ...remote.Optio
 // is a key. It returns the references of both.
 func (r *Release) Push(ctx context.Context, options ...remote.Option) (references []string, err error) {
 	if r.lacksKey() {
-		return nil, fmt.Errorf("the images of version %s would not be signed: give a key, or UNSIGNED=yes", r.Version)
+		return nil, fmt.Errorf("the images of version %s would not be signed: provide a key, or UNSIGNED=yes", r.Version)
 	}
 	for _, repository := range []string{Operator.Name, Gate.Name, bundleName} {
 		work, err := os.MkdirTemp("", "push-")
@@ -178,7 +178,7 @@ func (r *Release) Push(ctx context.Context, options ...remote.Option) (reference
 		}
 		reference := path.Join(r.Registry, repository) + ":" + r.Version
 		if err := Push(ctx, work, reference, options...); err != nil {
-			return references, fmt.Errorf("pushing %s: %w", reference, err)
+			return references, fmt.Errorf("push %s: %w", reference, err)
 		}
 		references = append(references, reference)
 		if len(r.Key) == 0 {
@@ -186,7 +186,7 @@ func (r *Release) Push(ctx context.Context, options ...remote.Option) (reference
 		}
 		signature, err := SignPushed(ctx, r.Key, reference, options...)
 		if err != nil {
-			return references, fmt.Errorf("pushing the signature of %s: %w", reference, err)
+			return references, fmt.Errorf("push the signature of %s: %w", reference, err)
 		}
 		references = append(references, signature)
 	}

@@ -27,7 +27,7 @@ func (r *Release) writeManifests(_ context.Context, made images) error {
 			return err
 		}
 		if strings.Contains(string(text), built) {
-			return fmt.Errorf("%s still names an image %s", file, built)
+			return fmt.Errorf("%s still has an image %s", file, built)
 		}
 		if err := r.write(file, text); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (r *Release) date(folder string) error {
 		}
 	}
 	if dated != 1 {
-		return fmt.Errorf("%s says %d times when it was made, and not once", file, dated)
+		return fmt.Errorf("%s has its creation date %d times, want once", file, dated)
 	}
 	return os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644)
 }

@@ -22,11 +22,11 @@ func Notes(changelog, version string) ([]byte, error) {
 	}
 	notes, found := cut(string(text), section)
 	if !found {
-		return nil, fmt.Errorf("%s says nothing of [%s]: give what is under Unreleased the heading \"## [%s] - YYYY-MM-DD\", and begin an empty Unreleased above it",
+		return nil, fmt.Errorf("%s has no section for [%s]: give the section under Unreleased the heading \"## [%s] - YYYY-MM-DD\", and begin an empty Unreleased above it",
 			changelog, section, section)
 	}
 	if notes == "" {
-		return nil, fmt.Errorf("%s has an empty section [%s]: say what a user notices", changelog, section)
+		return nil, fmt.Errorf("%s has an empty section [%s]: describe the changes for users", changelog, section)
 	}
 	return []byte(notes + "\n"), nil
 }

@@ -75,13 +75,13 @@ func (r *Release) check() error {
 	case !plain.MatchString(r.Registry):
 		return fmt.Errorf("registry %q is not of the form ghcr.io/you", r.Registry)
 	case !plain.MatchString(r.Commit):
-		return fmt.Errorf("commit %q is not the name of one", r.Commit)
+		return fmt.Errorf("commit %q is not a commit hash", r.Commit)
 	case r.Out == "":
-		return errors.New("a folder to write to is needed")
+		return errors.New("a folder for the output is required")
 	case r.lacksKey():
-		return fmt.Errorf("version %s would not be signed: give a key, or UNSIGNED=yes", r.Version)
+		return fmt.Errorf("version %s would not be signed: provide a key, or UNSIGNED=yes", r.Version)
 	case len(r.Architectures) == 0:
-		return fmt.Errorf("architectures are needed, such as %s", strings.Join(Architectures, ","))
+		return fmt.Errorf("architectures are required, such as %s", strings.Join(Architectures, ","))
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func (r *Release) Write(ctx context.Context) error {
 		{"writing the bundle and the catalog", r.writeBundle},
 		{"writing plug-ins of kubectl", r.writePlugins},
 		{"writing the list of components", r.writeComponents},
-		{"writing where it comes from", r.writeProvenance},
-		{"writing sums", r.writeSums},
+		{"writing the provenance", r.writeProvenance},
+		{"writing checksums", r.writeSums},
 	} {
 		r.say("%s", step.name)
 		if err := step.do(ctx, made); err != nil {
@@ -142,7 +142,7 @@ func (r *Release) empty() error {
 	}
 	_, err = os.Stat(filepath.Join(r.Out, notesFile))
 	if len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s has files and is no release: give another folder", r.Out)
+		return fmt.Errorf("%s has files and is not a release: use another folder", r.Out)
 	}
 	if err := os.RemoveAll(r.Out); err != nil {
 		return err

@@ -167,7 +167,7 @@ func TestWhatIsPushedIsWhatWasReleased(t *testing.T) {
 	g.Expect(r.Write(t.Context())).To(Succeed())
 	r.Unsigned = false
 	_, err := r.Push(t.Context())
-	g.Expect(err).To(MatchError(ContainSubstring("would not be signed")), "without a key, and nobody said so")
+	g.Expect(err).To(MatchError(ContainSubstring("would not be signed")), "unsigned although that was not requested")
 	r.Key = newKey(t)
 	pushed, err := r.Push(t.Context())
 	g.Expect(err).To(Succeed())
@@ -231,18 +231,18 @@ func TestWhatCannotBeReleased(t *testing.T) {
 		change func(*Release)
 		want   string
 	}{
-		"no version":                  {func(r *Release) { r.Version = "" }, `version "" is not of the form`},
-		"two numbers":                 {func(r *Release) { r.Version = "1.2" }, `version "1.2" is not`},
-		"a v":                         {func(r *Release) { r.Version = "v1.2.3" }, `version "v1.2.3" is not`},
-		"a plus, which no tag has":    {func(r *Release) { r.Version = "1.2.3+x" }, `version "1.2.3+x" is not`},
-		"no registry":                 {func(r *Release) { r.Registry = "" }, `registry "" is not`},
-		"flags in the commit":         {func(r *Release) { r.Commit = "x -w" }, `commit "x -w" is not`},
-		"no architecture":             {func(r *Release) { r.Architectures = nil }, "architectures are needed"},
-		"a version that nobody noted": {func(r *Release) { r.Version = "1.3.0" }, "says nothing of [1.3.0]"},
-		"a version without notes":     {func(r *Release) { r.Version = "1.2.2" }, "empty section [1.2.2]"},
-		"no key":                      {func(r *Release) { r.Unsigned = false }, "would not be signed"},
-		"no folder":                   {func(r *Release) { r.Out = "" }, "a folder to write to is needed"},
-		"a folder with other things":  {func(r *Release) { r.Out = "testdata" }, "testdata has files and is no release"},
+		"no version":                      {func(r *Release) { r.Version = "" }, `version "" is not of the form`},
+		"two numbers":                     {func(r *Release) { r.Version = "1.2" }, `version "1.2" is not`},
+		"a v":                             {func(r *Release) { r.Version = "v1.2.3" }, `version "v1.2.3" is not`},
+		"a plus, which tags do not allow": {func(r *Release) { r.Version = "1.2.3+x" }, `version "1.2.3+x" is not`},
+		"no registry":                     {func(r *Release) { r.Registry = "" }, `registry "" is not`},
+		"a commit with flags":             {func(r *Release) { r.Commit = "x -w" }, `commit "x -w" is not`},
+		"no architecture":                 {func(r *Release) { r.Architectures = nil }, "architectures are required"},
+		"a version without a section":     {func(r *Release) { r.Version = "1.3.0" }, "has no section for [1.3.0]"},
+		"a version with an empty section": {func(r *Release) { r.Version = "1.2.2" }, "empty section [1.2.2]"},
+		"no key":                          {func(r *Release) { r.Unsigned = false }, "would not be signed"},
+		"no folder":                       {func(r *Release) { r.Out = "" }, "a folder for the output is required"},
+		"a folder with other things":      {func(r *Release) { r.Out = "testdata" }, "testdata has files and is not a release"},
 	} {
 		t.Run(says, func(t *testing.T) {
 			r := small(t)

@@ -60,7 +60,7 @@ func SignPushed(ctx context.Context, key []byte, reference string, options ...re
 	}
 	signature, err := sign(key, payload)
 	if err != nil {
-		return "", fmt.Errorf("signing %s: %w", reference, err)
+		return "", fmt.Errorf("sign %s: %w", reference, err)
 	}
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), mutate.Addendum{
 		Layer:       static.NewLayer(payload, signatureMediaType),

@@ -36,7 +36,7 @@ func (r *Release) writeSums(context.Context, images) error {
 	}
 	signature, err := sign(r.Key, text.Bytes())
 	if err != nil {
-		return fmt.Errorf("signing: %w", err)
+		return fmt.Errorf("sign: %w", err)
 	}
 	return r.write(sumsFile+".sig", signature)
 }
@@ -75,5 +75,5 @@ func signerOf(key []byte) (any, error) {
 	case "EC PRIVATE KEY":
 		return x509.ParseECPrivateKey(block.Bytes)
 	}
-	return nil, fmt.Errorf("a %s is not taken: write it without a password, as openssl pkcs8 -topk8 -nocrypt does", block.Type)
+	return nil, fmt.Errorf("a %s is not supported: write it without a password, as openssl pkcs8 -topk8 -nocrypt does", block.Type)
 }

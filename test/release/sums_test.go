@@ -48,19 +48,19 @@ func TestSignaturesAreThoseOfTheKeyAndTheText(t *testing.T) {
 		key   []byte
 		right func(text string, signature []byte) bool
 	}{
-		"ECDSA":                 {pkcs8(t, ec), byECDSA},
-		"ECDSA, as SEC1 has it": {pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1}), byECDSA},
-		"Ed25519":               {pkcs8(t, ed), byEd25519},
+		"ECDSA":         {pkcs8(t, ec), byECDSA},
+		"ECDSA in SEC1": {pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1}), byECDSA},
+		"Ed25519":       {pkcs8(t, ed), byEd25519},
 	} {
 		t.Run(says, func(t *testing.T) {
 			g := NewWithT(t)
-			signed, err := sign(row.key, []byte("the sums"))
+			signed, err := sign(row.key, []byte("the checksums"))
 			g.Expect(err).To(Succeed())
 			signature, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(signed)))
 			g.Expect(err).To(Succeed())
-			g.Expect(row.right("the sums", signature)).To(BeTrue())
-			g.Expect(row.right("other sums", signature)).To(BeFalse())
-			again, err := sign(row.key, []byte("the sums"))
+			g.Expect(row.right("the checksums", signature)).To(BeTrue())
+			g.Expect(row.right("other checksums", signature)).To(BeFalse())
+			again, err := sign(row.key, []byte("the checksums"))
 			g.Expect(err).To(Succeed())
 			g.Expect(again).To(Equal(signed), "it is the same each time")
 		})

@@ -38,13 +38,13 @@ func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
 		g.Expect(workflow.Jobs).NotTo(BeEmpty())
 		for name, job := range workflow.Jobs {
 			if filepath.Base(file) == "release.yaml" {
-				g.Expect(job.Environment).To(Equal("release"), "whoever may push a tag would make a release")
+				g.Expect(job.Environment).To(Equal("release"), "any user who can push a tag could make a release")
 				g.Expect(job.Env).To(BeEmpty(), "each step would have the tokens")
 			}
 			targets := job.Strategy.Matrix.Target
 			for _, step := range job.Steps {
 				if step.Uses != "" {
-					g.Expect(step.Uses).To(MatchRegexp(`@[0-9a-f]{40}$`), "who moves a tag would run in this job")
+					g.Expect(step.Uses).To(MatchRegexp(`@[0-9a-f]{40}$`), "a user who moves a tag could run code in this job")
 					continue
 				}
 				command := strings.TrimPrefix(step.Run, `sudo env "PATH=$PATH" `)

@@ -45,6 +45,6 @@ func (s shown) applyCoder(ctx context.Context) error {
 		}
 		done := status.ObservedGeneration >= set.Generation && status.Replicas == want &&
 			status.ReadyReplicas == want && status.UpdatedReplicas == want
-		return done, fmt.Sprintf("coder: %d of %d members ready, %d of the present revision", status.ReadyReplicas, want, status.UpdatedReplicas), err
+		return done, fmt.Sprintf("coder: %d of %d members ready, %d of the current revision", status.ReadyReplicas, want, status.UpdatedReplicas), err
 	})
 }

@@ -101,7 +101,7 @@ func (s shown) upgradeShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("shop: version %d serves in place of %d, which is gone: %s after the template was changed\n",
+	fmt.Printf("shop: version %d serves instead of %d, which is deleted: %s after the template was changed\n",
 		after.CurrentVersion, before.CurrentVersion, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
@@ -120,7 +120,7 @@ func (s shown) spoilShop(ctx context.Context) error {
 		return err
 	}
 	var text strings.Builder // printed at once, because other samples print in parallel
-	fmt.Fprintf(&text, "shop: taken back by itself, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
+	fmt.Fprintf(&text, "shop: rolled back automatically, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
 	for _, name := range []string{fissilev1alpha1.ConditionAvailable, fissilev1alpha1.ConditionStale} {
 		if c := meta.FindStatusCondition(after.Conditions, name); c != nil {
 			fmt.Fprintf(&text, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)

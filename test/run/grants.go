@@ -29,11 +29,11 @@ func tellGrants(seen watch.Interface, last string) error {
 		select {
 		case event = <-seen.ResultChan():
 		case <-late:
-			return fmt.Errorf("no grant of pod %s was seen", last)
+			return fmt.Errorf("no grant of pod %s was observed", last)
 		}
 		pod, is := event.Object.(*corev1.Pod)
 		if !is {
-			return fmt.Errorf("watching the mailer's pods: %v", event.Object)
+			return fmt.Errorf("watch the mailer's pods: %v", event.Object)
 		}
 		_, had := granted[pod.UID]
 		ended := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
@@ -45,10 +45,10 @@ func tellGrants(seen watch.Interface, last string) error {
 			order = append(order, pod.Name)
 		}
 		if len(granted) > 1 {
-			return fmt.Errorf("two pods were granted the start at one time: %v", granted)
+			return fmt.Errorf("two pods were granted the start at the same time: %v", granted)
 		}
 		if !ended && pod.Name == last && granted[pod.UID] == last {
-			fmt.Printf("mailer: granted the start: %s; never two at one time\n", strings.Join(order, ", then "))
+			fmt.Printf("mailer: granted the start: %s; never two at the same time\n", strings.Join(order, ", then "))
 			return nil
 		}
 	}

@@ -89,7 +89,7 @@ func (s shown) rollMailer(ctx context.Context) error {
 	restarted := deployment.DeepCopy()
 	metav1.SetMetaDataAnnotation(&restarted.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", time.Now().Format(time.RFC3339))
 	if err := s.Client.Patch(ctx, restarted, client.MergeFrom(&deployment)); err != nil {
-		return fmt.Errorf("restarting the mailer: %w", err)
+		return fmt.Errorf("restart the mailer: %w", err)
 	}
 	if err := s.Rolled(ctx, mailerKey); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s shown) rollMailer(ctx context.Context) error {
 		return err
 	}
 	if s.Kind != place.Local {
-		fmt.Println("mailer: when the programs themselves stopped and started is told in the local cluster only, whose nodes share this machine's clock and a folder")
+		fmt.Println("mailer: the start and stop times of the programs are available only in the local cluster, whose nodes share this machine's clock and a folder")
 		return nil
 	}
 	after, err := s.diary()
@@ -149,7 +149,7 @@ func tell(before, after []testimony.Line) error {
 	now := testimony.Now()
 	for _, gap := range testimony.Gaps(runs) {
 		if gap.Before.Alive() {
-			return fmt.Errorf("the program of %s has not said that it stopped, and that of %s has started", gap.Before.Pod, gap.After.Pod)
+			return fmt.Errorf("the program of %s has not reported its stop, and that of %s has started", gap.Before.Pod, gap.After.Pod)
 		}
 		overlap := "none"
 		for _, o := range testimony.Overlaps([]testimony.Run{gap.Before, gap.After}, now) {
@@ -160,7 +160,7 @@ func tell(before, after []testimony.Line) error {
 			clock(gap.After.Start, now), gap.After.Pod, gap.After.Node, gap.Length.Milliseconds(), overlap)
 	}
 	if len(runs) < 2 {
-		return fmt.Errorf("the witness tells of %d programs since the rollout began, and not of two", len(runs))
+		return fmt.Errorf("the witness reports %d programs since the rollout started, want two", len(runs))
 	}
 	return nil
 }

@@ -39,11 +39,11 @@ func run(ctx context.Context) error {
 	kind, why := place.Choose()
 	if why != nil {
 		fmt.Println(why)
-		fmt.Println("Without nodes, these are simulated: nodes, containers, and what commands do. " +
-			"Real are: Kubernetes' control plane, the operator, its webhooks.")
+		fmt.Println("Without nodes, these are simulated: nodes, containers, and the effects of commands. " +
+			"These are real: Kubernetes' control plane, the operator, its webhooks.")
 	}
 	var s shown
-	open := steps.Step{Title: "Booting a cluster, and building the images beside it", Key: string(kind), Usual: time.Minute,
+	open := steps.Step{Title: "Booting a cluster, and building the images in parallel", Key: string(kind), Usual: time.Minute,
 		Do: func(ctx context.Context) (err error) {
 			s.Place, err = place.Open(ctx, kind, operator, coder, witness, ledger)
 			return err
@@ -52,7 +52,7 @@ func run(ctx context.Context) error {
 		open.Title = "Building the images"
 	}
 	if !cluster.Built(kind.Sets()...) {
-		open.Key, open.Usual = open.Key+", all of it built", 12*time.Minute
+		open.Key, open.Usual = open.Key+", with everything built", 12*time.Minute
 	}
 	step := func(title string, usual time.Duration, do func(shown, context.Context) error) steps.Step {
 		return steps.Step{Title: title, Key: string(kind) + ": " + title, Usual: usual,
@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 	all := []steps.Step{
 		open,
 		step("Deploying the operator", 40*time.Second, func(s shown, ctx context.Context) error { return s.Operator(ctx) }),
-		step("Trying a sample of each kind: rollouts, a switchover, a good upgrade and a bad one", 30*time.Second, shown.samples),
+		step("Testing a sample of each kind: rollouts, a switchover, a good upgrade and a bad one", 30*time.Second, shown.samples),
 	}
 	if err := steps.Run(ctx, os.Stdout, steps.File(), all); err != nil {
 		return err

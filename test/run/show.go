@@ -18,7 +18,7 @@ func (s shown) show(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(coderKey.Namespace),
 		client.MatchingLabels{engev1alpha1.LabelCluster: coderKey.Name}); err != nil {
-		return fmt.Errorf("listing the members: %w", err)
+		return fmt.Errorf("list the members: %w", err)
 	}
 	if len(pods.Items) == 0 {
 		return fmt.Errorf("the sample is Ready and has no pods")
@@ -39,10 +39,10 @@ func (s shown) screen(member, node, primary string) string {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	try := func(command, what string) { line("  %-50s # %s", command, what) }
-	line("  stc/coder              members without an order, each with a name that is used once")
-	line("  ssn/mailer             a Deployment of whose pods one at a time runs its program")
-	line("  rss/ledger, example    replicated applications: one primary, and as many as there are members")
-	line("  ests/shop              versions beside each other: the good one serves, the bad one was given up")
+	line("  stc/coder              members without an order, each with a unique name")
+	line("  ssn/mailer             a Deployment whose pods run the program one at a time")
+	line("  rss/ledger, example    replicated applications: one primary, or as many as there are members")
+	line("  ests/shop              separate versions: the good one serves, the bad one was rolled back")
 	line("\nTry next:")
 	line("  export KUBECONFIG=%s", s.Kubeconfig)
 	if s.Kubectl != "kubectl" {
@@ -55,12 +55,12 @@ func (s shown) screen(member, node, primary string) string {
 	} else {
 		try("kubectl delete pod "+primary+" --now", "the newest of the other copies takes over")
 	}
-	try("kubectl describe ests shop", "why the bad version was given up")
+	try("kubectl describe ests shop", "why the bad version was rolled back")
 	if s.Kind == place.Local {
 		try("go run ./test/cluster/cmd/cluster cut "+node, "a node fails: new members in a minute")
 		try("go run ./test/cluster/cmd/cluster heal "+node, "it returns")
 	} else {
-		try("kubectl get stc,ssn,rss,ests,pods -o wide", "all that there is")
+		try("kubectl get stc,ssn,rss,ests,pods -o wide", "all objects")
 	}
 	line("\nMore: docs/kinds%s", map[place.Kind]string{place.Local: ", make sample-postgres, make sample-redis"}[s.Kind])
 	if s.Local == nil {

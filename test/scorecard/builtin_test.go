@@ -126,7 +126,7 @@ func TestBuiltInTestsFail(t *testing.T) {
 			g, folder := NewWithT(t), bundleRoot(t)
 			edit(g, filepath.Join(folder, "bundle", broken.files), broken.change)
 			g.Expect(builtIn(t, folder, name).Results).To(And(Not(BeEmpty()), HaveEach(HaveField("State", Not(Equal(v1alpha3.PassState))))),
-				"the bundle is broken, and it passed")
+				"a broken bundle passed")
 		})
 	}
 }

@@ -60,7 +60,7 @@ func (r Run) Do(ctx context.Context) (v1alpha3.TestList, error) {
 		return list, fmt.Errorf("operator-sdk scorecard: %w: %s%s", errors.Join(err, bad), out.String(), words.String())
 	}
 	if (err != nil) != (len(Failed(list)) > 0) {
-		err = fmt.Errorf("operator-sdk scorecard: %d tests failed, and its exit says %w: %s", len(Failed(list)), err, words.String())
+		err = fmt.Errorf("operator-sdk scorecard: %d tests failed, and it exited with %w: %s", len(Failed(list)), err, words.String())
 		return list, err
 	}
 	return list, nil

@@ -87,7 +87,7 @@ func (s site) customImage() string {
 			}
 		}
 	}
-	s.t.Fatal("the bundle has no tests of ours: make bundle")
+	s.t.Fatal("the bundle has no tests of this project: make bundle")
 	return ""
 }
 
@@ -97,7 +97,7 @@ func (s site) run(r Run, fail ...string) v1alpha3.TestList {
 	list, err := r.Do(s.t.Context())
 	s.Expect(err).To(Succeed())
 	if failed := Failed(list); !slices.Equal(failed, fail) {
-		s.t.Fatalf("%s\nfailed: %v, and should: %v", text(list), failed, fail)
+		s.t.Fatalf("%s\nfailed: %v, want: %v", text(list), failed, fail)
 	}
 	return list
 }

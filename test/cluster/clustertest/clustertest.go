@@ -17,7 +17,7 @@ import (
 // changes to it, as a user's shell would.
 const Root = "../.."
 
-var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
+var keep = flag.String("keep", "", "`name` of a local cluster that is reused and not deleted")
 
 // Boot boots a cluster with these options and removes it when the test ends. With flag -keep it uses
 // the cluster of that name and does not remove it. Boot changes the working directory to Root. The test
@@ -25,7 +25,7 @@ var keep = flag.String("keep", "", "`name` of a local cluster that is used again
 func Boot(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root")
+		t.Skip("a local cluster with nodes requires root")
 	}
 	g, ctx := NewWithT(t), t.Context()
 	options.Name, options.Log = cmp.Or(*keep, options.Name), os.Stdout

@@ -48,7 +48,7 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	}
 	img, err := build(runtime.GOARCH, cfg, files, plain)
 	if err != nil {
-		return fmt.Errorf("building image %s: %w", ref, err)
+		return fmt.Errorf("build image %s: %w", ref, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(tarPath), 0o755); err != nil {
 		return err
@@ -56,7 +56,7 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	part := fmt.Sprintf("%s.part-%d", tarPath, os.Getpid())
 	defer os.Remove(part)
 	if err := tarball.WriteToFile(part, tag, img); err != nil {
-		return fmt.Errorf("writing image %s: %w", ref, err)
+		return fmt.Errorf("write image %s: %w", ref, err)
 	}
 	return os.Rename(part, tarPath)
 }
@@ -162,7 +162,7 @@ func add(w *tar.Writer, f File) error {
 		header.Typeflag, header.Size = tar.TypeReg, int64(len(body))
 	}
 	if err := w.WriteHeader(header); err != nil {
-		return fmt.Errorf("adding /%s: %w", f.Path, err)
+		return fmt.Errorf("add /%s: %w", f.Path, err)
 	}
 	if header.Typeflag != tar.TypeReg {
 		return nil

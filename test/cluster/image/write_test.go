@@ -88,7 +88,7 @@ func TestEntriesAreWhatWasAsked(t *testing.T) {
 		t.Errorf("/usr/bin/sh: %+v", h)
 	}
 	if _, parents := got["usr/bin/"]; !parents {
-		t.Error("/usr/bin is not there")
+		t.Error("/usr/bin is missing")
 	}
 }
 
@@ -111,6 +111,6 @@ func TestALayerThatStaysHereIsNotCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(written, zeros) {
-		t.Errorf("the image has %d bytes, and the zeros in it are not to be found", len(written))
+		t.Errorf("the image has %d bytes, and its zeros are not compressed", len(written))
 	}
 }

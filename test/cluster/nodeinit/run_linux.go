@@ -41,35 +41,35 @@ func Run(dir string) error {
 
 func prepare(setup Setup) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("making mounts private: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mounting /proc: %w", err)
+		return fmt.Errorf("mount /proc: %w", err)
 	}
 	for target, source := range setup.Binds {
 		if err := syscall.Mount(source, target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
-			return fmt.Errorf("mounting %s at %s: %w", source, target, err)
+			return fmt.Errorf("mount %s at %s: %w", source, target, err)
 		}
 	}
 	for _, file := range setup.ReadOnly {
 		if err := syscall.Mount(file, file, "", syscall.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mounting %s over itself: %w", file, err)
+			return fmt.Errorf("mount %s over itself: %w", file, err)
 		}
 		if err := syscall.Mount("", file, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-			return fmt.Errorf("making %s read-only: %w", file, err)
+			return fmt.Errorf("make %s read-only: %w", file, err)
 		}
 	}
 	// Last, because a bind's source may be below /run on some machines.
 	if err := syscall.Mount("tmpfs", "/run", "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
-		return fmt.Errorf("mounting /run: %w", err)
+		return fmt.Errorf("mount /run: %w", err)
 	}
 	// Mount propagation of pods (mountPropagation) requires a shared tree. It is shared only within
 	// this node.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
-		return fmt.Errorf("sharing mounts within the node: %w", err)
+		return fmt.Errorf("share mounts within the node: %w", err)
 	}
 	if err := syscall.Sethostname([]byte(setup.Hostname)); err != nil {
-		return fmt.Errorf("setting the host name: %w", err)
+		return fmt.Errorf("set the host name: %w", err)
 	}
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("ip link set lo up: %w: %s", err, out)
@@ -77,7 +77,7 @@ func prepare(setup Setup) error {
 	for key, value := range setup.Sysctls {
 		path := filepath.Join("/proc/sys", strings.ReplaceAll(key, ".", "/"))
 		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
-			return fmt.Errorf("setting %s: %w", key, err)
+			return fmt.Errorf("set %s: %w", key, err)
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (s *supervisor) reap() {
 			if known == pid {
 				delete(s.pids, name)
 				s.ended[name] = time.Now()
-				fmt.Printf("%s ended: status %d signal %d\n", name, status.ExitStatus(), status.Signal())
+				fmt.Printf("%s exited: status %d signal %d\n", name, status.ExitStatus(), status.Signal())
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (s *supervisor) reconcile() {
 		}
 		pid, err := start(program)
 		if err != nil {
-			fmt.Printf("starting %s: %v\n", program.Name, err)
+			fmt.Printf("start %s: %v\n", program.Name, err)
 			s.ended[program.Name] = time.Now()
 			settled = false
 			continue

@@ -5,4 +5,4 @@ package nodeinit
 import "errors"
 
 // Run needs the namespaces of Linux.
-func Run(string) error { return errors.New("nodes need Linux") }
+func Run(string) error { return errors.New("nodes require Linux") }

@@ -84,7 +84,7 @@ func Serve(ctx context.Context, admin kubernetes.Interface, dir string, nodes in
 		node := cluster.SimulatedNode(i + 1)
 		if _, err := admin.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 			k.Close()
-			return nil, fmt.Errorf("registering the kubelet of %s: %w", node, err)
+			return nil, fmt.Errorf("register the kubelet of %s: %w", node, err)
 		}
 	}
 	return k, nil
@@ -213,7 +213,7 @@ func (k *Kubelets) obey(pod types.NamespacedName, name string) (stdout string, c
 	case v1alpha1.CommandSeed, v1alpha1.CommandPrimary, v1alpha1.CommandPromote:
 		k.roles[pod] = Primary
 	default:
-		return "this container is simulated, and knows only the commands of its ReplicatedStatefulSet, and crash\n", 127
+		return "this container is simulated, and supports only the commands of its ReplicatedStatefulSet, and crash\n", 127
 	}
 	k.replay(pod)
 	return "", 0

@@ -49,19 +49,19 @@ func TestTheStandInForKubeletsObeysAsAnApplicationWould(t *testing.T) {
 		{"a", "demote", `0 ""`}, {"a", "status", `0 ""`},
 		{"b", "promote", `0 ""`}, {"b", "status", `8 ""`},
 		{"b", "stop", `0 ""`}, {"b", "status", `7 ""`},
-		{"b", "nothing", `127 "this container is simulated, and knows only the commands of its ReplicatedStatefulSet, and crash\n"`},
+		{"b", "nothing", `127 "this container is simulated, and supports only the commands of its ReplicatedStatefulSet, and crash\n"`},
 	} {
 		began := time.Now()
 		if got := run(row.pod, row.command); got != row.want {
 			t.Errorf("%d: %s in %s: %s, want %s", i, row.command, row.pod, got, row.want)
 		}
 		if told := k.Since(began); len(told) != 1 || told[0].Pod != podNamed(row.pod) || told[0].Name != row.command {
-			t.Errorf("%d: noted %v", i, told)
+			t.Errorf("%d: recorded %v", i, told)
 		}
 	}
 	run("a", "primary")
 	if k.Kill(podNamed("a")); run("a", "status") != `7 ""` {
-		t.Error("one that was killed says that it runs")
+		t.Error("a container that was killed still runs")
 	}
 }
 

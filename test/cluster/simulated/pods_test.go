@@ -41,15 +41,15 @@ func TestPodsAreShownAsAKubeletShowsThem(t *testing.T) {
 		serves bool
 		want   string
 	}{
-		"it runs":                          {aPod(func(*corev1.Pod) {}), true, "Running running True"},
-		"its readiness probe fails":        {aPod(func(*corev1.Pod) {}), false, "Running running False"},
-		"its image is missing":             {aPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = NoImage }), true, "Pending ImagePullBackOff False"},
-		"the gate holds its container":     {aPod(gated), true, "Running running False"},
-		"its gate is open":                 {aPod(grantedPod), true, "Running running True"},
-		"the gate holds all of it":         {aPod(func(p *corev1.Pod) { gated(p); waitsFirst(p) }), true, "Pending PodInitializing False"},
-		"the gate held all of it":          {aPod(func(p *corev1.Pod) { grantedPod(p); waitsFirst(p) }), true, "Running running True"},
-		"it is a Job's":                    {aPod(func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), true, "Succeeded ended False"},
-		"it was deleted before it started": {aPod(func(p *corev1.Pod) { waitsFirst(p); p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), true, "Succeeded ended False"},
+		"it runs":                                    {aPod(func(*corev1.Pod) {}), true, "Running running True"},
+		"the readiness probe fails":                  {aPod(func(*corev1.Pod) {}), false, "Running running False"},
+		"the image is missing":                       {aPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = NoImage }), true, "Pending ImagePullBackOff False"},
+		"the gate blocks its container":              {aPod(gated), true, "Running running False"},
+		"the gate is open":                           {aPod(grantedPod), true, "Running running True"},
+		"the gate blocks the whole pod":              {aPod(func(p *corev1.Pod) { gated(p); waitsFirst(p) }), true, "Pending PodInitializing False"},
+		"the gate blocked the whole pod and is open": {aPod(func(p *corev1.Pod) { grantedPod(p); waitsFirst(p) }), true, "Running running True"},
+		"a pod of a Job":                             {aPod(func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), true, "Succeeded ended False"},
+		"a pod that was deleted before it started":   {aPod(func(p *corev1.Pod) { waitsFirst(p); p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), true, "Succeeded ended False"},
 	} {
 		g := NewWithT(t)
 		status := statusOf(row.pod, row.serves, metav1.Now())
@@ -69,7 +69,7 @@ func TestPodsAreShownAsAKubeletShowsThem(t *testing.T) {
 		}
 		g.Expect(says).To(Equal(row.want), name)
 		row.pod.Status = *status
-		g.Expect(statusOf(row.pod, row.serves, metav1.NewTime(time.Now().Add(time.Hour)))).To(Equal(status), "%s: nothing new is said later", name)
+		g.Expect(statusOf(row.pod, row.serves, metav1.NewTime(time.Now().Add(time.Hour)))).To(Equal(status), "%s: nothing new is reported later", name)
 	}
 }
 

@@ -161,7 +161,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	}
 	_, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volumeFor(claim, class, node, name, path), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making volume %s: %w", name, err)
+		return fmt.Errorf("create volume %s: %w", name, err)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if size := volume.Spec.Capacity[corev1.ResourceStorage]; size.Cmp(wanted) < 0 {
 		volume.Spec.Capacity[corev1.ResourceStorage] = wanted
 		if _, err := p.client.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("growing volume %s: %w", volume.Name, err)
+			return fmt.Errorf("expand volume %s: %w", volume.Name, err)
 		}
 	}
 	grown := claim.DeepCopy()
@@ -226,7 +226,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	grown.Status.AllocatedResourceStatuses = nil
 	grown.Status.Conditions = nil
 	if _, err := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, grown, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("telling claim %s of its new size: %w", claim.Name, err)
+		return fmt.Errorf("set the new size of claim %s: %w", claim.Name, err)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (p *provisioner) reclaim(ctx context.Context, volume *corev1.PersistentVolu
 	path := volume.Spec.HostPath.Path
 	// Anyone who may edit a volume could set the path to any folder of this machine.
 	if filepath.Base(path) != volume.Name {
-		return errors.New("its path does not end in its name; its data stay")
+		return errors.New("its path does not end in its name; its data is kept")
 	}
 	if err := os.RemoveAll(path); err != nil {
 		return err

@@ -70,7 +70,7 @@ func TestAClaimWithoutAChosenNodeWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, _ := p.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); len(list.Items) > 0 {
-		t.Errorf("made %v", list.Items)
+		t.Errorf("created %v", list.Items)
 	}
 }
 
@@ -132,13 +132,13 @@ func TestOnlyAReleasedVolumeOfOursLosesItsData(t *testing.T) {
 		edit func(*corev1.PersistentVolume)
 		kept bool
 	}{
-		"released":       {func(*corev1.PersistentVolume) {}, false},
-		"still bound":    {func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }, true},
-		"someone else's": {func(v *corev1.PersistentVolume) { v.Annotations = nil }, true},
-		"to be kept": {func(v *corev1.PersistentVolume) {
+		"released":                        {func(*corev1.PersistentVolume) {}, false},
+		"still bound":                     {func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }, true},
+		"a volume of another provisioner": {func(v *corev1.PersistentVolume) { v.Annotations = nil }, true},
+		"a volume to keep": {func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}, true},
-		"pointing elsewhere": {func(v *corev1.PersistentVolume) { v.Name = "pvc-u2" }, true},
+		"a volume with another path": {func(v *corev1.PersistentVolume) { v.Name = "pvc-u2" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pvc-u1")

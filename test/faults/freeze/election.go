@@ -75,7 +75,7 @@ func (e *Election) see(change watch.Event) {
 	defer e.mu.Unlock()
 	lease, ok := change.Object.(*coordinationv1.Lease)
 	if !ok {
-		e.err = errors.Join(e.err, fmt.Errorf("the watch on the lease broke: %w", apierrors.FromObject(change.Object)))
+		e.err = errors.Join(e.err, fmt.Errorf("the watch on the lease failed: %w", apierrors.FromObject(change.Object)))
 		return
 	}
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
@@ -123,7 +123,7 @@ func (e *Election) await(ctx context.Context, what string, isSo func() bool) err
 	})
 	if err != nil {
 		holders, _ := e.Holders()
-		return fmt.Errorf("nobody came to %s, which %q held one after another: %w", what, holders, err)
+		return fmt.Errorf("no process came to %s; holders of the lease: %q: %w", what, holders, err)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func hold(ctx context.Context, kube kubernetes.Interface, namespace, name, holde
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("writing %q into lease %s/%s: %w", holder, namespace, name, err)
+		err = fmt.Errorf("write %q to lease %s/%s: %w", holder, namespace, name, err)
 	}
 	return was, err
 }

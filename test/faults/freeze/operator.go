@@ -77,7 +77,7 @@ func Start(o Options) (_ *Operator, err error) {
 	command.Stdout, command.Stderr = log, log
 	endWithUs(command)
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting the operator: %w", err)
+		return nil, fmt.Errorf("start the operator: %w", err)
 	}
 	operator := &Operator{Proxy: proxy, process: command.Process, ended: make(chan struct{})}
 	go func() {
@@ -98,7 +98,7 @@ func writeKubeconfig(path, server string) error {
 // Freeze stops the process, and returns when all its threads are stopped.
 func (o *Operator) Freeze() error {
 	if err := o.process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("freezing the operator: %w", err)
+		return fmt.Errorf("freeze the operator: %w", err)
 	}
 	for range 1000 {
 		if stopped(o.process.Pid) {
@@ -106,7 +106,7 @@ func (o *Operator) Freeze() error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return errors.New("the operator was told to freeze and runs on")
+	return errors.New("the operator did not freeze after the signal")
 }
 
 // stopped reports whether a process exists and all its threads are stopped.
@@ -141,6 +141,6 @@ func (o *Operator) AwaitEnd(ctx context.Context) error {
 	case <-o.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the operator has not ended: %w", ctx.Err())
+		return fmt.Errorf("the operator has not exited: %w", ctx.Err())
 	}
 }

@@ -35,7 +35,7 @@ const (
 	Lost Mode = "whose request is lost"
 	// Unanswered: the request takes effect, and the process receives the response after it is
 	// continued.
-	Unanswered Mode = "whose answer is late"
+	Unanswered Mode = "whose response is late"
 	// Late: the request arrives when it is released (Trap.LetGo), long after the decision.
 	Late Mode = "whose request is late"
 )
@@ -44,7 +44,7 @@ const (
 var Modes = []Mode{Lost, Unanswered, Late}
 
 // errLost aborts a request that must be lost.
-var errLost = errors.New("this request is to be lost")
+var errLost = errors.New("this request is dropped")
 
 // Trap freezes a process at one of its writes.
 type Trap struct {
@@ -80,7 +80,7 @@ func (t *Trap) LetGo(ctx context.Context) error {
 	case <-t.arrived:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the late request was not answered: %w", ctx.Err())
+		return fmt.Errorf("the late request got no response: %w", ctx.Err())
 	}
 }
 

@@ -102,17 +102,17 @@ func TestModes(t *testing.T) {
 				return nil
 			}}
 			p.Set(trap)
-			g.Expect(post(p, "first")).To(Equal(http.StatusCreated), "the first write is let through")
+			g.Expect(post(p, "first")).To(Equal(http.StatusCreated), "the first write passes")
 			answered := make(chan error, 1)
 			go func() {
 				_, err := post(p, "second")
 				answered <- err
 			}()
 			<-trap.Sprung()
-			g.Expect(<-frozen).To(Equal(had.frozen), "what the API server had when the process was frozen")
+			g.Expect(<-frozen).To(Equal(had.frozen), "the API server's objects while the process was frozen")
 			g.Expect(trap.LetGo(t.Context())).To(Succeed())
 			g.Expect(<-answered != nil).To(Equal(mode == Lost), "whether the process got an error")
-			g.Expect(s.took()).To(Equal(had.after), "what the API server had in the end")
+			g.Expect(s.took()).To(Equal(had.after), "the API server's objects at the end")
 			held := p.Writes(func(w Write) bool { return w.Held })
 			g.Expect(held).To(HaveLen(1))
 			g.Expect(held[0].Status == http.StatusCreated).To(Equal(mode != Lost), "%v", held)
@@ -137,9 +137,9 @@ func TestATrapIsDisarmedInTimeOrNot(t *testing.T) {
 		g.Expect(post(p, "after")).To(Equal(http.StatusCreated))
 		select {
 		case <-trap.Sprung():
-			g.Expect(row.inTime).To(BeFalse(), "the trap sprang after it was disarmed")
+			g.Expect(row.inTime).To(BeFalse(), "the trap was triggered after it was disarmed")
 		default:
-			g.Expect(row.inTime).To(BeTrue(), "the trap did not spring")
+			g.Expect(row.inTime).To(BeTrue(), "the trap was not triggered")
 		}
 		g.Expect(p.Counted()).To(Equal(row.before + 1))
 	}
@@ -177,7 +177,7 @@ func TestACommandPasses(t *testing.T) {
 		}
 		defer conn.Close()
 		kind, said, _ := conn.ReadMessage()
-		_ = conn.WriteMessage(kind, append([]byte("you said "), said...))
+		_ = conn.WriteMessage(kind, append([]byte("received "), said...))
 	})
 	exec := "ws" + strings.TrimPrefix(p.URL(), "http") + "/api/v1/namespaces/ns/pods/p/exec?command=promote"
 	conn, answer, err := websocket.DefaultDialer.Dial(exec, nil)
@@ -187,7 +187,7 @@ func TestACommandPasses(t *testing.T) {
 	g.Expect(conn.WriteMessage(websocket.TextMessage, []byte("hello"))).To(Succeed())
 	_, said, err := conn.ReadMessage()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(said)).To(Equal("you said hello"))
+	g.Expect(string(said)).To(Equal("received hello"))
 	commands := p.Writes(func(w Write) bool { return w.Method == Exec })
 	g.Expect(commands).To(HaveExactElements(HaveField("Status", http.StatusSwitchingProtocols)))
 }
@@ -195,7 +195,7 @@ func TestACommandPasses(t *testing.T) {
 // TestAFrozenProcess verifies that a frozen process writes nothing until it is continued.
 func TestAFrozenProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
-		t.Skip("whether a process is frozen is read from /proc")
+		t.Skip("requires /proc to check whether a process is frozen")
 	}
 	g := NewWithT(t)
 	command := exec.Command("/bin/sh", "-c", "while read line; do echo $line; done")
@@ -209,7 +209,7 @@ func TestAFrozenProcess(t *testing.T) {
 	g.Expect(io.WriteString(in, "hello\n")).To(Equal(6))
 	g.Consistently(said, 50*time.Millisecond).ShouldNot(gbytes.Say("hello"), "it is frozen")
 	g.Expect(o.Wake()).To(Succeed())
-	g.Eventually(said, time.Minute).Should(gbytes.Say("hello\n"), "it woke")
+	g.Eventually(said, time.Minute).Should(gbytes.Say("hello\n"), "it was resumed")
 	g.Expect(in.Close()).To(Succeed())
 	g.Expect(command.Wait()).To(Succeed())
 }

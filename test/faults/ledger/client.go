@@ -19,9 +19,9 @@ import (
 func runClient(args []string) {
 	var c client.Client
 	flags := flag.NewFlagSet("ledger client ADDR", flag.ExitOnError)
-	flags.StringVar(&c.ID, "id", newRun(), "`name` of this client; no two may have the same")
-	history := flags.String("history", "", "`file` for the history; needed")
-	count := flags.Int("count", 0, "how many to append; 0 is until it is told to end")
+	flags.StringVar(&c.ID, "id", newRun(), "unique `name` of this client")
+	history := flags.String("history", "", "`file` for the history; required")
+	count := flags.Int("count", 0, "number of appends; 0 means until the client is stopped")
 	every := flags.Duration("every", 100*time.Millisecond, "pause between two appends, and between two reads")
 	if len(args) == 0 {
 		need(errors.New("the address is missing"))

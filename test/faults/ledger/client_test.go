@@ -42,9 +42,9 @@ func TestClientOutcomes(t *testing.T) {
 		want   string
 	}{
 		{"it had no effect", `{"effect":"none"}`, 503, record.Refused},
-		{"nobody knows", `{"effect":"unknown"}`, 503, record.Unknown},
-		{"a proxy answers", `bad gateway`, 502, record.Unknown},
-		{"a ledger that is no ledger", `{}`, 404, record.Unknown},
+		{"the outcome is unknown", `{"effect":"unknown"}`, 503, record.Unknown},
+		{"a proxy responds", `bad gateway`, 502, record.Unknown},
+		{"a ledger that is not a ledger", `{}`, 404, record.Unknown},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -60,7 +60,7 @@ func TestClientOutcomes(t *testing.T) {
 			want(t, server.Listener.Addr().String(), enough, row.want)
 		})
 	}
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("the server is unreachable", func(t *testing.T) {
 		enough := make(chan struct{})
 		close(enough)
 		want(t, freeAddress(t), enough, record.Refused)

@@ -87,7 +87,7 @@ func (f *follower) find(ctx context.Context) (string, error) {
 			return best, nil
 		}
 	}
-	return "", errors.New("nobody says to be primary")
+	return "", errors.New("no member reports to be primary")
 }
 
 // follow joins a primary, discards entries that the primary does not have, and pulls until a failure.
@@ -171,7 +171,7 @@ func (f *follower) pull(ctx context.Context, source string, in invitation) error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil || f.joined != in.Joined {
-		return errors.New("it follows somebody else now")
+		return errors.New("it follows another primary now")
 	}
 	if len(entries) > 0 {
 		need(f.log.add(entries...))
@@ -217,7 +217,7 @@ func askThrough(ctx context.Context, client *http.Client, address, method, path 
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 200))
-		return fmt.Errorf("%s answered %s: %s", address, response.Status, text)
+		return fmt.Errorf("%s returned %s: %s", address, response.Status, text)
 	}
 	return json.NewDecoder(response.Body).Decode(reply)
 }

@@ -35,7 +35,7 @@ func openJournal(s settings, run string) (*journal, error) {
 	}
 	file, err := openEvidence(j.path(record.JournalSuffix), testimony.Journal, os.O_APPEND)
 	if err != nil {
-		return nil, fmt.Errorf("opening the journal: %w", err)
+		return nil, fmt.Errorf("open the journal: %w", err)
 	}
 	j.file = file
 	return j, nil
@@ -63,7 +63,7 @@ func (j *journal) say(line record.Line) {
 	line.At, line.Wall = testimony.Now(), time.Now().Format(time.RFC3339Nano)
 	line.Run, line.Pod, line.UID = j.self.Run, j.self.Pod, j.self.UID
 	if _, err := j.file.Write(record.Marshal(line)); err != nil {
-		fmt.Fprintln(os.Stderr, "ledger: writing the journal:", err)
+		fmt.Fprintln(os.Stderr, "ledger: cannot write the journal:", err)
 		os.Exit(1)
 	}
 }

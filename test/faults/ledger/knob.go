@@ -89,7 +89,7 @@ func (k *knob) turn(line string) (err error) {
 	case "print":
 		k.print = rest
 	default:
-		return errors.New("no such word")
+		return errors.New("unknown word")
 	}
 	k.has[word] = true
 	return err

@@ -26,7 +26,7 @@ func TestKnobsThatPretend(t *testing.T) {
 		{"garbage", 0, "\xff\x00-1e9\nnot a number\x1b[31m\n"},
 		{"lag 1ms", 0, "0\n"},
 		{"then exit 4", 4, "0\n"},
-		{"no such word", exitUsage, ""},
+		{"unknown word", exitUsage, ""},
 	} {
 		a.turn("sequence", row.knob)
 		code, out := a.run("sequence")
@@ -56,7 +56,7 @@ func TestKnobsOfStarts(t *testing.T) {
 
 	a.turn("seed", "kill") // the hook is killed, but not the command it sent
 	a.ends(-1, "seed")
-	s.until("it is primary though its hook is dead", func() bool { code, _ := a.run("status"); return code == exitPrimary })
+	s.until("it is primary although its hook was killed", func() bool { code, _ := a.run("status"); return code == exitPrimary })
 	a.does("stop")
 
 	a.turn("seed", "late 100ms\nthen exit 1")
@@ -66,7 +66,7 @@ func TestKnobsOfStarts(t *testing.T) {
 	a.turn("stop", "then hang")
 	stop := a.begins("stop")
 	s.until("it is stopped", func() bool { code, _ := a.run("status"); return code == exitStopped })
-	s.Expect(syscall.Kill(stop.Process.Pid, 0)).To(Succeed(), "the hook has ended")
+	s.Expect(syscall.Kill(stop.Process.Pid, 0)).To(Succeed(), "the hook has exited")
 	a.turn("stop", "")
 
 	a.turn("seed", "hang")
@@ -126,7 +126,7 @@ func TestChaos(t *testing.T) {
 		return failed > 0 && answered > 0
 	})
 	for range 20 {
-		s.Expect(s.members[0].sequence()).To(BeZero(), "it is spared")
+		s.Expect(s.members[0].sequence()).To(BeZero(), "other commands are not affected")
 	}
 }
 

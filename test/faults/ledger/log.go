@@ -60,7 +60,7 @@ func readLog(dir string) (entries []record.Entry, size int, err error) {
 		last = e
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+		return nil, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	return entries, size, nil
 }
@@ -82,7 +82,7 @@ func openLog(dir string) (*ledgerLog, error) {
 		l.remember(e)
 	}
 	if l.size() != int64(size) {
-		return nil, errors.New("the entries of the log are not written as this program writes them")
+		return nil, errors.New("the log has entries in an unknown format")
 	}
 	return l, nil
 }
@@ -165,7 +165,7 @@ func readPromise(dir string) (promise, error) {
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil {
-		err = fmt.Errorf("reading the epoch joined last: %w", err)
+		err = fmt.Errorf("read the last joined epoch: %w", err)
 	}
 	return p, err
 }

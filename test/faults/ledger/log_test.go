@@ -25,7 +25,7 @@ func TestLogIsCutAndWrittenAnew(t *testing.T) {
 	old := l.all[3].sum
 	g.Expect(l.cut(1)).To(Succeed())
 	_, known := l.find("x", "c")
-	g.Expect(known).To(BeFalse(), "the tail is still there")
+	g.Expect(known).To(BeFalse(), "the tail still exists")
 	g.Expect(l.last()).To(Equal(entry(1, 1, "a")))
 	g.Expect(l.add(entry(2, 2, "d"), entry(2, 3, "c"))).To(Succeed())
 	g.Expect(l.close()).To(Succeed())
@@ -56,11 +56,11 @@ func TestBrokenLogs(t *testing.T) {
 		entries    int // -1 is an error
 	}{
 		{"empty", "", 0},
-		{"a tail that was being written", first + `{"epo`, 1},
-		{"a line in the middle that is none", "oops\n" + first, -1},
+		{"a truncated tail", first + `{"epo`, 1},
+		{"an invalid line in the middle", "oops\n" + first, -1},
 		{"a gap", first + string(record.Marshal(entry(2, 3, "b"))), -1},
-		{"an epoch that falls", first + string(record.Marshal(entry(1, 2, "b"))), -1},
-		{"written by somebody else", "{}\n", -1},
+		{"a decreasing epoch", first + string(record.Marshal(entry(1, 2, "b"))), -1},
+		{"written by another program", "{}\n", -1},
 	} {
 		dir := t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(dir, logFile), []byte(row.text), 0o644)).To(Succeed())
@@ -73,7 +73,7 @@ func TestBrokenLogs(t *testing.T) {
 		g.Expect(l.last().Index).To(BeEquivalentTo(row.entries), row.name)
 		text, err := os.ReadFile(filepath.Join(dir, logFile))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(text).To(HaveLen(int(l.size())), "%s: what is no entry is left in the file", row.name)
+		g.Expect(text).To(HaveLen(int(l.size())), "%s: an invalid entry is left in the file", row.name)
 	}
 }
 

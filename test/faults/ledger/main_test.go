@@ -82,7 +82,7 @@ func freeAddress(t *testing.T) string {
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
 	listener, err := net.Listen("tcp", host+":0")
 	if err != nil {
-		t.Skip("this machine has one loopback address only:", err)
+		t.Skip("this machine has only one loopback address:", err)
 	}
 	defer listener.Close()
 	return listener.Addr().String()
@@ -108,7 +108,7 @@ func (m *member) start(env ...string) {
 	m.Expect(m.process.Start()).To(Succeed())
 	process := m.process
 	m.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
-	m.until("its process 1 answers", func() bool { code, _ := m.run("status"); return code != exitFailed })
+	m.until("its process 1 responds", func() bool { code, _ := m.run("status"); return code != exitFailed })
 }
 
 // kill kills all processes of the member, as a power failure of its node does.
@@ -116,7 +116,7 @@ func (m *member) kill() {
 	m.Helper()
 	m.Expect(m.process.Process.Kill()).To(Succeed())
 	_ = m.process.Wait()
-	m.until("its server is gone", func() bool { return !m.serves() })
+	m.until("its server has exited", func() bool { return !m.serves() })
 }
 
 func (m *member) serves() bool {
@@ -162,14 +162,14 @@ func (m *member) does(args ...string) { m.Helper(); m.ends(0, args...) }
 func (m *member) ends(want int, args ...string) {
 	m.Helper()
 	code, out := m.run(args...)
-	m.Expect(code).To(Equal(want), "%s %v said %q", m.name, args, out)
+	m.Expect(code).To(Equal(want), "%s %v printed %q", m.name, args, out)
 }
 
 func (m *member) sequence() uint64 {
 	m.Helper()
 	code, out := m.run("sequence")
 	n, err := strconv.ParseUint(strings.TrimSpace(out), 10, 64)
-	m.Expect(code).To(BeZero(), "%s sequence said %q", m.name, out)
+	m.Expect(code).To(BeZero(), "%s sequence printed %q", m.name, out)
 	m.Expect(err).NotTo(HaveOccurred())
 	return n
 }

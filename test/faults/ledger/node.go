@@ -190,7 +190,7 @@ func (n *node) join(ctx context.Context, peers []string, crash bool) error {
 	if len(peers) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, n.joinWithin, errors.New("no primary gave it all that it had in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.joinWithin, errors.New("no primary sent all of its data in time"))
 	defer cancel()
 	select {
 	case <-whole:

@@ -13,7 +13,7 @@ var (
 	errNotPrimary = errors.New("not primary")
 	errNobody     = errors.New("not enough followers have joined")
 	errNotEnough  = errors.New("not enough followers have it yet")
-	errCeased     = errors.New("ceased to be primary before enough followers had it")
+	errCeased     = errors.New("stopped being primary before enough followers had it")
 )
 
 // beginEpoch resets the followers' progress and waits for them to join the epoch. mu is held.
@@ -80,7 +80,7 @@ type answer struct {
 // repeated request is appended only once.
 func (n *node) append(ctx context.Context, r request) (answer, error) {
 	if r.Client == "" || r.Request == "" {
-		return answer{Effect: "none"}, errors.New("client and request are needed")
+		return answer{Effect: "none"}, errors.New("client and request are required")
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.ackTimeout)
 	defer cancel()

@@ -90,7 +90,7 @@ func TestUnacknowledgedTailIsCut(t *testing.T) {
 		s.unacknowledged(a)
 	}
 	s.Expect(a.sequence()).To(BeNumerically(">", b.sequence()), "the primary's copy is newer")
-	s.Expect(s.reads(a).Position).To(BeEquivalentTo(5), "a reader sees those that are acknowledged")
+	s.Expect(s.reads(a).Position).To(BeEquivalentTo(5), "a reader sees acknowledged entries")
 	a.does("kill")
 	b.turn("replicate", "")
 	c.turn("replicate", "")
@@ -184,7 +184,7 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 	b.does("seed")
 	err := ask(t.Context(), b.address, "POST", "/append", request{"x", "1", "lost"}, &answer{})
 	s.Expect(err).To(MatchError(ContainSubstring(`"effect":"none"`)))
-	s.Expect(b.sequence()).To(Equal(was), "nobody follows it, and its copy looks newer")
+	s.Expect(b.sequence()).To(Equal(was), "without followers, and with a copy that looks newer")
 	b.does("kill")
 	a.does("seed") // takes the epoch that b had
 	c.does("secondary", a.address)
@@ -192,7 +192,7 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 	b.does("secondary", a.address) // b has joined its own epoch
 	s.appends(a, 1)
 	s.same(a, b, c)
-	s.Expect(s.said(a, record.Established)).To(BeNumerically(">=", 3), "a went on in an epoch of which b had joined another's")
+	s.Expect(s.said(a, record.Established)).To(BeNumerically(">=", 3), "a continued in an epoch in which b had joined another one")
 	s.check(a)
 }
 
@@ -311,7 +311,7 @@ func TestWrongCommandsAreFound(t *testing.T) {
 		a.does("seed")
 		b.does("secondary", a.address)
 		b.turn("replicate", "hang")
-		s.until("it has ended its last pull", func() bool { s.appends(a, 1); return len(b.log()) < len(a.log())-1 })
+		s.until("it has completed its last pull", func() bool { s.appends(a, 1); return len(b.log()) < len(a.log())-1 })
 		a.does("kill")
 		b.does("promote")
 		s.breaks(b, "lost: request")

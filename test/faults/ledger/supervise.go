@@ -43,7 +43,7 @@ type supervisor struct {
 
 func supervise(s settings) {
 	if s.members < 1 {
-		need(errors.New("LEDGER_MEMBERS is needed: how many members are configured"))
+		need(errors.New("LEDGER_MEMBERS is required: the number of configured members"))
 	}
 	need(os.MkdirAll(s.dir, 0o755))
 	v := &supervisor{settings: s, journal: must(openJournal(s, newRun()))}
@@ -51,7 +51,7 @@ func supervise(s settings) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
 	listener := must(listenUnix(s.socket))
 	v.journal.say(record.Line{What: record.Start})
-	fmt.Println("ledger: idle until told")
+	fmt.Println("ledger: idle until a command arrives")
 	go func() { need(http.Serve(listener, handler(v.take))) }()
 	for sig := range signals {
 		v.reap()
@@ -149,7 +149,7 @@ func (v *supervisor) order(s *server, o order) outcome {
 	out, err := send(v.serverSocket(), 0, o)
 	if err != nil {
 		if s.endsNow() {
-			err = errors.New("the server has ended")
+			err = errors.New("the server has exited")
 		}
 		return outcome{Code: exitFailed, Error: fmt.Sprintf("%s: %v", o.Command, err)}
 	}
@@ -185,7 +185,7 @@ func (v *supervisor) status() outcome {
 	s, role, failed := v.now()
 	switch {
 	case s == nil && failed:
-		return outcome{Code: exitFailedPrimary, Error: "it was primary, and its server ended without being told"}
+		return outcome{Code: exitFailedPrimary, Error: "it was primary, and its server exited without a stop command"}
 	case s == nil:
 		return outcome{Code: exitStopped}
 	}

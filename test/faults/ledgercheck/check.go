@@ -57,7 +57,7 @@ func Check(journals Journals, histories [][]record.Op) (Report, error) {
 		return c.report, err
 	}
 	if n := len(c.report.Faults); n > 0 {
-		return c.report, fmt.Errorf("%d broken promises:\n%s", n, strings.Join(c.report.Faults, "\n"))
+		return c.report, fmt.Errorf("%d violated promises:\n%s", n, strings.Join(c.report.Faults, "\n"))
 	}
 	return c.report, nil
 }
@@ -186,7 +186,7 @@ func (c *checker) checkClients() {
 		case op.Outcome == record.OK:
 			c.report.Appends++
 			if !c.acked[op.Key()] {
-				c.fault("client %s was told that request %s is entry %d, and no ledger acknowledged it", op.Client, op.Request, op.Index)
+				c.fault("client %s recorded that request %s is entry %d, and no ledger acknowledged it", op.Client, op.Request, op.Index)
 				c.checkKept(op.Key(), op.Epoch, op.Index, "nobody")
 			}
 		case op.Outcome == record.Unknown:
@@ -194,7 +194,7 @@ func (c *checker) checkClients() {
 		default:
 			c.report.Refused++
 			if kept, is := c.at[op.Key()]; is {
-				c.fault("client %s was told that request %s had no effect, and it is entry %d", op.Client, op.Request, kept.Index)
+				c.fault("client %s recorded that request %s had no effect, and it is entry %d", op.Client, op.Request, kept.Index)
 			}
 		}
 		if kept, is := c.at[op.Key()]; is && op.Kind == record.Append && kept.Value != op.Value {
@@ -238,7 +238,7 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "primary: %v\n", reign)
 	}
 	for _, f := range r.Failovers {
-		fmt.Fprintf(&b, "failover: %s to %s, no write for %s: %s until the old primary ceased, %s until the next one served, %s until a write reached it\n",
+		fmt.Fprintf(&b, "failover: %s to %s, no write for %s: %s until the old primary stopped, %s until the next one served, %s until a write reached it\n",
 			f.From.Pod, f.To.Pod, f.Pause, f.Leaving, f.Vacant, f.Finding)
 	}
 	for _, fault := range r.Faults {

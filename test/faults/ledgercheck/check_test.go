@@ -102,7 +102,7 @@ func TestAllIsWell(t *testing.T) {
 	for _, want := range []string{
 		"3 appends acknowledged to clients (3 by ledgers), 2 unknown, 1 refused; 3 reads; 6 entries",
 		"killed between 20ns and 35ns",
-		"failover: a to b, no write for 30ns: 0s until the old primary ceased, 20ns until the next one served, 10ns until a write reached it",
+		"failover: a to b, no write for 30ns: 0s until the old primary stopped, 20ns until the next one served, 10ns until a write reached it",
 	} {
 		g.Expect(text).To(ContainSubstring(want))
 	}
@@ -120,46 +120,46 @@ var planted = []struct {
 }{
 	{"an acknowledged append is not in the final log", "lost: request 3 of client x, acknowledged by b as entry 6 of epoch 2",
 		func(e *evidence) { e.journals.Final = e.journals.Final[:5] }},
-	{"it is lost and only the journal knows of it", "lost: request 3",
+	{"an append is lost and only the journal has it", "lost: request 3",
 		func(e *evidence) { e.journals.Final, e.client = e.journals.Final[:5], e.client[:5] }},
-	{"it is lost and only the client knows of it", "lost: request 3 of client x, acknowledged by nobody", func(e *evidence) {
+	{"an append is lost and only the client has it", "lost: request 3 of client x, acknowledged by no ledger", func(e *evidence) {
 		e.journals.Final = e.journals.Final[:5]
 		e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8)
 	}},
-	{"it stands elsewhere", "moved: request 1",
+	{"an append is at another place", "moved: request 1",
 		func(e *evidence) { e.journals.Final[1], e.journals.Final[2] = added(1, 2, "2"), added(1, 3, "1") }},
-	{"a client was told what no ledger said", "no ledger acknowledged it",
+	{"a client got an acknowledgement that no ledger sent", "no ledger acknowledged it",
 		func(e *evidence) { e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8) }},
-	{"an append is there twice", "in the final log twice, as entries 2 and 7",
+	{"an append is in the log twice", "in the final log twice, as entries 2 and 7",
 		func(e *evidence) { e.journals.Final = append(e.journals.Final, added(2, 7, "1")) }},
-	{"an append is there with another value", `entry 2 is "other"`,
+	{"an append is in the log with another value", `entry 2 is "other"`,
 		func(e *evidence) { e.journals.Final[1].Value = "other" }},
-	{"what had no effect is there", "request 6 had no effect, and it is entry 7",
+	{"an append without effect is in the log", "request 6 had no effect, and it is entry 7",
 		func(e *evidence) { e.journals.Final = append(e.journals.Final, added(2, 7, "6")) }},
 	{"the final log has a gap", "has entry 7 of epoch 2 behind entry 5",
 		func(e *evidence) { e.journals.Final[5].Index = 7 }},
-	{"the final log is another's", "the final log is of a, and the last primary was b",
+	{"the final log belongs to another member", "the final log is of a, and the last primary was b",
 		func(e *evidence) { e.journals.FinalPod = "a" }},
-	{"two primaries by their words", "two primaries for 1ns: a (run run-a, epoch 1)",
+	{"two primaries by their journals", "two primaries for 1ns: a (run run-a, epoch 1)",
 		func(e *evidence) { e.journals.Lines[5].At = 29 }},
 	{"two primaries by their locks", "when b (run run-b) became primary, run run-a held its lock", func(e *evidence) {
 		meets := line(50, "b", record.Meets, 0)
 		meets.Other = "run-a"
 		e.journals.Lines = append(e.journals.Lines, meets)
 	}},
-	{"an epoch comes twice", "epoch 1 of b came after epoch 1 of a",
+	{"an epoch is used twice", "epoch 1 of b came after epoch 1 of a",
 		func(e *evidence) { e.journals.Lines[6].Epoch = 1 }},
-	{"one that ceased acknowledges", "b (run run-b) acknowledged entry 6 and was not primary",
+	{"a former primary acknowledges an append", "b (run run-b) acknowledged entry 6 and was not primary",
 		func(e *evidence) { e.journals.Lines = append(e.journals.Lines, ack(71, "b", 2, 6, 4, "3")) }},
 	{"a read of old data", "read 3 of client y saw 3 appends, and append 3 of client x had seen 4 before it began",
 		func(e *evidence) { e.reader[2] = readOp("3", 62, 63, "1", "2", "4") }},
-	{"a read that goes back behind another read", "no order of all operations",
+	{"a read that is older than an earlier read", "no order of all operations",
 		func(e *evidence) { e.reader[2] = readOp("3", 62, 63, "1") }},
-	{"a read of what comes later", "no order of all operations",
+	{"a read of later entries", "no order of all operations",
 		func(e *evidence) { e.reader[0] = readOp("1", 22, 23, "1", "2") }},
-	{"a read of what is lost", "read 3 of client y saw 3 appends that are not the first 3 of the final log",
+	{"a read of lost entries", "read 3 of client y saw 3 appends that are not the first 3 of the final log",
 		func(e *evidence) { e.reader[2] = readOp("3", 55, 59, "1", "2", "5") }},
-	{"two appends against the order of their calls", "no order of all operations",
+	{"two appends in the opposite order of their calls", "no order of all operations",
 		func(e *evidence) { e.client[0].Position, e.client[1].Position = 2, 1 }},
 }
 
@@ -181,16 +181,16 @@ func TestNotAFault(t *testing.T) {
 		name  string
 		plant func(*evidence)
 	}{
-		{"a client whose history is not there", func(e *evidence) { e.client = nil }},
-		{"the same append is acknowledged again, after its epoch", func(e *evidence) {
+		{"a client without a history", func(e *evidence) { e.client = nil }},
+		{"an append that is acknowledged again after its epoch", func(e *evidence) {
 			e.journals.Lines = slices.Insert(e.journals.Lines, 8, ack(62, "b", 1, 2, 1, "1"))
 		}},
-		{"a primary that nobody followed took the next one's number", func(e *evidence) {
+		{"a primary without followers used the number of the next one", func(e *evidence) {
 			lone := line(46, "c", record.Primary, 2)
 			e.journals.Lines = append(e.journals.Lines, lone, over(47, "c-supervisor", "c"))
 		}},
-		{"a read at the time of an append sees it or not", func(e *evidence) { e.reader[2] = readOp("3", 55, 59, "1", "2", "4", "3") }},
-		{"a primary takes a newer epoch", func(e *evidence) {
+		{"a read concurrent with an append", func(e *evidence) { e.reader[2] = readOp("3", 55, 59, "1", "2", "4", "3") }},
+		{"a primary joins a newer epoch", func(e *evidence) {
 			e.journals.Lines = slices.Insert(e.journals.Lines, 4,
 				line(31, "a", record.Primary, 2), line(32, "a", record.Established, 2))
 			e.journals.Lines[7].Epoch, e.journals.Lines[8].Epoch = 3, 3
@@ -212,7 +212,7 @@ func TestNotAFault(t *testing.T) {
 func TestReadJournals(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	g.Expect(ReadJournals(dir)).Error().To(HaveOccurred(), "no journals are no evidence")
+	g.Expect(ReadJournals(dir)).Error().To(HaveOccurred(), "missing journals are no evidence")
 	for name, text := range map[string]string{
 		"a" + record.JournalSuffix:     `{"at":1,"what":"start"}` + "\n" + `{"at":2,"wh`, // killed while writing
 		"b_uid" + record.JournalSuffix: `{"at":3,"what":"start"}` + "\n",
@@ -258,5 +258,5 @@ func TestManyOperations(t *testing.T) {
 	e.client[100].Call = e.client[2000].Call
 	e.client[100].Return = e.client[100].Call + span
 	_, err = e.check()
-	g.Expect(err).To(HaveOccurred(), "an append that had its effect before its call fits nowhere")
+	g.Expect(err).To(HaveOccurred(), "an append that takes effect before its call")
 }

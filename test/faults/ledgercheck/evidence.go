@@ -30,7 +30,7 @@ func ReadJournals(dir string) (Journals, error) {
 		return j, err
 	}
 	if len(files) == 0 {
-		return j, fmt.Errorf("there are no journals in %s", dir)
+		return j, fmt.Errorf("no journals in %s", dir)
 	}
 	for _, path := range files {
 		lines, err := record.ReadLines[record.Line](path)
@@ -67,7 +67,7 @@ func (r Reign) String() string {
 	end := "still"
 	switch {
 	case r.Ceased:
-		end = "until it ceased after " + time.Duration(r.End-r.Start).String()
+		end = "until it stopped after " + time.Duration(r.End-r.Start).String()
 	case r.Gone > 0:
 		end = fmt.Sprintf("killed between %s and %s after", time.Duration(r.End-r.Start), time.Duration(r.Gone-r.Start))
 	}

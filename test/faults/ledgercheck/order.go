@@ -72,9 +72,9 @@ func (c *checker) checkOrder() error {
 	}
 	switch porcupine.CheckOperationsTimeout(oneLog, history, searchFor) {
 	case porcupine.Unknown:
-		return errors.New("the search for an order of all operations took too long")
+		return errors.New("the search for an order of all operations timed out")
 	case porcupine.Illegal:
-		c.fault("no order of all operations explains what clients saw")
+		c.fault("no order of all operations explains the results of the clients")
 		c.explain()
 	}
 	return nil

@@ -127,7 +127,7 @@ func apply(all []*source, e *edit, guard string) error {
 			}
 		}
 	}
-	return fmt.Errorf("mutant %s: there is no func %s", e.Name, e.Func)
+	return fmt.Errorf("mutant %s: no func %s", e.Name, e.Func)
 }
 
 // nameOf returns the name of a function as in edit.Func.
@@ -164,7 +164,7 @@ func (s *source) edit(f *ast.FuncDecl, e *edit, guard string) error {
 	case e.Insert != "":
 		return s.insertStatements(f, e, guard)
 	}
-	return errors.New("the edit has none of never, always, skip and insert")
+	return errors.New("the edit must have one of never, always, skip and insert")
 }
 
 // wrap puts text around an expression of a function.
@@ -224,12 +224,12 @@ func (s *source) only(f *ast.FuncDecl, text string, of func(ast.Node) (string, b
 		case found == nil:
 			found = n
 		case found.Pos() != n.Pos():
-			err = fmt.Errorf("%q is there more than once", text)
+			err = fmt.Errorf("%q occurs more than once", text)
 		}
 		return true
 	})
 	if found == nil {
-		return nil, fmt.Errorf("%q is not there", text)
+		return nil, fmt.Errorf("%q does not occur", text)
 	}
 	return found, err
 }

@@ -68,7 +68,7 @@ func run(args []string) error {
 	case "build":
 		i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == args[1] })
 		if i < 0 {
-			return fmt.Errorf("there is no mutant %q; without arguments they are listed", args[1])
+			return fmt.Errorf("no mutant %q; run without arguments to list them", args[1])
 		}
 		_, err := overlay(args[2], mutants[i:i+1], false)
 		return err
@@ -79,7 +79,7 @@ func run(args []string) error {
 // kill runs the unit tests with each mutant, as many at a time as there are processors.
 func kill(mutants []mutant) error {
 	if len(mutants) == 0 {
-		return errors.New("there is no such mutant; without arguments they are listed")
+		return errors.New("no such mutant; run without arguments to list them")
 	}
 	into := filepath.Join("build", "mutants")
 	using, err := overlay(into, mutants, true)
@@ -102,7 +102,7 @@ func kill(mutants []mutant) error {
 	for i, m := range mutants {
 		all.Go(func() (err error) {
 			noticed[i], err = tests[m.folder].fails(m)
-			fmt.Printf("  %-36s %s\n", m.name, cmp.Or(noticed[i], "NOT NOTICED: "+m.effect))
+			fmt.Printf("  %-36s %s\n", m.name, cmp.Or(noticed[i], "NOT KILLED: "+m.effect))
 			return err
 		})
 	}
@@ -168,5 +168,5 @@ func (p program) fails(m mutant) (string, error) {
 			return name, nil
 		}
 	}
-	return "the tests ended with " + exit.String(), nil
+	return "the tests exited with " + exit.String(), nil
 }

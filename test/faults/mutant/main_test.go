@@ -17,7 +17,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(mutants) < 100 {
-		t.Errorf("there are %d mutants", len(mutants))
+		t.Errorf("%d mutants", len(mutants))
 	}
 	names := map[string]bool{}
 	for _, m := range mutants {
@@ -32,7 +32,7 @@ func TestMutants(t *testing.T) {
 	for target, wanted := range soaks {
 		for _, name := range wanted {
 			if !names[name] {
-				t.Errorf("%s must fail with %s, which is no mutant", target, name)
+				t.Errorf("%s must fail with %s, which is not a mutant", target, name)
 			}
 		}
 	}
@@ -83,10 +83,10 @@ func (t *T) f(n int) int {
 		{"insert before", edit{Insert: "return 0", Before: "return n"}, "if on {\nreturn 0\n}\nreturn n"},
 		{"insert after", edit{Insert: "return 0", After: "switch {"}, "\t}\nif on {\nreturn 0\n}\n\treturn n"},
 		{"a case", edit{Insert: "return 0", Before: "case n == 2:", Case: "n > 7"}, "case on && (n > 7):\nreturn 0\ncase n == 2:"},
-		{"missing", edit{Never: "n > 3"}, `"n > 3" is not there`},
-		{"ambiguous", edit{Never: "n"}, `"n" is there more than once`},
-		{"another function", edit{Func: "g", Never: "n > 1"}, "there is no func g"},
-		{"nothing", edit{}, "the edit has none of"},
+		{"missing", edit{Never: "n > 3"}, `"n > 3" does not occur`},
+		{"ambiguous", edit{Never: "n"}, `"n" occurs more than once`},
+		{"another function", edit{Func: "g", Never: "n > 1"}, "no func g"},
+		{"nothing", edit{}, "the edit must have one of"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -107,7 +107,7 @@ func (t *T) f(n int) int {
 				got = all[0].edited("")
 			}
 			if !strings.Contains(got, row.want) {
-				t.Errorf("it is\n%s", got)
+				t.Errorf("got\n%s", got)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func Open(dir string) (*Folder, error) {
 	}
 	f := &Folder{dir: dir, ends: map[string]int64{}}
 	if err := f.listen(); err != nil {
-		return nil, fmt.Errorf("listening in %s: %w", dir, err)
+		return nil, fmt.Errorf("listen in %s: %w", dir, err)
 	}
 	folders.Store(filepath.Clean(dir), f)
 	go testimony.Accept(f.socket.AcceptUnix, func(conn *net.UnixConn) {
@@ -113,7 +113,7 @@ func (f *Folder) Lines() ([]testimony.Line, error) {
 	case f.closed || errors.Is(err, fs.ErrNotExist):
 		err = nil
 	case err == nil:
-		err = fmt.Errorf("a witness did not reach its observer, and kept a diary: %s", diary)
+		err = fmt.Errorf("a witness did not reach its observer, and wrote a diary: %s", diary)
 	}
 	return slices.Clone(f.lines), err
 }
@@ -125,11 +125,11 @@ func (f *Folder) Kill(run string) error {
 	defer f.mu.Unlock()
 	i := slices.IndexFunc(f.running, func(p *Program) bool { return p.run == run })
 	if i < 0 {
-		return fmt.Errorf("run %s does not run", run)
+		return fmt.Errorf("run %s is not running", run)
 	}
 	pid, err := peer(f.running[i].conn)
 	if err != nil {
-		return fmt.Errorf("asking who run %s is: %w", run, err)
+		return fmt.Errorf("find the process of run %s: %w", run, err)
 	}
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
@@ -161,7 +161,7 @@ func (p *Program) Hear(text []byte) error {
 	defer f.mu.Unlock()
 	starts := line.What == testimony.Start
 	if starts && p.run != "" {
-		return errors.New("a connection is one run's")
+		return errors.New("a connection belongs to one run")
 	}
 	if starts {
 		f.bury(func(other *Program) bool { return hungUp(other.conn) })

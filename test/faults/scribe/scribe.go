@@ -81,7 +81,7 @@ func (s *Scribe) greet(conn *net.TCPConn, line []byte) (listener, error) {
 		return nil, fmt.Errorf("no greeting: %w", err)
 	}
 	if !filepath.IsLocal(hello.Path) {
-		return nil, fmt.Errorf("the path %q leaves the folder", hello.Path)
+		return nil, fmt.Errorf("the path %q is outside the folder", hello.Path)
 	}
 	path := filepath.Join(s.root, hello.Path)
 	switch hello.What {
@@ -89,13 +89,13 @@ func (s *Scribe) greet(conn *net.TCPConn, line []byte) (listener, error) {
 		if folder := observer.Find(path); folder != nil {
 			return folder.Program(conn, true), nil
 		}
-		return nil, fmt.Errorf("nobody observes %q", hello.Path)
+		return nil, fmt.Errorf("no observer for %q", hello.Path)
 	case testimony.Journal:
 		return file{path: path, stamped: true}, nil
 	case testimony.History:
 		return file{path: path}, nil
 	}
-	return nil, fmt.Errorf("%q is nothing that a scribe keeps", hello.What)
+	return nil, fmt.Errorf("%q is not a record that a scribe stores", hello.What)
 }
 
 // file writes lines unchanged, or with the current time for a ledger's journal.

@@ -181,7 +181,7 @@ func TestAChildHoldsTheConnection(t *testing.T) {
 		}
 		s.Expect(kill()).To(Succeed())
 		_ = c.Wait() // the parent has ended
-		s.Consistently(func() []testimony.Run { return s.waits(1, 1) }, 100*time.Millisecond).Should(HaveLen(1), "its child lives")
+		s.Consistently(func() []testimony.Run { return s.waits(1, 1) }, 100*time.Millisecond).Should(HaveLen(1), "its child is running")
 		s.Expect(syscall.Kill(-c.Process.Pid, syscall.SIGKILL)).To(Succeed())
 		s.waits(0, 1)
 	})
@@ -211,7 +211,7 @@ func TestKill(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(state.Sys().(syscall.WaitStatus).Signal()).To(Equal(syscall.SIGKILL))
 	s.waits(1, 2)
-	s.Expect(s.folder.Kill(run.ID)).NotTo(Succeed(), "it has ended")
+	s.Expect(s.folder.Kill(run.ID)).NotTo(Succeed(), "it has exited")
 
 	s.far = true
 	s.start("far")
@@ -242,7 +242,7 @@ func TestEndReadLate(t *testing.T) {
 	begins("next")
 	s.scribe.mu.Unlock()
 	runs := s.waits(2, 3)
-	s.Expect(runs[1].Met).To(Equal([]string{first.ID}), "it ran still")
+	s.Expect(runs[1].Met).To(Equal([]string{first.ID}), "it was still running")
 	s.Expect(runs[2].Met).To(Equal([]string{"early"}), "the first one had ended")
 	s.Expect(runs[2].Start).To(BeNumerically(">=", runs[0].End))
 }
@@ -260,7 +260,7 @@ func TestWithoutObserver(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Cleanup(again.Close)
 	_, err = again.Runs()
-	s.Expect(err).To(MatchError(ContainSubstring("lonely")), "nobody knows how long that ran")
+	s.Expect(err).To(MatchError(ContainSubstring("lonely")), "the duration of that run is unknown")
 }
 
 func TestUnreachableObserver(t *testing.T) {
@@ -281,7 +281,7 @@ func TestFiles(t *testing.T) {
 	before := testimony.Now()
 	s.Expect(journal.Write(record.Marshal(record.Line{What: record.Ack, At: 1}))).NotTo(BeZero())
 	s.Expect(record.ReadLines[record.Line](filepath.Join(s.scribe.root, "namespace", "j"))).To(HaveExactElements(
-		And(HaveField("What", record.Ack), HaveField("At", BeNumerically(">=", before)))), "what is answered is written, at the scribe's time")
+		And(HaveField("What", record.Ack), HaveField("At", BeNumerically(">=", before)))), "acknowledged records are written with the scribe's time")
 
 	history, err := testimony.Dial(s.to+"namespace/h", testimony.History)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -292,13 +292,13 @@ func TestFiles(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := open(t)
 	for _, row := range []struct{ path, what, want string }{
-		{"../escaped", testimony.History, "leaves the folder"},
+		{"../escaped", testimony.History, "is outside the folder"},
 		{"x", "poem", "poem"},
-		{"namespace/other", testimony.Diary, "nobody observes"},
+		{"namespace/other", testimony.Diary, "no observer"},
 	} {
 		s.Expect(testimony.Dial(s.to+row.path, row.what)).Error().To(MatchError(ContainSubstring(row.want)))
 	}
 	lost, err := testimony.Dial(s.to+"no/such/folder", testimony.History)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(lost.Write([]byte("lost\n"))).Error().To(HaveOccurred(), "what cannot be written down is not answered")
+	s.Expect(lost.Write([]byte("lost\n"))).Error().To(HaveOccurred(), "a record that cannot be written is not acknowledged")
 }

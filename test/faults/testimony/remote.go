@@ -45,7 +45,7 @@ type Remote struct {
 func Dial(address, what string) (*Remote, error) {
 	host, path, ok := strings.Cut(strings.TrimPrefix(address, Scheme), "/")
 	if !ok {
-		return nil, fmt.Errorf("%q is no %shost:port/path", address, Scheme)
+		return nil, fmt.Errorf("%q is not a %shost:port/path", address, Scheme)
 	}
 	r, err := dial("tcp", host)
 	if err != nil {
@@ -67,7 +67,7 @@ func DialFolder(dir string) (*Remote, error) { return dial("unix", filepath.Join
 func dial(network, address string) (*Remote, error) {
 	conn, err := net.DialTimeout(network, address, 10*time.Second)
 	if err != nil {
-		return nil, fmt.Errorf("reaching who listens: %w", err)
+		return nil, fmt.Errorf("connect to the observer: %w", err)
 	}
 	return &Remote{Conn: conn, answers: bufio.NewReader(conn)}, nil
 }
@@ -82,14 +82,14 @@ func (r *Remote) Write(line []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, err := r.Conn.Write(line); err != nil {
-		return 0, fmt.Errorf("telling who listens: %w", err)
+		return 0, fmt.Errorf("send to the observer: %w", err)
 	}
 	answer, err := r.answers.ReadString('\n')
 	if err != nil {
-		return 0, fmt.Errorf("waiting for who listens: %w", err)
+		return 0, fmt.Errorf("wait for the observer: %w", err)
 	}
 	if answer = strings.TrimSpace(answer); answer != "" {
-		return 0, fmt.Errorf("who listens says: %s", answer)
+		return 0, fmt.Errorf("the observer returned: %s", answer)
 	}
 	return len(line), nil
 }

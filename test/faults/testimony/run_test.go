@@ -22,14 +22,14 @@ func TestOverlaps(t *testing.T) {
 		want []string
 	}{
 		{"one run", []Run{run("a", 1, 0)}, nil},
-		{"one after the other", []Run{run("a", 1, 10), run("b", 10, 0)}, nil},
-		{"the second starts before the first has ended", []Run{run("a", 1, 10), run("b", 9, 20)}, []string{"a+b 1ms"}},
-		{"both run still", []Run{run("a", 1, 0), run("b", 90, 0)}, []string{"a+b 10ms"}},
-		{"one within the other", []Run{run("a", 1, 50), run("b", 10, 12)}, []string{"a+b 2ms"}},
-		{"a long one meets every later one", []Run{run("a", 1, 50), run("b", 10, 12), run("c", 13, 14)}, []string{"a+b 2ms", "a+c 1ms"}},
-		{"the lock says what the clock does not", []Run{run("a", 1, 10), run("b", 10, 20, "a")}, []string{"a+b 0s"}},
-		{"the lock of one that said later that it started", []Run{run("a", 1, 10, "b"), run("b", 10, 20)}, []string{"a+b 0s"}},
-		{"what was met and is unknown changes nothing", []Run{run("a", 1, 10), run("b", 10, 20, "x")}, nil},
+		{"sequential runs", []Run{run("a", 1, 10), run("b", 10, 0)}, nil},
+		{"the second run starts before the first has ended", []Run{run("a", 1, 10), run("b", 9, 20)}, []string{"a+b 1ms"}},
+		{"two runs that have not ended", []Run{run("a", 1, 0), run("b", 90, 0)}, []string{"a+b 10ms"}},
+		{"one run within another", []Run{run("a", 1, 50), run("b", 10, 12)}, []string{"a+b 2ms"}},
+		{"a long run overlaps every later one", []Run{run("a", 1, 50), run("b", 10, 12), run("c", 13, 14)}, []string{"a+b 2ms", "a+c 1ms"}},
+		{"the lock shows an overlap that the clock does not show", []Run{run("a", 1, 10), run("b", 10, 20, "a")}, []string{"a+b 0s"}},
+		{"the lock of a run whose start was recorded later", []Run{run("a", 1, 10, "b"), run("b", 10, 20)}, []string{"a+b 0s"}},
+		{"an unknown run that was met is ignored", []Run{run("a", 1, 10), run("b", 10, 20, "x")}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string
@@ -47,11 +47,11 @@ func TestGaps(t *testing.T) {
 		runs []Run
 		want []string
 	}{
-		{"the first run has none", []Run{run("a", 5, 0)}, nil},
-		{"from the end to the next start", []Run{run("a", 1, 10), run("b", 25, 30), run("c", 31, 0)}, []string{"a>b 15ms", "b>c 1ms"}},
-		{"from the last of those that ran", []Run{run("a", 1, 20), run("b", 5, 10), run("c", 23, 0)}, []string{"a>b -15ms", "a>c 3ms"}},
-		{"none while one runs for ever", []Run{run("a", 1, 0), run("b", 5, 10)}, []string{"a>b 0s"}},
-		{"less than none where they overlap", []Run{run("a", 1, 20), run("b", 18, 0)}, []string{"a>b -2ms"}},
+		{"the first run has no gap", []Run{run("a", 5, 0)}, nil},
+		{"the gap is from the end to the next start", []Run{run("a", 1, 10), run("b", 25, 30), run("c", 31, 0)}, []string{"a>b 15ms", "b>c 1ms"}},
+		{"the gap is from the end of the last earlier run", []Run{run("a", 1, 20), run("b", 5, 10), run("c", 23, 0)}, []string{"a>b -15ms", "a>c 3ms"}},
+		{"no gap while one run never ends", []Run{run("a", 1, 0), run("b", 5, 10)}, []string{"a>b 0s"}},
+		{"a negative gap for overlapping runs", []Run{run("a", 1, 20), run("b", 18, 0)}, []string{"a>b -2ms"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string
@@ -72,8 +72,8 @@ func TestPercentile(t *testing.T) {
 	for share, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
 		g.Expect(Percentile(hundred, share)).To(Equal(want), "%v of 1 to 100", share)
 	}
-	g.Expect(Percentile(nil, 0.5)).To(BeZero(), "none has 0")
-	g.Expect(Percentile([]time.Duration{7}, 0.5)).To(BeEquivalentTo(7), "one has itself")
+	g.Expect(Percentile(nil, 0.5)).To(BeZero(), "no value returns 0")
+	g.Expect(Percentile([]time.Duration{7}, 0.5)).To(BeEquivalentTo(7), "a single value returns itself")
 }
 
 func TestRuns(t *testing.T) {
@@ -96,5 +96,5 @@ func TestRuns(t *testing.T) {
 		{ID: "b", Pod: "two", UID: "u2", Node: "n", PID: 1, Args: []string{"x y", ""}, Start: 20, Met: []string{"a"}},
 	}))
 	_, _, err = Read([]byte("no JSON\n"))
-	g.Expect(err).To(HaveOccurred(), "a line that is none")
+	g.Expect(err).To(HaveOccurred(), "an invalid line")
 }

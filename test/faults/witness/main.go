@@ -82,7 +82,7 @@ func live(began int64, stop <-chan os.Signal) (code int) {
 	for {
 		select {
 		case <-exit:
-			w.say(testimony.Stop, "by itself")
+			w.say(testimony.Stop, "without SIGTERM")
 			return code
 		case <-stop:
 			if os.Getenv("WITNESS_IGNORE_TERM") == "true" {

@@ -71,7 +71,7 @@ func swear(began int64) *witness {
 func (w *witness) fork() {
 	remote, heard := w.to.(*testimony.Remote)
 	if !heard {
-		fail(errors.New("nobody would see that a child runs"))
+		fail(errors.New("no observer would see that a child runs"))
 	}
 	conn := must(remote.File())
 	defer conn.Close()

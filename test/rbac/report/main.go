@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	auditLog := flag.String("audit-log", "", "`file` that the API server wrote, at level Metadata or more")
+	auditLog := flag.String("audit-log", "", "`file` that the API server wrote, at level Metadata or higher")
 	roles := flag.String("roles", "config/rbac", "`folder` with the operator's roles and their bindings")
 	namespace := flag.String("namespace", "stateful-operator-system", "`namespace` of the operator")
 	flag.Parse()

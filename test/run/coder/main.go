@@ -25,7 +25,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("this is %s, and its data is of %s", host, first)
+	log.Printf("this is %s, and its data belongs to %s", host, first)
 
 	// Process 1 of a container has no default signal handlers.
 	stop := make(chan os.Signal, 1)
@@ -35,7 +35,7 @@ func main() {
 		os.Exit(0)
 	}()
 	log.Fatal(http.ListenAndServe(":8443", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "this is %s, and its data is of %s\n", host, first)
+		fmt.Fprintf(w, "this is %s, and its data belongs to %s\n", host, first)
 	})))
 }
 

@@ -40,7 +40,7 @@ func (i Image) Write(ctx context.Context, tar string) (ref string, err error) {
 	root := Root(filepath.Join(folder, "root"))
 	for _, file := range packages {
 		if out, err := exec.CommandContext(ctx, "dpkg-deb", "--extract", file, string(root)).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("extracting %s: %w: %s", file, err, out)
+			return "", fmt.Errorf("extract %s: %w: %s", file, err, out)
 		}
 	}
 	config, files, err := i.Choose(root)
@@ -76,7 +76,7 @@ func digest(packages []string, config v1.Config, files []image.File) (string, er
 // has no other files.
 func download(ctx context.Context, folder string, packages []string) ([]string, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return nil, fmt.Errorf("the image is made of Debian's packages, and there is no apt-get: %w", err)
+		return nil, fmt.Errorf("the image is built from Debian packages, and apt-get is not available: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(folder, "partial"), 0o755); err != nil {
 		return nil, err

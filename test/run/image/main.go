@@ -15,16 +15,16 @@ import (
 func main() {
 	var p program.Program
 	flag.StringVar(&p.Package, "package", ".", "`package` of the program")
-	flag.Func("with", "`package` of another program in the image; may be said again", func(source string) error {
+	flag.Func("with", "`package` of another program in the image; may be repeated", func(source string) error {
 		p.With = append(p.With, source)
 		return nil
 	})
 	flag.StringVar(&p.Ref, "ref", "", "`name[:tag]` of the image")
-	flag.StringVar(&p.User, "user", "65532:65532", "`uid:gid` that it runs as")
+	flag.StringVar(&p.User, "user", "65532:65532", "`uid:gid` of the container")
 	flag.StringVar(&p.Tar, "out", "", "tar `file` to write")
 	flag.Parse()
 	if p.Ref == "" || p.Tar == "" {
-		fmt.Fprintln(os.Stderr, "image: --ref and --out are needed")
+		fmt.Fprintln(os.Stderr, "image: --ref and --out are required")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -23,7 +23,7 @@ func (p Place) Apply(ctx context.Context, file string, change func(*unstructured
 	for _, object := range objects {
 		object.SetNamespace(Namespace)
 		if err := change(&object); err != nil {
-			return fmt.Errorf("changing %s of %s: %w", object.GetKind(), file, err)
+			return fmt.Errorf("change %s of %s: %w", object.GetKind(), file, err)
 		}
 		if err := manifest.Apply(ctx, p.Client, "make-run", &object); err != nil {
 			return fmt.Errorf("%s: %w", file, err)

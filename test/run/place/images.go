@@ -50,7 +50,7 @@ func (p Place) Load(ctx context.Context, ref, tar string) (string, error) {
 		return "", err
 	}
 	if strings.TrimSpace(string(loaded)) == ref {
-		fmt.Printf("%s is in the cluster already\n", ref)
+		fmt.Printf("%s is already in the cluster\n", ref)
 		return ref, nil
 	}
 	fmt.Printf("loading %s into the nodes …\n", ref)
@@ -75,10 +75,10 @@ func (p *Place) findWay(ctx context.Context) error {
 	}
 	var nodes corev1.NodeList
 	if err := p.Client.List(ctx, &nodes); err != nil {
-		return fmt.Errorf("listing the nodes: %w", err)
+		return fmt.Errorf("list the nodes: %w", err)
 	}
 	if p.way, p.noWay = chooseWay(raw.CurrentContext, nodes.Items, os.Getenv("IMAGE")); p.noWay == nil {
-		fmt.Println("images are brought to the nodes by", p.way)
+		fmt.Println("images are loaded into the nodes by", p.way)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ const minikubeProfile = "minikube.k8s.io/name"
 func chooseWay(current string, nodes []corev1.Node, image string) (*way, error) {
 	if image != "" {
 		if _, err := name.ParseReference(image); err != nil || strings.HasPrefix(image, "localhost/") || strings.Contains(image, "@") {
-			return nil, fmt.Errorf("IMAGE=%s is no name[:tag] in a registry", image)
+			return nil, fmt.Errorf("IMAGE=%s is not a name[:tag] in a registry", image)
 		}
 		return &way{registry: image}, nil
 	}
@@ -109,13 +109,13 @@ func chooseWay(current string, nodes []corev1.Node, image string) (*way, error) 
 			return &way{argv: argv}, nil
 		}
 	}
-	seen := "no cluster of kind, minikube or k3d"
+	seen := "not a cluster of kind, minikube or k3d"
 	if argv != nil {
-		seen = fmt.Sprintf("one of %s, which is not on the PATH", argv[0])
+		seen = fmt.Sprintf("a cluster of %s, which is not on the PATH", argv[0])
 	}
-	return nil, fmt.Errorf("the cluster of KUBECONFIG (context %s) is %s, so nothing brings images to its nodes: "+
-		"put kind, minikube or k3d on the PATH where it is one of theirs; or set IMAGE=registry/name, to which images are pushed; "+
-		"or unset KUBECONFIG, and a local cluster is booted", current, seen)
+	return nil, fmt.Errorf("the cluster of KUBECONFIG (context %s) is %s, so images cannot be loaded into its nodes: "+
+		"put kind, minikube or k3d on the PATH if it is one of their clusters; or set IMAGE=registry/name, to which images are pushed; "+
+		"or unset KUBECONFIG to boot a local cluster", current, seen)
 }
 
 // loaderOf returns the command for a cluster, or nil if its kind is unknown.
@@ -146,7 +146,7 @@ func replaced(argv []string, word, by string) []string {
 func (w *way) String() string {
 	if w.registry != "" {
 		repository, _ := cutTag(w.registry)
-		return fmt.Sprintf("pushes: the operator's as %s, each other as %s-<name>", w.registry, repository)
+		return fmt.Sprintf("pushing: the operator's image as %s, the others as %s-<name>", w.registry, repository)
 	}
 	return strings.Join(w.argv, " ")
 }
@@ -176,7 +176,7 @@ func (w *way) push(ctx context.Context, ref, tar string) (string, error) {
 	}
 	fmt.Printf("pushing %s …\n", target)
 	if err := remote.Write(target, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-		return "", fmt.Errorf("pushing %s: %w", target, err)
+		return "", fmt.Errorf("push %s: %w", target, err)
 	}
 	return target.String(), nil
 }

@@ -64,14 +64,14 @@ func TestImagesAreLoadedByTheProgramOfTheCluster(t *testing.T) {
 func TestWithoutAWayTheRemediesAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	programs(t, "minikube")
-	for context, seen := range map[string]string{"gke_shop": "no cluster of kind, minikube or k3d", "kind-two": "one of kind, which is not on the PATH"} {
+	for context, seen := range map[string]string{"gke_shop": "not a cluster of kind, minikube or k3d", "kind-two": "a cluster of kind, which is not on the PATH"} {
 		_, err := chooseWay(context, []corev1.Node{node("node-1", nil)}, "")
 		g.Expect(err).To(MatchError(And(ContainSubstring(seen), ContainSubstring("put kind, minikube or k3d on the PATH"),
 			ContainSubstring("IMAGE=registry/name"), ContainSubstring("unset KUBECONFIG"))))
 	}
 	for _, image := range []string{"localhost/a:1", "example.com/A", "example.com/a@sha256:" + strings.Repeat("0", 64)} {
 		_, err := chooseWay("gke_shop", nil, image)
-		g.Expect(err).To(MatchError(ContainSubstring("no name[:tag] in a registry")))
+		g.Expect(err).To(MatchError(ContainSubstring("not a name[:tag] in a registry")))
 	}
 }
 
@@ -88,7 +88,7 @@ func TestImagesArePushedBesideTheOperators(t *testing.T) {
 		{prefix + ":dev", "localhost/ledger:4567", prefix + "-ledger:4567"},
 	} {
 		way, err := chooseWay("kind-two", nil, row.given)
-		g.Expect(err).NotTo(HaveOccurred(), "what is said counts more than what is seen")
+		g.Expect(err).NotTo(HaveOccurred(), "an explicit setting takes precedence over a detected one")
 		g.Expect(way.bring(t.Context(), row.ref, tar)).To(Equal(row.want))
 		ref, err := name.ParseReference(row.want)
 		g.Expect(err).NotTo(HaveOccurred())

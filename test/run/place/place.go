@@ -72,7 +72,7 @@ func Choose() (kind Kind, why error) {
 			return Given, nil
 		}
 		if len(local.Nodes()) == 0 {
-			return Simulated, errors.New("the local cluster is without nodes")
+			return Simulated, errors.New("the local cluster has no nodes")
 		}
 		return Local, nil
 	}
@@ -162,7 +162,7 @@ func (p *Place) boot(ctx context.Context) (err error) {
 	}
 	config, err := p.config().ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", p.Kubeconfig, err)
+		return fmt.Errorf("read %s: %w", p.Kubeconfig, err)
 	}
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -191,7 +191,7 @@ func (p Place) Operator(ctx context.Context) error {
 	command.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)
 	out, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("deploying the operator: %w: %s", err, out)
+		return fmt.Errorf("deploy the operator: %w: %s", err, out)
 	}
 	fmt.Printf("make deploy has applied the %d objects of config/default\n", bytes.Count(out, []byte("\n")))
 	if p.Kind == Simulated {
@@ -216,7 +216,7 @@ func (p Place) Rolled(ctx context.Context, key types.NamespacedName) error {
 		}
 		done := status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == want &&
 			status.Replicas == want && status.AvailableReplicas == want
-		return done, fmt.Sprintf("%s: %d pods, %d of the present revision, %d of %d ready",
+		return done, fmt.Sprintf("%s: %d pods, %d of the current revision, %d of %d ready",
 			key.Name, status.Replicas, status.UpdatedReplicas, status.ReadyReplicas, want), err
 	})
 }
@@ -236,7 +236,7 @@ func (p Place) Until(ctx context.Context, ask func(context.Context) (done bool, 
 		return done && err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("still not so after %s: %s", patience, last)
+		return fmt.Errorf("not complete after %s: %s", patience, last)
 	}
 	return nil
 }

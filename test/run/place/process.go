@@ -67,7 +67,7 @@ func (p Place) runPart(ctx context.Context, program, name string, health int, ar
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		if !p.Local.Alive(name) {
-			return false, errors.New("it ended")
+			return false, errors.New("it exited")
 		}
 		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", health))
 		if err != nil {
@@ -77,7 +77,7 @@ func (p Place) runPart(ctx context.Context, program, name string, health int, ar
 	})
 	log := filepath.Join(p.Local.Dir(), "logs", name+".log")
 	if err != nil {
-		return fmt.Errorf("%s does not get ready; see %s: %w", name, log, err)
+		return fmt.Errorf("%s does not become ready; see %s: %w", name, log, err)
 	}
 	fmt.Printf("%s runs as a process of this machine; its log: %s\n", name, log)
 	return nil
@@ -124,5 +124,5 @@ func ownAddress() (string, error) {
 			return network.IP.String(), nil
 		}
 	}
-	return "", errors.New("the API server reaches webhooks only at an IPv4 address besides the loopback one, and this machine has none: connect it to a network")
+	return "", errors.New("the API server reaches webhooks only at an IPv4 address other than the loopback one, and this machine has none: connect it to a network")
 }

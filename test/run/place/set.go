@@ -69,7 +69,7 @@ func (p Place) AnotherPrimary(ctx context.Context, key types.NamespacedName, old
 	var after time.Duration
 	set, err := p.Set(ctx, key, func(set *v1alpha1.ReplicatedStatefulSet) string {
 		if primary := set.Status.Members.Primary; len(primary) != 1 || primary[0] == old {
-			return "; it waits for another primary than " + old
+			return "; it waits for a primary other than " + old
 		}
 		if after == 0 {
 			after = time.Since(began)
@@ -80,7 +80,7 @@ func (p Place) AnotherPrimary(ctx context.Context, key types.NamespacedName, old
 		return "", err
 	}
 	now := set.Status.Members.Primary[0]
-	fmt.Printf("%s was primary, %s is: after %d ms, and all members were back after %s\n",
+	fmt.Printf("%s was primary, %s is: after %d ms, and all members were ready after %s\n",
 		old, now, after.Milliseconds(), time.Since(began).Round(100*time.Millisecond))
 	return now, nil
 }

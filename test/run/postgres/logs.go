@@ -57,7 +57,7 @@ func (l *serverLogs) follow(ctx context.Context, d database) error {
 		s := &server{pod: pod, process: d.kubectl(ctx, "logs", "--follow", pod, "-c", "postgres")}
 		s.process.Stdout = &s.log
 		if err := s.process.Start(); err != nil {
-			return fmt.Errorf("reading the log of %s: %w", pod, err)
+			return fmt.Errorf("read the log of %s: %w", pod, err)
 		}
 		l.servers = append(l.servers, s)
 	}
@@ -85,7 +85,7 @@ const (
 func (l *serverLogs) tell(want int) error {
 	servers := l.started()
 	if len(servers) < want {
-		return fmt.Errorf("%d servers have said when they started, want %d", len(servers), want)
+		return fmt.Errorf("%d servers have logged their start, want %d", len(servers), want)
 	}
 	var stopped time.Time
 	for i, s := range servers {
@@ -98,16 +98,16 @@ func (l *serverLogs) tell(want int) error {
 			}
 			_, state := s.first(saysState)
 			if state == "" {
-				return fmt.Errorf("the server in %s did not find its data as one leaves them that has stopped:\n%s", s.pod, s.log.String())
+				return fmt.Errorf("the server in %s did not find its data as after a clean stop:\n%s", s.pod, s.log.String())
 			}
-			fmt.Printf("  and found: %s\n", state)
+			fmt.Printf("  but: %s\n", state)
 		}
 		stopped = s.last(saysStop)
 		if stopped.IsZero() && i < len(servers)-1 {
-			return fmt.Errorf("the server in %s has not said when it stopped:\n%s", s.pod, s.log.String())
+			return fmt.Errorf("the server in %s has not logged its stop:\n%s", s.pod, s.log.String())
 		}
 	}
-	fmt.Printf("%d servers, one after another, and never two at a time\n", len(servers))
+	fmt.Printf("%d servers, one after another, and never two at the same time\n", len(servers))
 	return nil
 }
 

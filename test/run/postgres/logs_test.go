@@ -21,13 +21,13 @@ func TestServersRunOneAfterAnother(t *testing.T) {
 		logs     []string
 		fails    bool
 	}{
-		{"two after each other", []string{ran(1), ran(4)}, false},
-		{"two at a time", []string{ran(1), ran(2)}, true},
-		{"the same, known in another order", []string{ran(2), ran(1)}, true},
-		{"a pod between them waits for its turn", []string{ran(1), waits, ran(4)}, false},
-		{"and one behind them", []string{ran(4), ran(1), waits}, false},
-		{"one did not stop before the next started", []string{strings.Replace(ran(1), saysStop, "", 1), ran(4)}, true},
-		{"one has no log", []string{ran(1), waits}, true},
+		{"two servers one after another", []string{ran(1), ran(4)}, false},
+		{"two servers at the same time", []string{ran(1), ran(2)}, true},
+		{"two servers one after another, listed in another order", []string{ran(2), ran(1)}, true},
+		{"a pod between them waits for the grant", []string{ran(1), waits, ran(4)}, false},
+		{"a pod after them waits for the grant", []string{ran(4), ran(1), waits}, false},
+		{"a server did not stop before the next started", []string{strings.Replace(ran(1), saysStop, "", 1), ran(4)}, true},
+		{"a server without a log", []string{ran(1), waits}, true},
 	} {
 		var logs serverLogs
 		for i, text := range row.logs {

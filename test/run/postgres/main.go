@@ -76,7 +76,7 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
-	say("What the servers say")
+	say("Logs of the servers")
 	if err := logs.tell(rollouts + 1); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func say(step string) { fmt.Printf("\n==> %s\n", step) }
 func (d database) apply(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}, StringData: map[string]string{"password": "only-for-show"}}
 	if err := d.Client.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making the password: %w", err)
+		return fmt.Errorf("create the password: %w", err)
 	}
 	var image string
 	if d.Local != nil {
@@ -131,7 +131,7 @@ func (d database) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s of %d rows are there, after %d rollouts\n", answer, rows, rollouts)
+	fmt.Printf("%s of %d rows exist, after %d rollouts\n", answer, rows, rollouts)
 	if answer != fmt.Sprint(rows) {
 		return fmt.Errorf("rows are missing")
 	}
@@ -147,11 +147,11 @@ func (d database) sql(ctx context.Context, text string) (string, error) {
 	// Other pods wait for their grant, or are deleted before.
 	pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !ready(&p) })
 	if len(pods.Items) != 1 {
-		return "", fmt.Errorf("want one pod of the database that is Ready, have %d", len(pods.Items))
+		return "", fmt.Errorf("want one Ready pod of the database, got %d", len(pods.Items))
 	}
 	out, err := d.kubectl(ctx, "exec", pods.Items[0].Name, "-c", "postgres", "--", "psql", "-h", "/tmp", "-U", "postgres", "-At", "-c", text).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("asking the database: %w: %s", err, out)
+		return "", fmt.Errorf("query the database: %w: %s", err, out)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -173,7 +173,7 @@ func (d database) rollOut(ctx context.Context, logs *serverLogs) error {
 		return err
 	}
 	if out, err := d.kubectl(ctx, "rollout", "restart", "deployment", name).CombinedOutput(); err != nil {
-		return fmt.Errorf("restarting the database: %w: %s", err, out)
+		return fmt.Errorf("restart the database: %w: %s", err, out)
 	}
 	if err := d.Rolled(ctx, key); err != nil {
 		return err

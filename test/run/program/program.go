@@ -108,7 +108,7 @@ func (p Program) write(folder string) (ref string, err error) {
 	}
 	config := v1.Config{User: p.User, Env: p.Env, Entrypoint: []string{files[0].Path}, WorkingDir: "/"}
 	if err := image.Write(p.Tar, ref, config, append(files, p.Files...)...); err != nil {
-		return "", fmt.Errorf("writing the image of %s: %w", p.Package, err)
+		return "", fmt.Errorf("write the image of %s: %w", p.Package, err)
 	}
 	return ref, nil
 }

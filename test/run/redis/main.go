@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	say("A client begins to write")
+	say("A client starts to write")
 	if err := s.startClient(ctx); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
-	say("What the client says")
+	say("The client's output")
 	return s.endClient(ctx)
 }
 
@@ -105,7 +105,7 @@ var faults = []fault{
 	{"The pod of %s is killed", func(primary, _ string) []string {
 		return []string{"delete", "pod", primary, "--force", "--wait=false"}
 	}},
-	{"The role of %s is given to another", func(_, secondary string) []string {
+	{"The role of %s is moved to another member", func(_, secondary string) []string {
 		return []string{"annotate", "rss", name, v1alpha1.AnnotationSwitchoverTo + "=" + secondary}
 	}},
 }

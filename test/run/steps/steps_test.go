@@ -27,7 +27,7 @@ func TestTheTimeLeftIsThatOfTheLastRun(t *testing.T) {
 		}
 		boot := Step{"Booting", "boot", 2 * time.Minute, takes(21*time.Second, nil)}
 		deploy := Step{"Deploying", "", 80 * time.Second, takes(time.Second, nil)}
-		g.Expect(run(boot, deploy)).To(Equal("\n==> Booting (about 3 min left)\n\n==> Deploying (about 80 s left)\n"), "a guess")
+		g.Expect(run(boot, deploy)).To(Equal("\n==> Booting (about 3 min left)\n\n==> Deploying (about 80 s left)\n"), "an estimate")
 		g.Expect(run(boot, deploy)).To(Equal("\n==> Booting (about 20 s left)\n\n==> Deploying (about 5 s left)\n"))
 		unbuilt := boot
 		unbuilt.Key = "boot of programs that are not built"
@@ -37,7 +37,7 @@ func TestTheTimeLeftIsThatOfTheLastRun(t *testing.T) {
 		broken.Do = takes(time.Hour, errors.New("broken"))
 		_, err := run(broken, boot)
 		g.Expect(err).To(MatchError("broken"))
-		g.Expect(run(deploy)).To(ContainSubstring("about 5 s left"), "what failed is no time")
+		g.Expect(run(deploy)).To(ContainSubstring("about 5 s left"), "a failed step has no time")
 		g.Expect(os.WriteFile(file, []byte("torn"), 0o644)).To(Succeed())
 		g.Expect(run(deploy)).To(ContainSubstring("about 80 s left"))
 	})

@@ -46,7 +46,7 @@ func run(ctx context.Context, command string, args []string) error {
 		return err
 	}
 	if *out == "" {
-		return errors.New("--out is needed")
+		return errors.New("--out is required")
 	}
 	switch command {
 	case "image":
@@ -64,7 +64,7 @@ func run(ctx context.Context, command string, args []string) error {
 		}
 		return os.WriteFile(*out, text, 0o644)
 	}
-	return fmt.Errorf("no such command\n%s", usage)
+	return fmt.Errorf("unknown command\n%s", usage)
 }
 
 // versionsOf parses arguments of the form present=registry/name:tag=folder.

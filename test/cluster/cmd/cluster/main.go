@@ -24,18 +24,18 @@ import (
 
 const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
 
-  up [--nodes 3 | --control-plane]   boot a cluster, or say that it runs; of an older Kubernetes
+  up [--nodes 3 | --control-plane]   boot a cluster, or report that it runs; of an older Kubernetes
      [--kubernetes 1.33]             with --kubernetes (1.30 1.33)
-  down                               end it and remove all of it
-  status                             what runs
+  down                               stop it and remove all of its files
+  status                             show its processes
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
                                      operator-sdk prometheus), or an older Kubernetes
                                      (kubernetes-1.30 kubernetes-1.33)
-  packages                           install what nodes, and the tests of gate/, need of this machine
+  packages                           install the packages that nodes and the tests of gate/ require
   load TAR...                        load images into every node
   kwok COUNT                         simulated nodes, with up --control-plane
-  cut NODE, heal NODE                take a node off the network, and back
+  cut NODE, heal NODE                disconnect a node from the network, and reconnect it
   stop-kubelet NODE, start-kubelet NODE
   stop-node NODE, start-node NODE    power off, power on
   stop-apiserver, start-apiserver
@@ -84,7 +84,7 @@ func dispatch(ctx context.Context, command string, args []string) error {
 	}
 	run, known := commands[command]
 	if !known {
-		return fmt.Errorf("no such command\n%s", usage)
+		return fmt.Errorf("unknown command\n%s", usage)
 	}
 	return run(ctx, in)
 }

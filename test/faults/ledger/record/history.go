@@ -62,7 +62,7 @@ func Merge(lines []Op) ([]Op, error) {
 			line.Outcome = Unknown
 			ops = append(ops, line)
 		case !known:
-			return nil, fmt.Errorf("client %s tells the end of request %s, and not its beginning", line.Client, line.Request)
+			return nil, fmt.Errorf("client %s has the end of request %s, and not its start", line.Client, line.Request)
 		default:
 			ops[i] = line
 		}

@@ -89,7 +89,7 @@ func ReadLines[T any](path string) ([]T, error) {
 	}
 	lines, _, err := Lines[T](text)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return lines, nil
 }

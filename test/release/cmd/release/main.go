@@ -89,7 +89,7 @@ func run(ctx context.Context, command string, args []string) error {
 	case "write":
 		return write(ctx, &r, *opm, *withBundle)
 	}
-	return fmt.Errorf("no such command\n%s", usage)
+	return fmt.Errorf("unknown command\n%s", usage)
 }
 
 func write(ctx context.Context, r *release.Release, opm string, withBundle bool) error {
@@ -101,7 +101,7 @@ func write(ctx context.Context, r *release.Release, opm string, withBundle bool)
 	}
 	if withBundle {
 		if opm == "" {
-			return errors.New("--opm is needed for the catalog")
+			return errors.New("--opm is required for the catalog")
 		}
 		r.Bundle = func(ctx context.Context, operator, folder string) error { return bundleOf(ctx, r, operator, folder) }
 		r.Catalog = func(ctx context.Context, folder, image, out string) error {
@@ -128,7 +128,7 @@ func ofCommit(ctx context.Context, r *release.Release) error {
 	}
 	if changed != "" {
 		if semver.Prerelease("v"+r.Version) == "" {
-			return fmt.Errorf("version %s must be that of a commit, and these files are changed; commit them, or make a trial such as %s-dev.1:\n%s", r.Version, r.Version, changed)
+			return fmt.Errorf("version %s must be that of a commit, and these files are changed; commit them, or use a version such as %s-dev.1:\n%s", r.Version, r.Version, changed)
 		}
 		r.Commit += "-changed"
 	}
@@ -140,7 +140,7 @@ func ofCommit(ctx context.Context, r *release.Release) error {
 	}
 	at, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH %q is no time in seconds: %w", seconds, err)
+		return fmt.Errorf("SOURCE_DATE_EPOCH %q is not a time in seconds: %w", seconds, err)
 	}
 	r.Time = time.Unix(at, 0).UTC()
 	return nil

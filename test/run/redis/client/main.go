@@ -143,5 +143,5 @@ func (w *writer) read(n int) (there bool, err error) {
 			return is == strconv.Itoa(n), nil
 		}
 	}
-	return false, fmt.Errorf("reading entry %d: %w", n, err)
+	return false, fmt.Errorf("read entry %d: %w", n, err)
 }

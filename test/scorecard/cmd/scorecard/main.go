@@ -52,7 +52,7 @@ func run(ctx context.Context, command string, args []string) error {
 		return err
 	}
 	if *out == "" {
-		return errors.New("--out is needed")
+		return errors.New("--out is required")
 	}
 	switch command {
 	case "image":
@@ -66,7 +66,7 @@ func run(ctx context.Context, command string, args []string) error {
 	case "run":
 		return report(ctx, r, *out)
 	}
-	return fmt.Errorf("no such command\n%s", usage)
+	return fmt.Errorf("unknown command\n%s", usage)
 }
 
 // report prints scorecard's text output and writes the reports.
@@ -82,7 +82,7 @@ func report(ctx context.Context, r scorecard.Run, folder string) error {
 		return err
 	}
 	failed := scorecard.Failed(list)
-	fmt.Printf("%d tests, %d failed; see %s too\n", len(list.Items), len(failed), filepath.Join(folder, "scorecard.xml"))
+	fmt.Printf("%d tests, %d failed; see also %s\n", len(list.Items), len(failed), filepath.Join(folder, "scorecard.xml"))
 	switch {
 	case len(list.Items) == 0:
 		return errors.New("no test has these labels")
