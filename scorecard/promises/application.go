@@ -90,7 +90,8 @@ func (a *application) one(ctx context.Context, before ...testimony.Run) testimon
 	a.until(ctx, "one program of "+a.name+" to run", func(context.Context) {
 		runs := a.runs()
 		live := slices.DeleteFunc(slices.Clone(runs), func(r testimony.Run) bool { return !r.Alive() })
-		a.Expect(len(live) != 1 || slices.ContainsFunc(before, func(b testimony.Run) bool { return b.ID == live[0].ID })).To(BeFalse(), "%d programs run: %s", len(live), story(runs))
+		a.Expect(live).To(HaveLen(1), "%d programs run: %s", len(live), story(runs))
+		a.Expect(slices.ContainsFunc(before, func(b testimony.Run) bool { return b.ID == live[0].ID })).To(BeFalse(), "%d programs run: %s", len(live), story(runs))
 		found = live[0]
 	})
 	return found
@@ -134,7 +135,8 @@ func (a *application) living() []testimony.Run {
 // stays checks that a run is alive and is the only one.
 func (a *application) stays(run testimony.Run) {
 	live := a.living()
-	a.Expect(len(live) == 1 && live[0].ID == run.ID).To(BeTrue(), "only the program of %s should run: %s", run.Pod, story(a.runs()))
+	a.Expect(live).To(HaveLen(1), "only the program of %s should run: %s", run.Pod, story(a.runs()))
+	a.Expect(live[0].ID).To(Equal(run.ID), "only the program of %s should run: %s", run.Pod, story(a.runs()))
 }
 
 // handover calls do, and waits until a different program runs.
@@ -245,7 +247,8 @@ func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 			ran := slices.ContainsFunc(runs, func(r testimony.Run) bool { return r.UID == string(p.UID) })
 			return ran || p.DeletionTimestamp != nil || !witnessset.AtGate(&p)
 		})
-		a.Expect(len(found) != want || len(runs) == 0).To(BeFalse(), "%d are, and %d programs have run", len(found), len(runs))
+		a.Expect(found).To(HaveLen(want), "%d are, and %d programs have run", len(found), len(runs))
+		a.Expect(runs).NotTo(BeEmpty(), "%d are, and %d programs have run", len(found), len(runs))
 	})
 	return found
 }
@@ -254,6 +257,6 @@ func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 func (a *application) podOf(ctx context.Context, run testimony.Run) *corev1.Pod {
 	var pod corev1.Pod
 	a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: run.Pod}, &pod))
-	a.Expect(string(pod.UID) != run.UID).To(BeFalse(), "pod %s is not the pod that was running", run.Pod)
+	a.Expect(string(pod.UID)).To(Equal(run.UID), "pod %s is not the pod that was running", run.Pod)
 	return &pod
 }

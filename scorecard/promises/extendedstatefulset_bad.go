@@ -192,9 +192,9 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
 		return // an existing StatefulSet would carry the mark
 	}
 	for _, a := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
-		x.Expect(failed.Annotations[a] == "").To(BeFalse(), "%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)
+		x.Expect(failed.Annotations[a]).NotTo(BeEmpty(), "%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)
 	}
-	x.Expect(*failed.Spec.Replicas != 0).To(BeFalse(), "%s was rolled back, and has %d replicas", failed.Name, *failed.Spec.Replicas)
+	x.Expect(*failed.Spec.Replicas).To(BeZero(), "%s was rolled back, and has %d replicas", failed.Name, *failed.Spec.Replicas)
 }
 
 // upgraded waits until a version above that one serves alone.

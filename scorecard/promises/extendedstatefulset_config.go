@@ -145,7 +145,8 @@ func (x *extended) noVersion(ctx context.Context) {
 	children := x.children(ctx)
 	child := children[x.child(1)]
 	hash := child.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash]
-	x.Expect(hash == "" || x.set.Status.VersionHighWater != 1).To(BeFalse(), "the configuration has hash %q: %s", hash, tellExtended(x.set))
+	x.Expect(hash).NotTo(BeEmpty(), "the configuration has hash %q: %s", hash, tellExtended(x.set))
+	x.Expect(x.set.Status.VersionHighWater).To(BeNumerically("==", 1), "the configuration has hash %q: %s", hash, tellExtended(x.set))
 }
 
 func configStorm(ctx context.Context, c *Cluster) {

@@ -63,7 +63,8 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) {
 	c.until(ctx, victim.Name+" to be back in its version", func(ctx context.Context) {
 		now := x.pods(ctx)
 		p, there := now[victim.Name]
-		c.Expect(!there || p.UID == victim.UID).To(BeFalse(), "it is not")
+		c.Expect(there).To(BeTrue(), "it is not")
+		c.Expect(p.UID).NotTo(Equal(victim.UID), "it is not")
 	})
 	for name, p := range live {
 		if p.Labels[v1alpha1.LabelVersion] != "2" {
@@ -146,7 +147,9 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 			other = p
 		}
 	}
-	c.Expect(lost.Name == "" || other.Name == "" || lost.Spec.NodeName == other.Spec.NodeName).To(BeFalse(), "one ordinal should have moved, without another one on its node: %s and %s", lost.Name, other.Name)
+	c.Expect(lost.Name).NotTo(BeEmpty(), "one ordinal should have moved, without another one on its node: %s and %s", lost.Name, other.Name)
+	c.Expect(other.Name).NotTo(BeEmpty(), "one ordinal should have moved, without another one on its node: %s and %s", lost.Name, other.Name)
+	c.Expect(lost.Spec.NodeName).NotTo(Equal(other.Spec.NodeName), "one ordinal should have moved, without another one on its node: %s and %s", lost.Name, other.Name)
 	c.Log("power off %s, where %s runs", lost.Spec.NodeName, lost.Name)
 	c.check(c.Nodes.StopNode(lost.Spec.NodeName))
 	func() {
@@ -160,7 +163,7 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 	c.check(apart.kept())
 	x.keptData(ctx)
 	now := x.pods(ctx)
-	c.Expect(now[other.Name].UID != other.UID).To(BeFalse(), "%s was replaced on another node", other.Name)
+	c.Expect(now[other.Name].UID).To(Equal(other.UID), "%s was replaced on another node", other.Name)
 }
 
 // apartOnNodes keeps the pods of a set on different nodes.

@@ -32,7 +32,8 @@ func frozenCanary(ctx context.Context, c *Cluster) {
 	x.triesNext(ctx)
 	x.read(ctx, x.set)
 	u := x.set.Status.Update
-	c.Expect(u == nil || u.CanaryAt == nil).To(BeFalse(), "%s", tellExtended(x.set))
+	c.Expect(u).NotTo(BeNil(), "%s", tellExtended(x.set))
+	c.Expect(u.CanaryAt).NotTo(BeNil(), "%s", tellExtended(x.set))
 	began := x.set.Status.Update.CanaryAt.Time
 	c.whileFrozen(ctx, func() { sleep(ctx, time.Until(began.Add(watchTime+5*time.Second))) })
 	c.leader(ctx)
@@ -50,7 +51,7 @@ func frozenCanary(ctx context.Context, c *Cluster) {
 func (x *extended) letGo(ctx context.Context, pod string) {
 	x.until(ctx, pod+" to be reported as Ready", func(ctx context.Context) {
 		x.read(ctx, x.set)
-		x.Expect(x.set.Status.Phase == v1alpha1.PhaseStale).To(BeFalse(), "it was rolled back: %s", tellExtended(x.set))
+		x.Expect(x.set.Status.Phase).NotTo(Equal(v1alpha1.PhaseStale), "it was rolled back: %s", tellExtended(x.set))
 		_, err := x.tryExec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", beReady)
 		x.Expect(err).NotTo(HaveOccurred(), "%s", tellExtended(x.set))
 	})

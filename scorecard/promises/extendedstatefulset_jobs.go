@@ -60,7 +60,7 @@ func jobsRun(ctx context.Context, c *Cluster) {
 	pre, post := pods.made(isJob("pre")), pods.made(isJob("post"))
 	x := c.extended("jobs", 2, coexist, patiently, withJobs)
 	x.create(ctx)
-	c.Expect(len(pre())+len(post()) > 0).To(BeFalse(), "the first version is not an upgrade: jobs %v and %v ran", pre(), post())
+	c.Expect(append(pre(), post()...)).To(BeEmpty(), "the first version is not an upgrade: jobs %v and %v ran", pre(), post())
 	for version := 2; version <= 3; version++ {
 		turn := pods.hold(jobsInTurn("jobs", strconv.Itoa(version-1), strconv.Itoa(version), 2))
 		capacity := pods.hold(least("jobs", 2))
@@ -68,7 +68,8 @@ func jobsRun(ctx context.Context, c *Cluster) {
 		x.serves(ctx, int64(version))
 		c.check(turn.kept())
 		c.check(capacity.kept())
-		c.Expect(len(pre()) != version-1 || len(post()) != version-1).To(BeFalse(), "after %d upgrades there were pods %v and %v of jobs", version-1, pre(), post())
+		c.Expect(pre()).To(HaveLen(version-1), "after %d upgrades there were pods %v and %v of jobs", version-1, pre(), post())
+		c.Expect(post()).To(HaveLen(version-1), "after %d upgrades there were pods %v and %v of jobs", version-1, pre(), post())
 		// The next rule counts the pods of the next jobs.
 		x.jobsOwned(ctx)
 		c.removeJobPods(ctx)
@@ -80,7 +81,7 @@ func (c *Cluster) removeJobPods(ctx context.Context) {
 	c.until(ctx, "the pods of jobs to be gone", func(ctx context.Context) {
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Namespace), client.HasLabels{labelJob})
-		c.Expect(len(pods.Items) > 0).To(BeFalse(), "%d are there", len(pods.Items))
+		c.Expect(pods.Items).To(BeEmpty(), "%d are there", len(pods.Items))
 	})
 }
 
@@ -109,7 +110,8 @@ func jobsFail(ctx context.Context, c *Cluster) {
 	}
 	x.edit(ctx, inVersion("2"), failing)
 	x.takenBack(ctx, v1alpha1.PhaseAborted, 1)
-	c.Expect(len(pre()) != 1 || len(second()) > 0).To(BeFalse(), "the job had pods %v, and the version %v", pre(), second())
+	c.Expect(pre()).To(HaveLen(1), "the job had pods %v, and the version %v", pre(), second())
+	c.Expect(second()).To(BeEmpty(), "the job had pods %v, and the version %v", pre(), second())
 	children := x.children(ctx)
 	c.Expect(len(children)).To(Equal(1), "%d StatefulSets exist: the new version should not have been created", len(children))
 	continues := func(s *v1alpha1.ExtendedStatefulSetSpec) {
@@ -166,7 +168,8 @@ func (x *extended) throughDeaths(ctx context.Context, pods *lookout, bad bool) {
 	capacity := pods.hold(least(x.set.Name, 1))
 	pre, post := pods.made(isJob("pre-"+x.set.Name)), pods.made(isJob("post-"+x.set.Name))
 	once := func(wantPost int) {
-		x.Expect(len(pre()) != 1 || len(post()) != wantPost).To(BeFalse(), "the jobs before and after had pods %v and %v", pre(), post())
+		x.Expect(pre()).To(HaveLen(1), "the jobs before and after had pods %v and %v", pre(), post())
+		x.Expect(post()).To(HaveLen(wantPost), "the jobs before and after had pods %v and %v", pre(), post())
 	}
 	if bad {
 		// The deadline must leave time for restarts of the operator: the webhook is unavailable

@@ -53,7 +53,7 @@ func deletionSpares(ctx context.Context, c *Cluster) {
 			x.tracked(ctx, name, true)
 		}
 		x.read(ctx, x.set)
-		c.Expect(slices.Contains(x.set.Finalizers, v1alpha1.Finalizer)).To(BeTrue(), "the set has finalizers %v", x.set.Finalizers)
+		c.Expect(x.set.Finalizers).To(ContainElement(v1alpha1.Finalizer), "the set has finalizers %v", x.set.Finalizers)
 		c.during(fmt.Sprintf("deletion %s", way), func() {
 			c.remove(ctx, x.set, client.PropagationPolicy(way))
 			c.gone(ctx, x.set)
@@ -82,7 +82,7 @@ func (c *Cluster) untracks(ctx context.Context, objects map[string]client.Object
 	x.serves(ctx, 2)
 	c.until(ctx, "the finalizer to be removed", func(ctx context.Context) {
 		x.read(ctx, x.set)
-		c.Expect(len(x.set.Finalizers) > 0).To(BeFalse(), "there are %v", x.set.Finalizers)
+		c.Expect(x.set.Finalizers).To(BeEmpty(), "there are %v", x.set.Finalizers)
 	})
 }
 

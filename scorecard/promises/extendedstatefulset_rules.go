@@ -30,7 +30,8 @@ func replicaRules(ctx context.Context, c *Cluster) {
 	x.set.Spec.Template.Spec.Replicas = nil
 	c.put(ctx, x.set)
 	n := x.set.Spec.Template.Spec.Replicas
-	c.Expect(n == nil || *n != 1).To(BeFalse(), "replicas should default to 1, and are %v", n)
+	c.Expect(n).NotTo(BeNil(), "replicas should default to 1, and are %v", n)
+	c.Expect(*n).To(BeNumerically("==", 1), "replicas should default to 1, and are %v", n)
 	x.serves(ctx, 1)
 	for replicas, rule := range map[int32]string{2: "odd", 7: "max", 0: "min"} {
 		edited := x.set.DeepCopy()
@@ -100,7 +101,7 @@ func (x *extended) childPutBack(ctx context.Context) {
 	change(ctx, x.Cluster, child, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(1)) })
 	x.until(ctx, "the edit to be reverted", func(ctx context.Context) {
 		x.read(ctx, child)
-		x.Expect(*child.Spec.Replicas != want).To(BeFalse(), "it has %d replicas", *child.Spec.Replicas)
+		x.Expect(*child.Spec.Replicas).To(Equal(want), "it has %d replicas", *child.Spec.Replicas)
 	})
 	x.serves(ctx, 1)
 }

@@ -232,7 +232,8 @@ func (x *extended) edit(ctx context.Context, changes ...extendedChange) {
 func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) {
 	x.until(ctx, x.set.Name+" to print "+what, func(ctx context.Context) {
 		x.read(ctx, x.set)
-		x.Expect(x.set.Status.ObservedGeneration != x.set.Generation || !want(x.set.Status)).To(BeFalse(), "%s", tellExtended(x.set))
+		x.Expect(x.set.Status.ObservedGeneration).To(Equal(x.set.Generation), "%s", tellExtended(x.set))
+		x.Expect(want(x.set.Status)).To(BeTrue(), "%s", tellExtended(x.set))
 	})
 }
 
@@ -258,7 +259,8 @@ func (x *extended) alone(ctx context.Context, version int64) {
 	children := x.children(ctx)
 	number := strconv.FormatInt(version, 10)
 	for name, child := range children {
-		x.Expect(child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "").To(BeFalse(), "%s exists, with annotations %v", name, child.Annotations)
+		x.Expect(child.Annotations[v1alpha1.AnnotationVersion]).To(Equal(number), "%s exists, with annotations %v", name, child.Annotations)
+		x.Expect(child.Annotations[v1alpha1.AnnotationStale]).To(BeEmpty(), "%s exists, with annotations %v", name, child.Annotations)
 	}
 	want := max(1, len(x.set.Spec.Zones))
 	x.Expect(len(children)).To(Equal(want), "%d StatefulSets exist: %v", len(children), slices.Sorted(maps.Keys(children)))
@@ -270,7 +272,9 @@ func (x *extended) onlyPods(ctx context.Context, version int64) {
 	pods := x.pods(ctx)
 	number := strconv.FormatInt(version, 10)
 	for name, p := range pods {
-		x.Expect(p.Labels[v1alpha1.LabelVersion] != number || p.DeletionTimestamp != nil || !podCondition(&p, corev1.PodReady)).To(BeFalse(), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
+		x.Expect(p.Labels[v1alpha1.LabelVersion]).To(Equal(number), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
+		x.Expect(p.DeletionTimestamp).To(BeNil(), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
+		x.Expect(podCondition(&p, corev1.PodReady)).To(BeTrue(), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
 	}
 	x.Expect(len(pods)).To(Equal(x.size()), "%d pods exist, want %d: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
 }

@@ -67,7 +67,7 @@ func goesBack(ctx context.Context, c *Cluster) {
 		back := func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }
 		x.edit(ctx, back)
 		x.serves(ctx, 1)
-		x.Expect(x.set.Status.VersionHighWater != 2).To(BeFalse(), "an ordinal was assigned: %s", tellExtended(x.set))
+		x.Expect(x.set.Status.VersionHighWater).To(BeNumerically("==", 2), "an ordinal was assigned: %s", tellExtended(x.set))
 		now := x.pods(ctx)
 		name := x.child(1) + "-0"
 		x.Expect(pods[name].UID != "" && now[name].UID != pods[name].UID).To(BeFalse(), "%s served all the time, and was replaced", name)

@@ -107,7 +107,7 @@ func (x *extended) diaries(ctx context.Context) {
 		text := x.shell(ctx, name, "cat /data/diary")
 		x.Expect(strings.Contains(text, "overlap")).To(BeFalse(), "two programs used the volume of %s: %q", name, text)
 		for _, version := range wanted[p.Labels[v1alpha1.LabelPodOrdinal]] {
-			x.Expect(strings.Contains(text+"\n", "begin "+version+"\n")).To(BeTrue(), "%s has no entry of version %s of its ordinal: %q", name, version, text)
+			x.Expect(text+"\n").To(ContainSubstring("begin "+version+"\n"), "%s has no entry of version %s of its ordinal: %q", name, version, text)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (x *extended) hostnames(ctx context.Context) {
 		long := fmt.Sprintf("%s.%s.%s.svc.cluster.local", want, x.set.Spec.Template.Spec.ServiceName, x.Namespace)
 		x.until(ctx, long+" to be found", func(ctx context.Context) {
 			answer := x.shell(ctx, name, "nslookup "+long)
-			x.Expect(strings.Contains(answer, p.Status.PodIP)).To(BeTrue(), "it is not %s: %s", p.Status.PodIP, answer)
+			x.Expect(answer).To(ContainSubstring(p.Status.PodIP), "it is not %s: %s", p.Status.PodIP, answer)
 		})
 	}
 }
@@ -132,7 +132,7 @@ func (x *extended) empty(ctx context.Context) {
 	x.until(ctx, "nothing of "+x.set.Name+" to be left", func(ctx context.Context) {
 		pods := x.pods(ctx)
 		children := x.children(ctx)
-		x.Expect(len(pods)+len(children) > 0).To(BeFalse(), "%d pods and %d StatefulSets are left", len(pods), len(children))
+		x.Expect(len(pods)+len(children)).To(BeZero(), "%d pods and %d StatefulSets are left", len(pods), len(children))
 	})
 }
 
@@ -141,7 +141,7 @@ func volumeMoves(ctx context.Context, c *Cluster) {
 	const replicas = 2
 	c.sharedVolumes(ctx, replicas)
 	nodes := c.schedulable(ctx)
-	c.Expect(len(nodes) < 2).To(BeFalse(), "two nodes are required, and there are %d", len(nodes))
+	c.Expect(len(nodes)).To(BeNumerically(">=", 2), "two nodes are required, and there are %d", len(nodes))
 	on := func(i int) extendedChange {
 		return func(s *v1alpha1.ExtendedStatefulSetSpec) { onNodes(nodes[i%2])(&s.Template.Spec.Template) }
 	}
@@ -211,7 +211,7 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) {
 	})
 	c.until(ctx, "the claim to grow", func(ctx context.Context) {
 		have := c.claims(ctx)["data-grows-0"].Status.Capacity[corev1.ResourceStorage]
-		c.Expect(have.Cmp(size) < 0).To(BeFalse(), "it has %s", have.String())
+		c.Expect(have.Cmp(size)).To(BeNumerically(">=", 0), "it has %s", have.String())
 	})
 	x.serves(ctx, 1)
 	for why, edit := range map[string]func(*corev1.PersistentVolumeClaim){

@@ -21,7 +21,7 @@ import (
 func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string) {
 	label = "zone.example.com/" + c.Namespace
 	all := c.schedulable(ctx)
-	c.Expect(len(all) < zones).To(BeFalse(), "%d nodes are required, and there are %d", zones, len(all))
+	c.Expect(len(all)).To(BeNumerically(">=", zones), "%d nodes are required, and there are %d", zones, len(all))
 	for i, name := range all[:zones] {
 		c.Cleanup(func() {
 			change(context.WithoutCancel(ctx), c, node(name), func(n *corev1.Node) { delete(n.Labels, label) })
@@ -107,12 +107,13 @@ func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...st
 	// start.
 	for name, child := range children {
 		have := child.Annotations[v1alpha1.AnnotationZones]
-		x.Expect(have != string(order)).To(BeFalse(), "%s should have the order of the zones %s: %s", name, order, have)
+		x.Expect(have).To(Equal(string(order)), "%s should have the order of the zones %s: %s", name, order, have)
 	}
 	for name, p := range pods {
 		zone := p.Labels[v1alpha1.LabelZoneName]
 		at := slices.IndexFunc(x.set.Status.Zones, func(z v1alpha1.ZoneStatus) bool { return z.Name == zone })
-		x.Expect(at < 0 || !slices.Contains(zones, zone)).To(BeFalse(), "%s is of zone %q: %s", name, zone, tellExtended(x.set))
+		x.Expect(at).To(BeNumerically(">=", 0), "%s is of zone %q: %s", name, zone, tellExtended(x.set))
+		x.Expect(zones).To(ContainElement(zone), "%s is of zone %q: %s", name, zone, tellExtended(x.set))
 		index := int(x.set.Status.Zones[at].Index)
 		x.Expect(p.Spec.NodeName).To(Equal(nodes[zone[0]-'a']), "the node of %s of zone %s", name, zone)
 		x.Expect(p.Labels[v1alpha1.LabelZoneIndex] == strconv.Itoa(index) && p.Annotations[v1alpha1.AnnotationZones] != "").To(BeTrue(),
@@ -164,7 +165,7 @@ func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 	for name, child := range children {
 		index := slices.Index(order, child.Labels[v1alpha1.LabelZoneName])
 		want := fmt.Sprintf("%s-z%d-v%d", x.set.Name, index, x.set.Status.CurrentVersion)
-		x.Expect(name != want).To(BeFalse(), "%s is of zone %q, and should be named %s", name, child.Labels[v1alpha1.LabelZoneName], want)
+		x.Expect(name).To(Equal(want), "%s is of zone %q, and should be named %s", name, child.Labels[v1alpha1.LabelZoneName], want)
 	}
 }
 
@@ -173,7 +174,7 @@ func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
 func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) {
 	now := x.claims(ctx)
 	for name, claim := range first {
-		x.Expect(now[name].UID != claim.UID).To(BeFalse(), "claim %s has the data of a zone, and is missing or was replaced", name)
+		x.Expect(now[name].UID).To(Equal(claim.UID), "claim %s has the data of a zone, and is missing or was replaced", name)
 	}
 	x.Expect(len(now)).To(Equal(len(x.set.Spec.Zones)), "%d claims exist for %d zones", len(now), len(x.set.Spec.Zones))
 	x.keptData(ctx)

@@ -123,7 +123,7 @@ func (r *replica) acknowledged(ctx context.Context, least int) (have int) {
 			r.check(err)
 		}
 		have = len(slices.DeleteFunc(ops, func(o record.Op) bool { return o.Kind != record.Append || o.Outcome != record.OK }))
-		r.Expect(have < least).To(BeFalse(), "%d are", have)
+		r.Expect(have).To(BeNumerically(">=", least), "%d are", have)
 	})
 	return have
 }

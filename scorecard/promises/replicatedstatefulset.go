@@ -59,7 +59,8 @@ func walkThrough(ctx context.Context, c *Cluster) {
 	c.put(ctx, r.set)
 	r.whole(ctx)
 	m := r.set.Status.Members
-	c.Expect(len(m.Primary) != 3 || !slices.Equal(m.Primary, m.Ready)).To(BeFalse(), "all three should be primary: %s", tellSet(r.set))
+	c.Expect(m.Primary).To(HaveLen(3), "all three should be primary: %s", tellSet(r.set))
+	c.Expect(m.Primary).To(Equal(m.Ready), "all three should be primary: %s", tellSet(r.set))
 	before := r.lives(ctx)
 	for _, size := range []int32{5, 3} {
 		r.resize(ctx, size)
@@ -158,7 +159,8 @@ func (r *replica) deletePod(ctx context.Context, name string) *corev1.Pod {
 func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) {
 	r.until(ctx, old.Name+" to be back", func(ctx context.Context) {
 		pod := r.pod(ctx, old.Name)
-		r.Expect(pod.UID == old.UID || pod.Status.Phase != corev1.PodRunning).To(BeFalse(), "pod %s is %s, and was %s", pod.UID, pod.Status.Phase, old.UID)
+		r.Expect(pod.UID).NotTo(Equal(old.UID), "pod %s is %s, and was %s", pod.UID, pod.Status.Phase, old.UID)
+		r.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning), "pod %s is %s, and was %s", pod.UID, pod.Status.Phase, old.UID)
 	})
 }
 
@@ -166,7 +168,7 @@ func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) {
 func (r *replica) startedAgain(ctx context.Context, name string) {
 	r.until(ctx, "the program of "+name+" to be started", func(ctx context.Context) {
 		pod := r.pod(ctx, name)
-		r.Expect(pod.Labels[v1alpha1.LabelActive] != v1alpha1.True).To(BeFalse(), "labels %v", pod.Labels)
+		r.Expect(pod.Labels[v1alpha1.LabelActive]).To(Equal(v1alpha1.True), "labels %v", pod.Labels)
 	})
 	r.whole(ctx)
 }
@@ -198,14 +200,15 @@ func failover(ctx context.Context, c *Cluster) {
 		})
 	}
 	report := r.judge(ctx)
-	c.Expect(len(report.Reigns) < 4).To(BeFalse(), "four members should have been primary: %s", report)
+	c.Expect(len(report.Reigns)).To(BeNumerically(">=", 4), "four members should have been primary: %s", report)
 }
 
 // newPrimary waits until a ledger reports that it became primary after that time.
 func (r *replica) newPrimary(ctx context.Context, since int64) {
 	r.until(ctx, "a new primary", func(context.Context) {
 		all := r.reigns()
-		r.Expect(len(all) == 0 || all[len(all)-1].Start < since).To(BeFalse(), "the last of %d became it before", len(all))
+		r.Expect(all).NotTo(BeEmpty(), "the last of %d became it before", len(all))
+		r.Expect(all[len(all)-1].Start).To(BeNumerically(">=", since), "the last of %d became it before", len(all))
 	})
 }
 

@@ -67,7 +67,8 @@ func (r *replica) handedOver(ctx context.Context, first *corev1.Pod) {
 	r.until(ctx, "another primary", func(ctx context.Context) {
 		r.read(ctx, r.set)
 		m := r.set.Status.Members.Primary
-		r.Expect(len(m) == 1 && m[0] != first.Name).To(BeTrue(), "%s", tellSet(r.set))
+		r.Expect(m).To(HaveLen(1), "%s", tellSet(r.set))
+		r.Expect(m[0]).NotTo(Equal(first.Name), "%s", tellSet(r.set))
 	})
 }
 

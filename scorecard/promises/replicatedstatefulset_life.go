@@ -70,7 +70,7 @@ func toZeroAndBack(ctx context.Context, c *Cluster) {
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) })
 	r.says(ctx, v1alpha1.ConditionPaused, v1alpha1.ReasonReplicasTooLow)
 	lives := r.lives(ctx)
-	c.Expect(len(lives) > 0).To(BeFalse(), "pods returned: %v", lives)
+	c.Expect(lives).To(BeEmpty(), "pods returned: %v", lives)
 	r.resize(ctx, 3)
 	r.goesOnWriting(ctx)
 	again := r.set.DeepCopy()
@@ -92,7 +92,7 @@ func (r *replica) stoppedInOrder(primary string) {
 			last = l
 		}
 	}
-	r.Expect(last.Pod != primary).To(BeFalse(), "%q was the last to be stopped, and %s was primary", last.Pod, primary)
+	r.Expect(last.Pod).To(Equal(primary), "%q was the last to be stopped, and %s was primary", last.Pod, primary)
 }
 
 // says waits until a condition is True with that reason.
@@ -100,7 +100,9 @@ func (r *replica) says(ctx context.Context, condition, reason string) {
 	r.until(ctx, condition+" to be true: "+reason, func(ctx context.Context) {
 		r.read(ctx, r.set)
 		found := meta.FindStatusCondition(r.set.Status.Conditions, condition)
-		r.Expect(found == nil || found.Status != "True" || found.Reason != reason).To(BeFalse(), "%s", tellSet(r.set))
+		r.Expect(found).NotTo(BeNil(), "%s", tellSet(r.set))
+		r.Expect(found.Status).To(BeEquivalentTo("True"), "%s", tellSet(r.set))
+		r.Expect(found.Reason).To(Equal(reason), "%s", tellSet(r.set))
 	})
 }
 
@@ -125,7 +127,9 @@ func (r *replica) onePending(ctx context.Context) {
 		r.read(ctx, r.set)
 		m := r.set.Status.Members
 		one := slices.Equal(m.Unready, []string{"rss-pending-3"}) || slices.Equal(m.Unready, []string{"rss-pending-4"})
-		r.Expect(!one || len(m.Primary) != 1 || len(m.Secondary) != len(m.Ready)-1).To(BeFalse(), "%s", tellSet(r.set))
+		r.Expect(one).To(BeTrue(), "%s", tellSet(r.set))
+		r.Expect(m.Primary).To(HaveLen(1), "%s", tellSet(r.set))
+		r.Expect(m.Secondary).To(HaveLen(len(m.Ready)-1), "%s", tellSet(r.set))
 	})
 }
 
@@ -169,7 +173,9 @@ func (r *replica) keepsPodsOfOrphans(ctx context.Context) {
 	r.remove(ctx, &old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	r.until(ctx, "another StatefulSet to have the pods", func(ctx context.Context) {
 		r.check(r.Client.Get(ctx, key, &now))
-		r.Expect(now.UID == old.UID || int(now.Status.Replicas) != len(before) || now.Status.ObservedGeneration != now.Generation).To(BeFalse(), "%s has %d pods", now.UID, now.Status.Replicas)
+		r.Expect(now.UID).NotTo(Equal(old.UID), "%s has %d pods", now.UID, now.Status.Replicas)
+		r.Expect(int(now.Status.Replicas)).To(Equal(len(before)), "%s has %d pods", now.UID, now.Status.Replicas)
+		r.Expect(now.Status.ObservedGeneration).To(Equal(now.Generation), "%s has %d pods", now.UID, now.Status.Replicas)
 	})
 	r.untouched(ctx, before, slices.Collect(maps.Keys(before))...)
 }
@@ -222,7 +228,8 @@ func (r *replica) succeeded(ctx context.Context, old string) {
 	r.until(ctx, "another primary than "+old, func(ctx context.Context) {
 		r.read(ctx, r.set)
 		m := r.set.Status.Members.Primary
-		r.Expect(len(m) != 1 || m[0] == old).To(BeFalse(), "%s", tellSet(r.set))
+		r.Expect(m).To(HaveLen(1), "%s", tellSet(r.set))
+		r.Expect(m[0]).NotTo(Equal(old), "%s", tellSet(r.set))
 	})
 }
 

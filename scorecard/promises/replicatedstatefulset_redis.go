@@ -112,7 +112,7 @@ func (r *replica) redisGrows(ctx context.Context) {
 		if first < 0 || have < first {
 			first = have
 		}
-		r.Expect(have == first).To(BeFalse(), "there are %d", have)
+		r.Expect(have).NotTo(Equal(first), "there are %d", have)
 	})
 }
 

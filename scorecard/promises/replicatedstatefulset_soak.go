@@ -229,7 +229,9 @@ func (t *trial) recovers(ctx context.Context) {
 			}
 		}
 		s := t.set.Status
-		t.Expect(len(s.Members.Primary) == 1 && len(s.Members.Secondary) == 2 && meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue(), "%s", tellSet(t.set))
+		t.Expect(s.Members.Primary).To(HaveLen(1), "%s", tellSet(t.set))
+		t.Expect(s.Members.Secondary).To(HaveLen(2), "%s", tellSet(t.set))
+		t.Expect(meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue(), "%s", tellSet(t.set))
 	})
 	t.goesOnWriting(ctx)
 }

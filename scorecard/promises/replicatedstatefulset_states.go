@@ -67,7 +67,9 @@ func (r *replica) isUnavailable(ctx context.Context) {
 	r.until(ctx, "Available to be false: NotServing", func(ctx context.Context) {
 		r.read(ctx, r.set)
 		c := meta.FindStatusCondition(r.set.Status.Conditions, v1alpha1.ConditionAvailable)
-		r.Expect(c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonNotServing).To(BeFalse(), "%s", tellSet(r.set))
+		r.Expect(c).NotTo(BeNil(), "%s", tellSet(r.set))
+		r.Expect(c.Status).To(Equal(metav1.ConditionFalse), "%s", tellSet(r.set))
+		r.Expect(c.Reason).To(Equal(v1alpha1.ReasonNotServing), "%s", tellSet(r.set))
 	})
 }
 
@@ -109,7 +111,7 @@ func (r *replica) staffed(ctx context.Context, members, primaries int) {
 	r.until(ctx, fmt.Sprintf("%d members, %d of them primary", members, primaries), func(ctx context.Context) {
 		r.read(ctx, r.set)
 		s := r.set.Status
-		r.Expect(len(s.Grants) > 3).To(BeFalse(), "more than three may be primary: %s", tellSet(r.set))
+		r.Expect(len(s.Grants)).To(BeNumerically("<=", 3), "more than three may be primary: %s", tellSet(r.set))
 		r.Expect(s.ObservedGeneration != r.set.Generation || len(s.Members.Ready) != members || len(s.Members.Unready) > 0 || len(s.Members.Primary) != primaries ||
 			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionAvailable)).To(BeFalse(), "%s", tellSet(r.set))
 	})
@@ -156,7 +158,8 @@ func majorityLost(ctx context.Context, c *Cluster) {
 	c.until(ctx, "both secondaries to be unready", func(ctx context.Context) {
 		r.read(ctx, r.set)
 		m := r.set.Status.Members
-		c.Expect(len(m.Unready) != 2 || !slices.Equal(m.Primary, []string{old.Name})).To(BeFalse(), "%s", tellSet(r.set))
+		c.Expect(m.Unready).To(HaveLen(2), "%s", tellSet(r.set))
+		c.Expect(m.Primary).To(Equal([]string{old.Name}), "%s", tellSet(r.set))
 	})
 	r.untouched(ctx, before, old.Name)
 	heal()
@@ -201,7 +204,7 @@ func operatorDiesInStates(ctx context.Context, c *Cluster) {
 	pause(true, "10s")
 	reaches("a new operator to have reconciled", func(s *v1alpha1.ReplicatedStatefulSetStatus) bool { return s.ObservedGeneration == r.set.Generation })
 	now := r.commands()
-	c.Expect(now != told).To(BeFalse(), "%d commands were run in a paused set, and %d before", now, told)
+	c.Expect(now).To(Equal(told), "%d commands were run in a paused set, and %d before", now, told)
 	pause(false, "10s")
 	r.whole(ctx)
 	r.goesOnWriting(ctx)

@@ -3,7 +3,6 @@ package promises
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	. "github.com/onsi/gomega"
@@ -30,7 +29,7 @@ func unansweredSecondary(ctx context.Context, c *Cluster) {
 	r.killServer(ctx, old)
 	r.conditionSays(ctx, v1alpha1.ConditionProgressing, "kubectl -n "+r.Namespace+" delete pod "+silent.Name)
 	all := r.reigns()
-	c.Expect(all[len(all)-1].Start < at).To(BeTrue(), "a primary was chosen while %s may have newer data", silent.Name)
+	c.Expect(all[len(all)-1].Start).To(BeNumerically("<", at), "a primary was chosen while %s may have newer data", silent.Name)
 
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "1m"}
@@ -60,7 +59,8 @@ func (r *replica) conditionSays(ctx context.Context, condition, words string) {
 	r.until(ctx, condition+" to contain "+words, func(ctx context.Context) {
 		r.read(ctx, r.set)
 		found := meta.FindStatusCondition(r.set.Status.Conditions, condition)
-		r.Expect(found != nil && strings.Contains(found.Message, words)).To(BeTrue(), "%s", tellSet(r.set))
+		r.Expect(found).NotTo(BeNil(), "%s", tellSet(r.set))
+		r.Expect(found.Message).To(ContainSubstring(words), "%s", tellSet(r.set))
 	})
 }
 

@@ -142,7 +142,8 @@ func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
 		for name := range live {
 			want := set.Name + "-data-" + strings.TrimPrefix(name, set.Name+"-")
 			claim, ok := all[want]
-			c.Expect(!ok || claim.Labels[v1alpha1.LabelRetained] != "").To(BeFalse(), "%s lacks its claim %s", name, want)
+			c.Expect(ok).To(BeTrue(), "%s lacks its claim %s", name, want)
+			c.Expect(claim.Labels[v1alpha1.LabelRetained]).To(BeEmpty(), "%s lacks its claim %s", name, want)
 			delete(all, want)
 		}
 		for name, claim := range all {

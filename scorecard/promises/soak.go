@@ -86,7 +86,8 @@ func soakWithoutGate(ctx context.Context, c *Cluster) {
 		}
 	}
 	c.Log("without the gate %d pairs of programs overlapped by the clock and %d by their locks", byClock, byLock)
-	c.Expect(byClock == 0 || byLock == 0).To(BeFalse(), "the overlap probe reports no overlap although there must be some")
+	c.Expect(byClock).NotTo(BeZero(), "the overlap probe reports no overlap although there must be some")
+	c.Expect(byLock).NotTo(BeZero(), "the overlap probe reports no overlap although there must be some")
 }
 
 func (s *soaking) run(ctx context.Context, handovers int, kinds []act, first ...act) {
@@ -217,7 +218,8 @@ func (s *subject) settle(ctx context.Context) {
 		s.Expect(len(live)).To(Equal(1), "%d programs run", len(live))
 		if s.soaking.gated {
 			o := s.singleton(ctx)
-			s.Expect(o.Status.Phase != v1.PhaseRunning || o.Status.ActivePod != live[0].Pod).To(BeFalse(), "%s runs, and the status lists %s", live[0].Pod, tell(o))
+			s.Expect(o.Status.Phase).To(Equal(v1.PhaseRunning), "%s runs, and the status lists %s", live[0].Pod, tell(o))
+			s.Expect(o.Status.ActivePod).To(Equal(live[0].Pod), "%s runs, and the status lists %s", live[0].Pod, tell(o))
 		}
 		pods := s.pods(ctx)
 		s.Expect(s.workload != nil && len(pods) != int(s.replicas)).To(BeFalse(), "%d pods exist, want %d", len(pods), s.replicas)
@@ -228,7 +230,7 @@ func (s *subject) note(kind string, next testimony.Run) {
 	runs := s.runs()
 	gaps := testimony.Gaps(runs)
 	i := slices.IndexFunc(gaps, func(g testimony.Gap) bool { return g.After.ID == next.ID })
-	s.Expect(i < 0).To(BeFalse(), "no run was before that of %s", next.Pod)
+	s.Expect(i).To(BeNumerically(">=", 0), "no run was before that of %s", next.Pod)
 	s.soaking.mu.Lock()
 	defer s.soaking.mu.Unlock()
 	s.soaking.done = append(s.soaking.done, handedOver{kind, s.name, gaps[i].Length})

@@ -100,7 +100,7 @@ func crashesAgain(ctx context.Context, s *subject, old testimony.Run) testimony.
 	last := old
 	if !restarted {
 		last = s.one(ctx, old)
-		s.Expect(last.UID != old.UID).To(BeFalse(), "%s took over from %s, which restarts", last.Pod, old.Pod)
+		s.Expect(last.UID).To(Equal(old.UID), "%s took over from %s, which restarts", last.Pod, old.Pod)
 		s.check(s.folder.Kill(last.ID))
 	}
 	s.goesOn(ctx, time.Second, nil)
@@ -149,7 +149,7 @@ func scales(ctx context.Context, s *subject, old testimony.Run) {
 func (s *subject) together(ctx context.Context) {
 	s.until(ctx, "several programs of "+s.name+" to run", func(context.Context) {
 		live := s.living()
-		s.Expect(len(live) < 2).To(BeFalse(), "%d runs", len(live))
+		s.Expect(len(live)).To(BeNumerically(">=", 2), "%d runs", len(live))
 	})
 }
 

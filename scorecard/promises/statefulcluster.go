@@ -68,7 +68,10 @@ func inPlace(ctx context.Context, c *Cluster) {
 	after := c.settle(ctx, set)
 	for name, old := range before {
 		now, ok := after[name]
-		c.Expect(ok && now.UID == old.UID && now.Status.PodIP == old.Status.PodIP && now.Spec.NodeName == old.Spec.NodeName).To(BeTrue(), "%s is not the same pod", name)
+		c.Expect(ok).To(BeTrue(), "%s is not the same pod", name)
+		c.Expect(now.UID).To(Equal(old.UID), "%s is not the same pod", name)
+		c.Expect(now.Status.PodIP).To(Equal(old.Status.PodIP), "%s is not the same pod", name)
+		c.Expect(now.Spec.NodeName).To(Equal(old.Spec.NodeName), "%s is not the same pod", name)
 		is, was := now.Status.ContainerStatuses[0], old.Status.ContainerStatuses[0]
 		c.Expect(is.RestartCount).To(Equal(was.RestartCount+1), "restarts of %s", name)
 		c.Expect(is.ImageID).NotTo(Equal(was.ImageID), "%s runs the old image", name)
@@ -89,7 +92,8 @@ func recreates(ctx context.Context, c *Cluster) {
 	// therefore on their own data.
 	for name, old := range before {
 		now, ok := after[name]
-		c.Expect(!ok || now.UID == old.UID).To(BeFalse(), "%s was not recreated under its name", name)
+		c.Expect(ok).To(BeTrue(), "%s was not recreated under its name", name)
+		c.Expect(now.UID).NotTo(Equal(old.UID), "%s was not recreated under its name", name)
 	}
 	all := c.claims(ctx)
 	c.Expect(len(all)).To(Equal(2), "%d claims for 2 members", len(all))
@@ -117,15 +121,17 @@ func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequiremen
 	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Resources = to })
 	after := c.settle(ctx, set)
 	old, now := one(before), one(after)
-	c.Expect(now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "the pod %s was restarted or recreated", old.Name)
+	c.Expect(now.UID).To(Equal(old.UID), "the pod %s was restarted or recreated", old.Name)
+	c.Expect(now.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "the pod %s was restarted or recreated", old.Name)
 	have := now.Spec.Containers[0].Resources
 	for k, want := range to.Limits {
 		limit, request := have.Limits[k], have.Requests[k]
-		c.Expect(limit.Cmp(want) != 0 || request.Cmp(want) != 0).To(BeFalse(), "the pod requests %s of %s and its limit is %s, not %s", request.String(), k, limit.String(), want.String())
+		c.Expect(limit.Cmp(want)).To(BeZero(), "the pod requests %s of %s and its limit is %s, not %s", request.String(), k, limit.String(), want.String())
+		c.Expect(request.Cmp(want)).To(BeZero(), "the pod requests %s of %s and its limit is %s, not %s", request.String(), k, limit.String(), want.String())
 	}
 	for k, want := range to.Requests {
 		request := have.Requests[k]
-		c.Expect(request.Cmp(want) != 0).To(BeFalse(), "the pod requests %s of %s, not %s", request.String(), k, want.String())
+		c.Expect(request.Cmp(want)).To(BeZero(), "the pod requests %s of %s, not %s", request.String(), k, want.String())
 	}
 }
 
@@ -140,13 +146,14 @@ func claimsGrow(ctx context.Context, c *Cluster) {
 		all := c.claims(ctx)
 		for name, claim := range all {
 			have := claim.Status.Capacity[corev1.ResourceStorage]
-			c.Expect(have.Cmp(size) < 0).To(BeFalse(), "claim %s has %s", name, have.String())
+			c.Expect(have.Cmp(size)).To(BeNumerically(">=", 0), "claim %s has %s", name, have.String())
 		}
 	})
 	after := c.settle(ctx, set)
 	for name, old := range before {
 		now := after[name]
-		c.Expect(now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "%s was restarted", name)
+		c.Expect(now.UID).To(Equal(old.UID), "%s was restarted", name)
+		c.Expect(now.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "%s was restarted", name)
 	}
 }
 
@@ -191,6 +198,7 @@ func (c *Cluster) degraded(ctx context.Context, set *v1alpha1.StatefulCluster, r
 	c.until(ctx, "condition Degraded with reason "+reason, func(ctx context.Context) {
 		c.read(ctx, set)
 		found := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded)
-		c.Expect(found == nil || found.Reason != reason).To(BeFalse(), "%s", brief(set.Status))
+		c.Expect(found).NotTo(BeNil(), "%s", brief(set.Status))
+		c.Expect(found.Reason).To(Equal(reason), "%s", brief(set.Status))
 	})
 }

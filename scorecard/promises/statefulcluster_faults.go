@@ -31,9 +31,10 @@ func deletion(ctx context.Context, c *Cluster) {
 		all := c.claims(ctx)
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Namespace))
-		c.Expect(len(pods.Items) > 0 || len(all) != 1).To(BeFalse(), "%d pods and %d claims are left", len(pods.Items), len(all))
+		c.Expect(pods.Items).To(BeEmpty(), "%d pods and %d claims are left", len(pods.Items), len(all))
+		c.Expect(all).To(HaveLen(1), "%d pods and %d claims are left", len(pods.Items), len(all))
 		for name, claim := range all {
-			c.Expect(claim.Labels[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted).To(BeFalse(), "claim %s does not state why it exists", name)
+			c.Expect(claim.Labels[v1alpha1.LabelRetained]).To(Equal(v1alpha1.RetainedDeleted), "claim %s does not state why it exists", name)
 		}
 	})
 }
@@ -65,7 +66,7 @@ func (c *Cluster) retained(ctx context.Context, pod *corev1.Pod, why string) {
 	name := "diary-data-" + pod.Labels[v1alpha1.LabelMember]
 	c.until(ctx, "claim "+name+" to be set aside", func(ctx context.Context) {
 		all := c.claims(ctx)
-		c.Expect(all[name].Labels[v1alpha1.LabelRetained] != why).To(BeFalse(), "its label is %q", all[name].Labels[v1alpha1.LabelRetained])
+		c.Expect(all[name].Labels[v1alpha1.LabelRetained]).To(Equal(why), "its label is %q", all[name].Labels[v1alpha1.LabelRetained])
 	})
 }
 
@@ -89,7 +90,8 @@ func operatorDies(ctx context.Context, c *Cluster) {
 	after := c.settle(ctx, set)
 	for name, old := range before {
 		now, ok := after[name]
-		c.Expect(!ok || now.UID == old.UID).To(BeFalse(), "%s was not recreated under its name", name)
+		c.Expect(ok).To(BeTrue(), "%s was not recreated under its name", name)
+		c.Expect(now.UID).NotTo(Equal(old.UID), "%s was not recreated under its name", name)
 	}
 	all := c.claims(ctx)
 	c.Expect(len(all)).To(Equal(4), "%d claims for 4 members", len(all))
@@ -133,7 +135,7 @@ func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulClust
 	for name := range before {
 		delete(all, name)
 	}
-	c.Expect(len(all) == 0).To(BeFalse(), "no new member exists")
+	c.Expect(all).NotTo(BeEmpty(), "no new member exists")
 	var first time.Time
 	for _, p := range all {
 		if first.IsZero() || p.CreationTimestamp.Time.Before(first) {
@@ -141,7 +143,7 @@ func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulClust
 		}
 	}
 	late := first.Sub(due)
-	c.Expect(late > soon).To(BeFalse(), "the first new member was created %s after it was due", late)
+	c.Expect(late).To(BeNumerically("<=", soon), "the first new member was created %s after it was due", late)
 }
 
 func nodeCut(ctx context.Context, c *Cluster) {
@@ -158,7 +160,8 @@ func nodeCut(ctx context.Context, c *Cluster) {
 	c.replaced(ctx, set, victim.Name)
 	all := c.allPods(ctx, set)
 	_, hangs := all[victim.Name]
-	c.Expect(!hangs || len(all) > 4).To(BeFalse(), "only the lost pod should hang: %d pods", len(all))
+	c.Expect(hangs).To(BeTrue(), "only the lost pod should hang: %d pods", len(all))
+	c.Expect(len(all)).To(BeNumerically("<=", 4), "only the lost pod should hang: %d pods", len(all))
 	turned := c.turnedNotReady(ctx, victim.Spec.NodeName)
 	c.succeededSoon(ctx, set, before, turned.Add(5*time.Second))
 	c.Log("reconnect %s; the lost pod must be deleted", victim.Spec.NodeName)
@@ -167,7 +170,7 @@ func nodeCut(ctx context.Context, c *Cluster) {
 		all := c.allPods(ctx, set)
 		_, hangs := all[victim.Name]
 		c.Expect(hangs).To(BeFalse(), "%s still exists", victim.Name)
-		c.Expect(len(all) > 3).To(BeFalse(), "%d pods", len(all))
+		c.Expect(len(all)).To(BeNumerically("<=", 3), "%d pods", len(all))
 	})
 	c.check(most.kept())
 	c.nodesReady(ctx)

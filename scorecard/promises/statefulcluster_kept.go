@@ -38,7 +38,8 @@ func losesNodesSoon(s *v1alpha1.StatefulCluster) {
 func (c *Cluster) unretained(ctx context.Context) map[string]types.UID {
 	for name, claim := range c.claims(ctx) {
 		why := claim.Labels[v1alpha1.LabelRetained]
-		c.Expect(why == "" && claim.DeletionTimestamp == nil).To(BeTrue(), "claim %s is set aside (%q) or being deleted", name, why)
+		c.Expect(why).To(BeEmpty(), "claim %s is set aside (%q) or being deleted", name, why)
+		c.Expect(claim.DeletionTimestamp).To(BeNil(), "claim %s is set aside (%q) or being deleted", name, why)
 	}
 	return c.claimUIDs(ctx)
 }
@@ -63,7 +64,7 @@ func (c *Cluster) leader(ctx context.Context) (leader corev1.Pod) {
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace))
 		at := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Name == holder })
-		c.Expect(at >= 0).To(BeTrue(), "%q holds the lease", holder)
+		c.Expect(at).To(BeNumerically(">=", 0), "%q holds the lease", holder)
 		leader = pods.Items[at]
 	})
 	return leader
@@ -183,7 +184,8 @@ func nodeObjectReturns(ctx context.Context, c *Cluster) {
 	c.throughout(ctx, 20*time.Second, func() {
 		c.Expect(c.unretained(ctx)).To(Equal(claims), "claims after the Node returned")
 		now, there := c.members(ctx, set)[victim.Name]
-		c.Expect(there && now.UID == victim.UID).To(BeTrue(), "%s was replaced or recreated", victim.Name)
+		c.Expect(there).To(BeTrue(), "%s was replaced or recreated", victim.Name)
+		c.Expect(now.UID).To(Equal(victim.UID), "%s was replaced or recreated", victim.Name)
 		sleep(ctx, time.Second)
 	})
 	c.kept(ctx, set, before, claims)
@@ -214,7 +216,8 @@ func evictedByKubelet(ctx context.Context, c *Cluster) {
 	c.exec(ctx, client.ObjectKeyFromObject(victim), "diary", "/bin/sh", "-c", "head -c 4000000 /dev/zero > /scratch/full")
 	c.until(ctx, "the kubelet to evict "+victim.Name, func(ctx context.Context) {
 		now, there := c.members(ctx, set)[victim.Name]
-		c.Expect(there && now.UID != victim.UID).To(BeTrue(), "%s was not recreated", victim.Name)
+		c.Expect(there).To(BeTrue(), "%s was not recreated", victim.Name)
+		c.Expect(now.UID).NotTo(Equal(victim.UID), "%s was not recreated", victim.Name)
 	})
 	c.check(watched.kept())
 	c.Expect(evicted).To(BeTrue(), "the kubelet did not evict %s", victim.Name)

@@ -40,7 +40,8 @@ func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) 
 	c.read(ctx, set)
 	var pods corev1.PodList
 	c.list(ctx, &pods, client.InNamespace(c.Namespace))
-	c.Expect(set.Status.ObservedGeneration > 0 || len(pods.Items) > 0).To(BeFalse(), "the operator manages %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
+	c.Expect(set.Status.ObservedGeneration).To(BeZero(), "the operator manages %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
+	c.Expect(pods.Items).To(BeEmpty(), "the operator manages %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
 }
 
 // watch makes the operator watch these namespaces, "" for all, and waits until no operator with the
@@ -72,6 +73,9 @@ func (c *Cluster) rolledOut(ctx context.Context, d *appsv1.Deployment) {
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
 		s, want := d.Status, *d.Spec.Replicas
-		c.Expect(s.ObservedGeneration != d.Generation || s.UpdatedReplicas != want || s.AvailableReplicas != want || len(pods.Items) != int(want)).To(BeFalse(), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
+		c.Expect(s.ObservedGeneration).To(Equal(d.Generation), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
+		c.Expect(s.UpdatedReplicas).To(Equal(want), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
+		c.Expect(s.AvailableReplicas).To(Equal(want), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
+		c.Expect(pods.Items).To(HaveLen(int(want)), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
 	})
 }

@@ -26,7 +26,7 @@ func badImage(ctx context.Context, c *Cluster) {
 	c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing)
 	live := c.members(ctx, set)
 	for name, old := range before {
-		c.Expect(live[name].UID != old.UID).To(BeFalse(), "%s was replaced because of a bad image", name)
+		c.Expect(live[name].UID).To(Equal(old.UID), "%s was replaced because of a bad image", name)
 	}
 	roll(c.OtherImage)
 	after := c.settle(ctx, set)

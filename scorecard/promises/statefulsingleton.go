@@ -89,7 +89,11 @@ func firstPod(ctx context.Context, c *Cluster) {
 	a.active(ctx, run)
 	s := a.says(ctx, "that it is available", isTrue(v1.ConditionAvailable, v1.ReasonActive))
 	h := s.Status.Holder
-	c.Expect(h == nil || h.Name != run.Pod || string(h.UID) != run.UID || h.Node != run.Node || h.Epoch < 1).To(BeFalse(), "%+v holds, and %s runs", h, run.Pod)
+	c.Expect(h).NotTo(BeNil(), "%+v holds, and %s runs", h, run.Pod)
+	c.Expect(h.Name).To(Equal(run.Pod), "%+v holds, and %s runs", h, run.Pod)
+	c.Expect(string(h.UID)).To(Equal(run.UID), "%+v holds, and %s runs", h, run.Pod)
+	c.Expect(h.Node).To(Equal(run.Node), "%+v holds, and %s runs", h, run.Pod)
+	c.Expect(h.Epoch).To(BeNumerically(">=", 1), "%+v holds, and %s runs", h, run.Pod)
 	a.event(ctx, v1.EventPodStarted)
 }
 
@@ -126,7 +130,7 @@ func surgeRollout(ctx context.Context, c *Cluster) {
 	a.active(ctx, next)
 	a.rolledOut(ctx, d)
 	s := a.singleton(ctx)
-	c.Expect(s.Status.TransitionTimestamp != nil).To(BeFalse(), "the handover is over, and the status has start time %v", s.Status.TransitionTimestamp)
+	c.Expect(s.Status.TransitionTimestamp).To(BeNil(), "the handover is over, and the status has start time %v", s.Status.TransitionTimestamp)
 	a.event(ctx, v1.EventPodTransition)
 	a.oldStopped(old)
 }
@@ -144,7 +148,8 @@ func (a *application) waitsForOld(ctx context.Context, old testimony.Run) {
 	a.Expect(!strings.Contains(log, "StatefulSingleton: waiting for the start signal") || strings.Contains(log, "witness:")).To(BeFalse(), "the log of %s, which waits, contains %q", waiting.Name, log)
 	a.noEndpoint(ctx, waiting.Name)
 	live := a.living()
-	a.Expect(len(live) != 1 || live[0].ID != old.ID).To(BeFalse(), "the old program ended before its successor was checked")
+	a.Expect(live).To(HaveLen(1), "the old program ended before its successor was checked")
+	a.Expect(live[0].ID).To(Equal(old.ID), "the old program ended before its successor was checked")
 }
 
 func (a *application) log(ctx context.Context, pod *corev1.Pod) string {
@@ -178,7 +183,7 @@ func drained(ctx context.Context, c *Cluster) {
 	a.closed(ctx, old.Node, true)
 	defer a.closed(context.WithoutCancel(ctx), old.Node, false)
 	next := a.handover(ctx, "drain", func(old testimony.Run) { a.evict(ctx, old) })
-	c.Expect(next.Node == old.Node).To(BeFalse(), "%s is on the drained node", next.Pod)
+	c.Expect(next.Node).NotTo(Equal(old.Node), "%s is on the drained node", next.Pod)
 	a.active(ctx, next)
 }
 

@@ -36,10 +36,10 @@ func threeFromBefore(ctx context.Context, c *Cluster) {
 	})
 	live := a.living()
 	for _, run := range live {
-		c.Expect(strings.Contains(s.Status.Message, run.Pod)).To(BeTrue(), "it does not list %s: %s", run.Pod, s.Status.Message)
+		c.Expect(s.Status.Message).To(ContainSubstring(run.Pod), "it does not list %s: %s", run.Pod, s.Status.Message)
 	}
 	note := a.event(ctx, v1.EventSeveralRunning)
-	c.Expect(note != s.Status.Message).To(BeFalse(), "the event has %q, and the status %q", note, s.Status.Message)
+	c.Expect(note).To(Equal(s.Status.Message), "the event has %q, and the status %q", note, s.Status.Message)
 	a.deletesAsTold(ctx, s.Status.Message, 2)
 	left := a.one(ctx)
 	s = a.says(ctx, "that one runs, without the gate", func(s *v1.StatefulSingleton) bool {
@@ -152,7 +152,7 @@ func staticPod(ctx context.Context, c *Cluster) {
 	c.until(ctx, "the kubelet to show the static pod again", func(ctx context.Context) {
 		again := &corev1.Pod{}
 		c.check(c.Client.Get(ctx, client.ObjectKeyFromObject(mirror), again))
-		c.Expect(again.UID == mirror.UID).To(BeFalse(), "it is the same pod")
+		c.Expect(again.UID).NotTo(Equal(mirror.UID), "it is the same pod")
 	})
 	a.stays(static)
 	next := a.handover(ctx, "removal of the manifest", func(testimony.Run) { c.check(os.Remove(file)) })

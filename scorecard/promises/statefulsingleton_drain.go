@@ -45,7 +45,8 @@ func drainedFirst(ctx context.Context, c *Cluster) {
 	a.rolledOut(ctx, d)
 	a.oldStopped(old)
 	controller := metav1.GetControllerOf(a.podOf(ctx, next))
-	c.Expect(controller != nil && controller.Kind == "ReplicaSet").To(BeTrue(), "%s is controlled by %v", next.Pod, controller)
+	c.Expect(controller).NotTo(BeNil(), "%s is controlled by %v", next.Pod, controller)
+	c.Expect(controller.Kind).To(BeEquivalentTo("ReplicaSet"), "%s is controlled by %v", next.Pod, controller)
 	a.event(ctx, v1.EventPodDetached)
 }
 
@@ -98,7 +99,8 @@ func givenBack(ctx context.Context, c *Cluster) {
 	a.closed(ctx, node, true)
 	a.says(ctx, "that a pod waits for a node", func(s *v1.StatefulSingleton) bool { return s.Status.WaitingCount == 1 })
 	owner := metav1.GetControllerOf(a.podOf(ctx, run))
-	c.Expect(owner != nil && owner.Kind == "Deployment").To(BeTrue(), "%s is controlled by %v", run.Pod, owner)
+	c.Expect(owner).NotTo(BeNil(), "%s is controlled by %v", run.Pod, owner)
+	c.Expect(owner.Kind).To(BeEquivalentTo("Deployment"), "%s is controlled by %v", run.Pod, owner)
 	a.refuses(ctx, run)
 	a.closed(ctx, node, false)
 	a.says(ctx, "that no pod waits", func(s *v1.StatefulSingleton) bool {
@@ -106,7 +108,8 @@ func givenBack(ctx context.Context, c *Cluster) {
 	})
 	a.until(ctx, run.Pod+" to belong to its ReplicaSet again", func(ctx context.Context) {
 		owner := metav1.GetControllerOf(a.podOf(ctx, run))
-		c.Expect(owner != nil && owner.Kind == "ReplicaSet").To(BeTrue(), "it is controlled by %v", owner)
+		c.Expect(owner).NotTo(BeNil(), "it is controlled by %v", owner)
+		c.Expect(owner.Kind).To(BeEquivalentTo("ReplicaSet"), "it is controlled by %v", owner)
 	})
 	a.rolledOut(ctx, d)
 	c.Expect(a.runs()).To(HaveLen(1), "the program was started again")

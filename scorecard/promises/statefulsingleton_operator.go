@@ -89,7 +89,8 @@ func (c *Cluster) awaitScale(ctx context.Context, d *appsv1.Deployment, replicas
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
 		unready := slices.DeleteFunc(slices.Clone(pods.Items), func(p corev1.Pod) bool { return podCondition(&p, corev1.PodReady) })
-		c.Expect(len(unready) == 0 && len(pods.Items) == int(replicas)).To(BeTrue(), "%d of %d pods are not Ready, and %d are wanted", len(unready), len(pods.Items), replicas)
+		c.Expect(unready).To(BeEmpty(), "%d of %d pods are not Ready, and %d are wanted", len(unready), len(pods.Items), replicas)
+		c.Expect(pods.Items).To(HaveLen(int(replicas)), "%d of %d pods are not Ready, and %d are wanted", len(unready), len(pods.Items), replicas)
 	})
 }
 
@@ -216,7 +217,7 @@ func releaseNow(ctx context.Context, c *Cluster) {
 	b.pod(ctx, "second", apart)
 	a.held(ctx, 1)
 	live := b.living()
-	c.Expect(len(live) > 0).To(BeFalse(), "%d programs run together with the first", len(live))
+	c.Expect(live).To(BeEmpty(), "%d programs run together with the first", len(live))
 	s := a.singleton(ctx)
 	change(ctx, c, s, func(s *v1.StatefulSingleton) {
 		if s.Annotations == nil {

@@ -31,11 +31,11 @@ func placement(ctx context.Context, c *Cluster) {
 	a, _ := c.running(ctx, 2, "spread")
 	old := a.one(ctx)
 	next := a.handover(ctx, "deletion with a standby on another node", func(old testimony.Run) { a.delete(ctx, old) })
-	c.Expect(next.Node == old.Node).To(BeFalse(), "both were on %s", old.Node)
+	c.Expect(next.Node).NotTo(Equal(old.Node), "both were on %s", old.Node)
 	// The user's own node affinity is kept: only one node is allowed here.
 	b, d := c.running(ctx, 1, "narrow", onNodes(old.Node))
 	next = b.handover(ctx, "rollout on one node", func(testimony.Run) { b.rollOut(ctx, d) })
-	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is on %s, want %s", next.Pod, next.Node, old.Node)
+	c.Expect(next.Node).To(Equal(old.Node), "%s is on %s, want %s", next.Pod, next.Node, old.Node)
 }
 
 // oneNodeVolume has the program's data on a claim that only one node at a time can mount.
@@ -54,7 +54,7 @@ func oneNodeVolume(ctx context.Context, c *Cluster) {
 	d := a.deploy(ctx, 1, surge())
 	old := a.one(ctx)
 	next := a.handover(ctx, "rollout with a volume of one node", func(testimony.Run) { a.rollOut(ctx, d) })
-	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is not where its volume is", next.Pod)
+	c.Expect(next.Node).To(Equal(old.Node), "%s is not where its volume is", next.Pod)
 	a.rolledOut(ctx, d)
 }
 
@@ -86,7 +86,7 @@ func restrictedNamespace(ctx context.Context, c *Cluster) {
 			break
 		}
 		c.remove(ctx, pod)
-		c.Expect(n == 50).To(BeFalse(), "the mode does not change")
+		c.Expect(n).NotTo(BeNumerically("==", 50), "the mode does not change")
 	}
 	a.held(ctx, 1)
 	a.handover(ctx, "deletion in a restricted namespace", func(old testimony.Run) { a.delete(ctx, old) })
@@ -116,7 +116,7 @@ func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 func nodeOff(ctx context.Context, c *Cluster) {
 	var nodes corev1.NodeList
 	c.list(ctx, &nodes)
-	c.Expect(len(nodes.Items) < 4).To(BeFalse(), "%d nodes are too few: each of two applications needs one to lose and one to move to", len(nodes.Items))
+	c.Expect(len(nodes.Items)).To(BeNumerically(">=", 4), "%d nodes are too few: each of two applications needs one to lose and one to move to", len(nodes.Items))
 	names := c.quietNodes(ctx, nodes.Items)
 	lost := []string{names[0], names[1]}
 	defer func() { c.powerOn(context.WithoutCancel(ctx), lost) }()

@@ -46,7 +46,8 @@ func arguments(ctx context.Context, c *Cluster) {
 				expected[i] = got.Pod
 			}
 		}
-		c.Expect(!slices.Equal(got.Args, expected) || got.PID != want.PID).To(BeFalse(), "in mode %s process %d got %q, and without a gate process %d %q", mode, got.PID, got.Args, want.PID, expected)
+		c.Expect(slices.Equal(got.Args, expected)).To(BeTrue(), "in mode %s process %d got %q, and without a gate process %d %q", mode, got.PID, got.Args, want.PID, expected)
+		c.Expect(got.PID).To(Equal(want.PID), "in mode %s process %d got %q, and without a gate process %d %q", mode, got.PID, got.Args, want.PID, expected)
 	}
 }
 
@@ -75,7 +76,7 @@ func process1(ctx context.Context, c *Cluster) {
 	ends := func(t *corev1.PodTemplateSpec) { t.Spec.RestartPolicy = corev1.RestartPolicyNever }
 	a.pod(ctx, "first", ends, behave("WITNESS_EXIT_CODE", "7"), behave("WITNESS_EXIT_AFTER", "6s"))
 	first := a.one(ctx)
-	c.Expect(first.PID != 1).To(BeFalse(), "it is process %d", first.PID)
+	c.Expect(first.PID).To(BeNumerically("==", 1), "it is process %d", first.PID)
 	second := a.pod(ctx, "second")
 	a.held(ctx, 1)
 	c.remove(ctx, second)
@@ -86,7 +87,8 @@ func process1(ctx context.Context, c *Cluster) {
 	third := a.one(ctx, first)
 	pod := a.podOf(ctx, first)
 	s := pod.Status.ContainerStatuses[0].State.Terminated
-	c.Expect(s == nil || s.ExitCode != 7).To(BeFalse(), "it ended with %+v, want 7", s)
+	c.Expect(s).NotTo(BeNil(), "it ended with %+v, want 7", s)
+	c.Expect(s.ExitCode).To(BeNumerically("==", 7), "it ended with %+v, want 7", s)
 	// SIGTERM reaches the program, or its grace period would be used up.
 	a.delete(ctx, third)
 	a.none(ctx)
@@ -104,7 +106,8 @@ func restarts(ctx context.Context, c *Cluster) {
 	before := a.says(ctx, "the holder", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
 	next := a.handover(ctx, "killed program", func(old testimony.Run) { c.check(a.folder.Kill(old.ID)) })
 	after := a.singleton(ctx)
-	c.Expect(next.UID != old.UID || after.Status.Holder.Epoch != before.Status.Holder.Epoch).To(BeFalse(), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
+	c.Expect(next.UID).To(Equal(old.UID), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
+	c.Expect(after.Status.Holder.Epoch).To(Equal(before.Status.Holder.Epoch), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
 }
 
 // gateRestarts ends the gate of a waiting pod, and waits until it runs again.
@@ -113,9 +116,10 @@ func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) {
 	a.until(ctx, "the gate of "+pod.Name+" to run again", func(ctx context.Context) {
 		a.read(ctx, pod)
 		s := pod.Status.ContainerStatuses[0]
-		a.Expect(s.RestartCount == 0 || s.State.Running == nil).To(BeFalse(), "it restarted %d times, and is %+v", s.RestartCount, s.State)
+		a.Expect(s.RestartCount).NotTo(BeZero(), "it restarted %d times, and is %+v", s.RestartCount, s.State)
+		a.Expect(s.State.Running).NotTo(BeNil(), "it restarted %d times, and is %+v", s.RestartCount, s.State)
 		log := a.log(ctx, pod)
-		a.Expect(strings.Contains(log, "StatefulSingleton: waiting for the start signal")).To(BeTrue(), "its log has %q", log)
+		a.Expect(log).To(ContainSubstring("StatefulSingleton: waiting for the start signal"), "its log has %q", log)
 	})
 }
 
@@ -129,16 +133,17 @@ func probes(ctx context.Context, c *Cluster) {
 	}))
 	waiting := a.held(ctx, 1)
 	for _, p := range waiting[0].Spec.InitContainers {
-		c.Expect(p.Name == v1.ContainerWait).To(BeFalse(), "the whole pod waits, so no probe runs")
+		c.Expect(p.Name).NotTo(Equal(v1.ContainerWait), "the whole pod waits, so no probe runs")
 	}
 	c.until(ctx, "several probes to pass", func(context.Context) {
 		since := time.Since(waiting[0].Status.ContainerStatuses[0].State.Running.StartedAt.Time)
-		c.Expect(since < 8*time.Second).To(BeFalse(), "it has waited for %s", since)
+		c.Expect(since).To(BeNumerically(">=", 8*time.Second), "it has waited for %s", since)
 	})
 	next := a.handover(ctx, "deletion with probes", func(old testimony.Run) { a.delete(ctx, old) })
 	a.ready(ctx, next)
 	pod := a.podOf(ctx, next)
-	c.Expect(pod.UID != waiting[0].UID || pod.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
+	c.Expect(pod.UID).To(Equal(waiting[0].UID), "%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
+	c.Expect(pod.Status.ContainerStatuses[0].RestartCount).To(BeZero(), "%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
 }
 
 // nothingRuns has an init container, a postStart hook and a startup probe. Auto can only make the
@@ -168,9 +173,9 @@ func (a *application) notedAfter(old, next testimony.Run, notes ...string) {
 	a.check(err)
 	for _, note := range notes {
 		i := slices.IndexFunc(lines, func(l testimony.Line) bool { return l.What == testimony.Note && l.Text == note && l.UID == next.UID })
-		a.Expect(i < 0).To(BeFalse(), "%s of %s never ran", note, next.Pod)
+		a.Expect(i).To(BeNumerically(">=", 0), "%s of %s never ran", note, next.Pod)
 		early := time.Duration(old.End - lines[i].At)
-		a.Expect(early > 0).To(BeFalse(), "%s of %s ran %s before the program of %s had ended", note, next.Pod, early, old.Pod)
+		a.Expect(early).To(BeNumerically("<=", 0), "%s of %s ran %s before the program of %s had ended", note, next.Pod, early, old.Pod)
 	}
 }
 
@@ -193,7 +198,7 @@ func sideContainers(ctx context.Context, c *Cluster) {
 	c.until(ctx, "both side containers to run", func(context.Context) {
 		runs, err := side.Runs()
 		c.check(err)
-		c.Expect(len(testimony.Overlaps(runs, testimony.Now())) == 0).To(BeFalse(), "%d have", len(runs))
+		c.Expect(testimony.Overlaps(runs, testimony.Now())).NotTo(BeEmpty(), "%d have", len(runs))
 	})
 	a.handover(ctx, "deletion with side containers", func(old testimony.Run) { a.delete(ctx, old) })
 }

@@ -41,7 +41,9 @@ func timeout(ctx context.Context, c *Cluster) {
 		return s.Status.Phase == v1.PhaseFailed && isTrue(v1.ConditionDegraded, v1.ReasonTimeout)(s)
 	})
 	note := a.event(ctx, v1.EventTransitionTimeout)
-	c.Expect(len(s.Status.Waiting) == 0 || !strings.Contains(note, old.Pod) || !strings.Contains(note, s.Status.Waiting[0])).To(BeFalse(), "the event should list %s and %v: %s", old.Pod, s.Status.Waiting, note)
+	c.Expect(s.Status.Waiting).NotTo(BeEmpty(), "the event should list %s and %v: %s", old.Pod, s.Status.Waiting, note)
+	c.Expect(note).To(ContainSubstring(old.Pod), "the event should list %s and %v: %s", old.Pod, s.Status.Waiting, note)
+	c.Expect(note).To(ContainSubstring(s.Status.Waiting[0]), "the event should list %s and %v: %s", old.Pod, s.Status.Waiting, note)
 	a.stays(old)
 	next := a.one(ctx, old)
 	a.active(ctx, next)
@@ -63,7 +65,7 @@ func timeoutDeletes(ctx context.Context, c *Cluster) {
 	a.says(ctx, "that the pod that cannot start has the grant", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == "stuck" })
 	a.pod(ctx, "able")
 	note := a.event(ctx, v1.EventPodDeleted)
-	c.Expect(strings.Contains(note, "stuck")).To(BeTrue(), "the event should list stuck: %s", note)
+	c.Expect(note).To(ContainSubstring("stuck"), "the event should list stuck: %s", note)
 	a.active(ctx, a.one(ctx))
 }
 
@@ -103,7 +105,7 @@ func crashLoop(ctx context.Context, c *Cluster) {
 	})
 	runs := a.runs()
 	for _, r := range runs {
-		c.Expect(r.UID != string(victim.UID)).To(BeFalse(), "%s ran too, while %s restarted: %s", r.Pod, victim.Name, story(runs))
+		c.Expect(r.UID).To(Equal(string(victim.UID)), "%s ran too, while %s restarted: %s", r.Pod, victim.Name, story(runs))
 	}
 	c.Expect(len(runs)).To(BeNumerically(">=", 4), "known runs")
 	a.held(ctx, 1)
@@ -111,7 +113,7 @@ func crashLoop(ctx context.Context, c *Cluster) {
 	c.until(ctx, "another pod to take over", func(context.Context) {
 		runs := a.runs()
 		last := runs[len(runs)-1]
-		c.Expect(last.UID == string(victim.UID)).To(BeFalse(), "none has started")
+		c.Expect(last.UID).NotTo(Equal(string(victim.UID)), "none has started")
 	})
 }
 
@@ -181,7 +183,7 @@ func orphan(ctx context.Context, c *Cluster) {
 	a.stays(run)
 	// When the Deployment is scaled to 0, the pod without an owner is next.
 	next := a.handover(ctx, "scaling to none", func(testimony.Run) { a.scale(ctx, d, 0) })
-	c.Expect(next.UID != string(lonely.UID)).To(BeFalse(), "%s runs", next.Pod)
+	c.Expect(next.UID).To(Equal(string(lonely.UID)), "%s runs", next.Pod)
 }
 
 func deletedByForce(ctx context.Context, c *Cluster) {

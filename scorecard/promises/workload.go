@@ -139,7 +139,10 @@ func (a *application) rolledOut(ctx context.Context, d *appsv1.Deployment) {
 	a.until(ctx, "the rollout of "+d.Name+" to complete", func(ctx context.Context) {
 		a.read(ctx, d)
 		s, want := d.Status, *d.Spec.Replicas
-		a.Expect(s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != 1).To(BeFalse(), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+		a.Expect(s.ObservedGeneration).To(Equal(d.Generation), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+		a.Expect(s.Replicas).To(Equal(want), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+		a.Expect(s.UpdatedReplicas).To(Equal(want), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+		a.Expect(s.AvailableReplicas).To(BeNumerically("==", 1), "%d pods, %d updated, %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
 	})
 }
 

@@ -23,7 +23,7 @@ func TestDashboardsAreWrittenAnew(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		is, err := os.ReadFile(filepath.Join(folder, d.name+".json"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(is) == string(want)).To(BeTrue(), "%s is outdated: run make manifests", d.name)
+		g.Expect(string(is)).To(Equal(string(want)), "%s is outdated: run make manifests", d.name)
 	}
 }
 
