@@ -159,8 +159,8 @@ var _ = Describe("E11 the scaling rules", func() {
 		Expect(said(user.Create(ctx, object(ns, "spec: {template: {spec: {replicas: null}}, scaling: "+rules+"}")))).To(Equal(invalid + want))
 	},
 		Entry("min above max", "{min: 5, max: 3}", `spec.scaling.min: Invalid value: may not be more than scaling.max; lower it, or raise max`),
-		Entry("no odd number", "{min: 4, max: 4, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly`),
-		Entry("only 0 is allowed", "{max: 0, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly`),
+		Entry("no odd number", "{min: 4, max: 4, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; change one of them, or remove oddOnly`),
+		Entry("only 0 is allowed", "{max: 0, oddOnly: true}", `spec.scaling.oddOnly: Invalid value: there is no odd number from scaling.min to scaling.max; change one of them, or remove oddOnly`),
 		Entry("a negative min", "{min: -1}", `spec.scaling.min: Invalid value: -1: spec.scaling.min in body should be greater than or equal to 0`),
 	)
 

@@ -119,12 +119,12 @@ var _ = Describe("Approval", func() {
 	},
 		Entry("an unknown value of approval", `{"spec": {"approval": "Later"}}`, `spec.approval: Unsupported value: "Later": supported values: "Automatic", "Manual"`),
 		Entry("an approvedRevision without a valid format", `{"spec": {"approvedRevision": "web-v2"}}`,
-			`spec.approvedRevision: Invalid value: "web-v2": must be a revision as status.updateRevision names it, for example v2-0123456789abcdef`),
+			`spec.approvedRevision: Invalid value: "web-v2": must be a revision in the format of status.updateRevision, for example v2-0123456789abcdef`),
 		Entry("a version number without a digest", `{"spec": {"approvedRevision": "v2"}}`, `spec.approvedRevision: Invalid value: "v2": must be a revision`),
 		Entry("an approvedRevision that is too long", `{"spec": {"approvedRevision": "v20123456789012345678901-0123456789abcdef"}}`, `spec.approvedRevision: Too long: may not be more than 40 bytes`),
 		Entry("an unknown value of when", `{"spec": {"updateStrategy": {"postUpdateJob": {"when": "Later", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
 			`spec.updateStrategy.postUpdateJob.when: Unsupported value: "Later": supported values: "AllPods", "Canary", "Both"`),
 		Entry("when in preUpdateJob", `{"spec": {"updateStrategy": {"preUpdateJob": {"when": "Canary", "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "fine"}]}}}}}}}`,
-			`spec.updateStrategy.preUpdateJob.when: Invalid value: is for postUpdateJob: this job runs before there are canaries; remove it`),
+			`spec.updateStrategy.preUpdateJob.when: Invalid value: is only for postUpdateJob: this job runs before the canaries are created; remove it`),
 	)
 })

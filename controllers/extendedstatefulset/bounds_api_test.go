@@ -115,7 +115,7 @@ var _ = Describe("The content of an object", func() {
 			return "spec: {template: {spec: {template: {spec: {imagePullSecrets: " + listed("[]", "{name: v{}}", n) + "}}}}}"
 		}, 64, pod+"spec.imagePullSecrets: Invalid value: may be at most 64; take fewer Secrets"),
 		Entry("pods of a job", func(n int) string { return jobWith("parallelism: " + strconv.Itoa(n)) }, 100,
-			"spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: may be at most 100; take fewer pods at one time"),
+			"spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: may be at most 100; take fewer pods at a time"),
 		Entry("completions of a job", func(n int) string { return jobWith("completions: " + strconv.Itoa(n)) }, 1000,
 			"spec.updateStrategy.preUpdateJob.spec.completions: Invalid value: may be at most 1000; take fewer completions"),
 		Entry("attempts", func(n int) string { return "spec: {updateStrategy: {retryCount: " + strconv.Itoa(n) + "}}" }, 100,

@@ -80,7 +80,7 @@ var insideBounds = []struct {
 	{"pods of a job", 100, func(s *spec, n int) {
 		s.UpdateStrategy.PreUpdateJob = job("x")
 		s.UpdateStrategy.PreUpdateJob.Spec.Parallelism = ptr.To(int32(n))
-	}, "spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: 101: may be at most 100; take fewer pods at one time"},
+	}, "spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: 101: may be at most 100; take fewer pods at a time"},
 	{"completions of a job", 1000, func(s *spec, n int) {
 		s.UpdateStrategy.PostUpdateJob = job("x")
 		s.UpdateStrategy.PostUpdateJob.Spec.Completions = ptr.To(int32(n))

@@ -75,8 +75,8 @@ var _ = Describe("a PodDisruptionBudget", func() {
 	DescribeTable("E40 is rejected if invalid", func(ctx SpecContext, budget, message string) {
 		Expect(said(user.Create(ctx, object(ns, `{"spec": {"podDisruptionBudget": `+budget+`}}`)))).To(ContainSubstring(message))
 	},
-		Entry("with both fields", `{"minAvailable": 1, "maxUnavailable": 1}`, "spec.podDisruptionBudget: Invalid value: must have minAvailable or maxUnavailable, and not both; write one of them"),
-		Entry("without fields", `{}`, "must have minAvailable or maxUnavailable, and not both; write one of them"),
+		Entry("with both fields", `{"minAvailable": 1, "maxUnavailable": 1}`, "spec.podDisruptionBudget: Invalid value: must have either minAvailable or maxUnavailable; set one of them"),
+		Entry("without fields", `{}`, "must have either minAvailable or maxUnavailable; set one of them"),
 		Entry("with a negative minAvailable", `{"minAvailable": -1}`, "minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
 		Entry("with a maxUnavailable above the max number of replicas", `{"maxUnavailable": 1001}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),
 		Entry("with a maxUnavailable that is no number", `{"maxUnavailable": "many"}`, "maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"),

@@ -172,7 +172,7 @@ func tooMuchOfJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	}
 	spec := at.Child("spec")
 	errs := append(tooManyKeys(&job.ObjectMeta, at.Child("metadata")), tooManyInPod(&job.Spec.Template, spec.Child("template"))...)
-	errs = append(errs, bound{int(ptr.Deref(job.Spec.Parallelism, 1)), maxParallel, spec.Child("parallelism"), "take fewer pods at one time"}.check()...)
+	errs = append(errs, bound{int(ptr.Deref(job.Spec.Parallelism, 1)), maxParallel, spec.Child("parallelism"), "take fewer pods at a time"}.check()...)
 	return append(errs, bound{int(ptr.Deref(job.Spec.Completions, 1)), maxCompletions, spec.Child("completions"), "take fewer completions"}.check()...)
 }
 

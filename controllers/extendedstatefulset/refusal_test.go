@@ -57,7 +57,7 @@ func badCreates() []TableEntry {
 		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", update + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
 		Entry("a watch time that overflows", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", update + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
 		Entry("a canaryWatchTime above updateWatchTime", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
-			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
+			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which includes the canaries; shorten it, or lengthen updateWatchTime`}),
 		Entry("Coexist with ReadWriteOnce claims", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
 			update + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; use PerOrdinal, or make it ReadWriteMany if the application allows two pods to share its data`}),
 		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", update + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),

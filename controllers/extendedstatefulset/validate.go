@@ -149,7 +149,7 @@ func validateReplicas(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 		return field.ErrorList{field.Invalid(
 			scaling.Child("oddOnly"),
 			true,
-			"there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly",
+			"there is no odd number from scaling.min to scaling.max; change one of them, or remove oddOnly",
 		)}
 	case replicas < 0:
 		return field.ErrorList{field.Invalid(count, replicas, "must be 0 or more")}
@@ -209,7 +209,7 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	}
 	if canary.Duration > update.Duration && update.Duration > 0 {
 		errs = append(errs, field.Invalid(at.Child("canaryWatchTime"), canary.Duration.String(),
-			"may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"))
+			"may not be longer than updateWatchTime, which includes the canaries; shorten it, or lengthen updateWatchTime"))
 	}
 	errs = append(errs, validateHandover(spec, at.Child("handover"))...)
 	errs = append(errs, validateJob(strategy.PreUpdateJob, at.Child("preUpdateJob"))...)
@@ -291,7 +291,7 @@ func validateBudget(budget *v1alpha1.DisruptionBudget, at *field.Path) field.Err
 		return nil
 	}
 	if (budget.MinAvailable == nil) == (budget.MaxUnavailable == nil) {
-		return field.ErrorList{field.Invalid(at, budget, "must have minAvailable or maxUnavailable, and not both; write one of them")}
+		return field.ErrorList{field.Invalid(at, budget, "must have either minAvailable or maxUnavailable; set one of them")}
 	}
 	name, value := "minAvailable", budget.MinAvailable
 	if value == nil {

@@ -128,7 +128,7 @@ func TestValidate(t *testing.T) {
 		}, []string{`spec.updateStrategy.canaryWatchTime: Invalid value: "0s": must be more than 0, for example 5m`,
 			`spec.updateStrategy.updateWatchTime: Invalid value: "-1m0s": must be more than 0, for example 5m`}},
 		{"canaryWatchTime above updateWatchTime", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.CanaryWatchTime = minutes(11) },
-			[]string{`spec.updateStrategy.canaryWatchTime: Invalid value: "11m0s": may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}},
+			[]string{`spec.updateStrategy.canaryWatchTime: Invalid value: "11m0s": may not be longer than updateWatchTime, which includes the canaries; shorten it, or lengthen updateWatchTime`}},
 		{"Coexist with ReadWriteOnce and ReadWriteMany claims", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 			many(set)
@@ -170,7 +170,7 @@ func TestValidate(t *testing.T) {
 func TestValidateBudget(t *testing.T) {
 	for _, r := range []invalid{
 		{"E40 an empty budget", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{} },
-			[]string{`spec.podDisruptionBudget: Invalid value: {}: must have minAvailable or maxUnavailable, and not both; write one of them`}},
+			[]string{`spec.podDisruptionBudget: Invalid value: {}: must have either minAvailable or maxUnavailable; set one of them`}},
 		{"E40 a budget with a value that is not a number", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: ptr.To(intstr.FromString("many"))}
 		}, []string{`spec.podDisruptionBudget.maxUnavailable: Invalid value: "many": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},

@@ -72,7 +72,7 @@ var _ = Describe("the scale subresource", func() {
 		}
 		Expect(to(5)).To(Succeed())
 		Expect(to(0)).To(Succeed(), "to stop, no one has to change primaries")
-		Expect(clean(to(1))).To(ContainSubstring("spec.primaries: Invalid value: may not be more than replicas; lower it, or remove it so that it follows replicas"))
+		Expect(clean(to(1))).To(ContainSubstring("spec.primaries: Invalid value: may not be more than replicas; lower it, or remove it to use replicas"))
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 		Expect(*set.Spec.Replicas).To(BeZero())
 	})

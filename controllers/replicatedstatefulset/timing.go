@@ -126,7 +126,7 @@ func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
 var durationForm = regexp.MustCompile(`^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$`)
 
 var (
-	errNoDuration   = errors.New("is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8")
+	errNoDuration   = errors.New("is not a duration; use a format like 30s, 15m, 1h30m, 1D2h or 500ms, or a number of seconds like 8")
 	errLongDuration = errors.New("is too long; the longest is 292 years")
 )
 

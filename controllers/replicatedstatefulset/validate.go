@@ -155,7 +155,7 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 			field.Invalid(
 				p,
 				primaries,
-				"may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries",
+				"may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries",
 			),
 		)
 	case primaries > replicas && replicas > 0:
@@ -217,7 +217,7 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	}
 	if numbers := b.MinAvailable != nil || b.MaxUnavailable != nil; b.Disabled && numbers {
 		errs = append(errs, field.Invalid(in.Child("disabled"), true,
-			"means that there is no budget; remove minAvailable and maxUnavailable, or disabled"))
+			"disables the budget; remove minAvailable and maxUnavailable, or disabled"))
 	}
 	return errs
 }
@@ -257,7 +257,7 @@ func validateServicePorts(ports []corev1.ServicePort, at *field.Path) field.Erro
 	for i, port := range ports {
 		if port.NodePort != 0 {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("nodePort"),
-				`these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`))
+				`these Services have no node ports; create a separate Service that selects app: <name> and rss-active-member: "true"`))
 		}
 	}
 	return errs
@@ -399,7 +399,7 @@ func validateContainers(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path
 			errs,
 			field.Required(
 				at.Child("containers"),
-				"a pod has at least one container; commands run in it",
+				"a pod must have at least one container, in which commands run",
 			),
 		)
 	}
@@ -423,7 +423,7 @@ func validateContainers(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path
 	}
 	if name := pod.Container; name != "" && !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == name }) {
 		errs = append(errs, field.Invalid(at.Child("container"), name,
-			"is the name of none of pod.containers; name one of them, or remove it to take the first"))
+			"is not in pod.containers; use the name of a container, or remove it to use the first"))
 	}
 	return errs
 }

@@ -72,7 +72,7 @@ func (f faulty) check(t *testing.T) {
 
 const (
 	ofOurs   = `Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`
-	duration = `is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8`
+	duration = `is not a duration; use a format like 30s, 15m, 1h30m, 1D2h or 500ms, or a number of seconds like 8`
 )
 
 func budgeted(b v1alpha1.BudgetPolicy) change {
@@ -113,7 +113,7 @@ func TestValidate(t *testing.T) {
 		{"RS-87 an epoch that nobody fills in", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and knows no epoch; remove $(RSS_EPOCH)`},
 		{"RS-87 an epoch", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
 		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
-		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries`},
+		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries`},
 		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
 		{"RS-37 a stopped set", sized(0, 0), ""},
 		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
@@ -134,7 +134,7 @@ func TestValidate(t *testing.T) {
 			s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenScaled: "Recycle"}
 		}, `spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Recycle": supported values: "Retain", "Delete"`},
 		{"RS-69 a budget of two numbers", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), MaxUnavailable: ptr.To[int32](1)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1: may not be set together with maxUnavailable; remove one of them`},
-		{"RS-69 a number for no budget", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: means that there is no budget; remove minAvailable and maxUnavailable, or disabled`},
+		{"RS-69 a number for no budget", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: disables the budget; remove minAvailable and maxUnavailable, or disabled`},
 		{"RS-69 a budget below zero", budgeted(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](-1)}), `spec.podDisruptionBudget.maxUnavailable: Invalid value: -1: must be from 0 to 1000`},
 		{"RS-69 a budget of too many", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1001)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1001: must be from 0 to 1000`},
 		{"RS-6 label app", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"app": "x", "apps": "y"} }, `metadata.labels[app]: ` + ofOurs},
@@ -146,7 +146,7 @@ func TestValidate(t *testing.T) {
 		{"a secret that makes no volume", withSecrets("a.b"), `spec.secrets[0]: Invalid value: "a.b": ` + secret},
 		{"a secret with 57 characters", withSecrets(strings.Repeat("a", 57)), `spec.secrets[0]: Invalid value: "` + strings.Repeat("a", 57) + `": ` + secret},
 		{"a node port", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServicePorts[0].NodePort = 30000 },
-			`spec.servicePorts[0].nodePort: Forbidden: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`},
+			`spec.servicePorts[0].nodePort: Forbidden: these Services have no node ports; create a separate Service that selects app: <name> and rss-active-member: "true"`},
 		{"a rule selector that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.RuleSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}
 		}, `spec.ruleSelector.matchExpressions[0].values: Required value: must be specified when ` + "`operator`" + ` is 'In' or 'NotIn'`},
@@ -178,13 +178,13 @@ func TestValidatePod(t *testing.T) {
 		{"RS-31 a timeout that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "soon"}
 		}, `spec.pod.commands[stop].timeout: Invalid value: "soon": ` + duration},
-		{"RS-6 no container", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers = nil }, `spec.pod.containers: Required value: a pod has at least one container; commands run in it`},
+		{"RS-6 no container", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers = nil }, `spec.pod.containers: Required value: a pod must have at least one container, in which commands run`},
 		{"RS-6 no image", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = "" }, `spec.pod.containers[0].image: Required value: each container needs an image`},
 		{"RS-6 no image for an init container", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.InitContainers = []corev1.Container{{Name: "init"}}
 		}, `spec.pod.initContainers[0].image: Required value: each container needs an image`},
 		{"RS-61 a container that is not there", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Container = "db" },
-			`spec.pod.container: Invalid value: "db": is the name of none of pod.containers; name one of them, or remove it to take the first`},
+			`spec.pod.container: Invalid value: "db": is not in pod.containers; use the name of a container, or remove it to use the first`},
 		{"a mount where ours is", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/etc/podinfo"}}
 		}, `spec.pod.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts a volume of its own there; mount yours elsewhere`},

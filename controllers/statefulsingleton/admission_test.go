@@ -36,14 +36,14 @@ func badObjects() []TableEntry {
 		Entry("S1 a maxTransitionTime of 3601", bad{func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](3601) },
 			invalid + `spec.maxTransitionTime: Invalid value: 3601: spec.maxTransitionTime in body should be less than or equal to 3600`}),
 		Entry("V20 a terminationGracePeriod of centuries", bad{func(s *v1.StatefulSingleton) { s.Spec.TerminationGracePeriod = ptr.To[int64](9999999999) },
-			invalid + `spec.terminationGracePeriod: Invalid value: 9999999999: at most 31536000 seconds, a year: the next pod waits for as long as the one before takes to stop; 0 leaves what the pods say themselves`}),
+			invalid + `spec.terminationGracePeriod: Invalid value: 9999999999: may be at most 31536000 seconds, a year: the next pod waits until the previous one has stopped; 0 keeps the value of the pods`}),
 		Entry("S26 no selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = nil },
 			invalid + `[spec.selector: Required value` + unchecked}),
 		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
-			invalid + `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+			invalid + `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
 		Entry("a selector that only rules out, and would match the pods of others", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "no-such-label", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-		}, invalid + `spec.selector: Invalid value: say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others`}),
+		}, invalid + `spec.selector: Invalid value: select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications`}),
 		Entry("33 values", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: strings.Fields(strings.Repeat("v ", 33))}}
 		}, invalid + `[spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items` + unchecked}),
@@ -52,15 +52,15 @@ func badObjects() []TableEntry {
 		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: what is asked of label "app" contradicts itself`}),
 		Entry("a selector by a label of the operator", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchLabels = map[string]string{v1.LabelManaged: "true"}
-		}, invalid + `spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`}),
+		}, invalid + `spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`}),
 		Entry("a name that fits no label", bad{func(s *v1.StatefulSingleton) { s.Name = long },
-			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name may have at most 63 characters: pods carry it as the value of a label`}),
+			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name may have at most 63 characters, because it is the value of a label of pods`}),
 		Entry("an unknown mode", bad{func(s *v1.StatefulSingleton) { s.Spec.GateMode = "Magic" },
 			invalid + `[spec.gateMode: Unsupported value: "Magic": supported values: "Auto", "Binary", "Script", "Init"` + unchecked}),
 		Entry("an unknown policy", bad{func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = "Kill" },
 			invalid + `[spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"` + unchecked}),
 		Entry("the sidecar as the program", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"status-sidecar"} },
-			invalid + `spec.containers: Invalid value: status-sidecar is the operator's own container and not the program`}),
+			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`}),
 		Entry("a container that cannot be", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
 			invalid + `spec.containers[0]: Invalid value: "my.app": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`}),
 	}
@@ -137,7 +137,7 @@ var _ = Describe("admission of objects", func() {
 	It("S26 refuses a change of the selector", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		s.Spec.Selector.MatchLabels["app"] = "web"
-		Expect(apiserver.Said(user.Update(ctx, s))).To(Equal(invalid + `spec: Invalid value: selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another`))
+		Expect(apiserver.Said(user.Update(ctx, s))).To(Equal(invalid + `spec: Invalid value: selector is immutable; delete the StatefulSingleton (the running program is not stopped) and create another`))
 	})
 
 	It("S26 refuses an object whose selector overlaps another's", func(ctx SpecContext) {

@@ -45,9 +45,9 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing wrong", singleton("db"), ""},
 		{"S26 no selector", singleton("db").selecting(metav1.LabelSelector{}),
-			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"a selector that only rules out, which would match the pods of others", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", notIn, "x"), asking("tier", exists))),
-			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others`},
+			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications`},
 		{"one that says which as well", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", in, "x"))), ""},
 		{"a selector with an unknown operator", singleton("db").selecting(expressions(asking("tier", in, "x"), asking("app", "Near", "x"))),
 			`spec.selector.matchExpressions[1].operator: Invalid value: "Near": not a valid selector operator`},

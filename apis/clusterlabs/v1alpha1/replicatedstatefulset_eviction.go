@@ -14,7 +14,7 @@ const (
 
 // BudgetPolicy configures the PodDisruptionBudgets of a set.
 // +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.maxUnavailable)",fieldPath=".minAvailable",message="may not be set together with maxUnavailable; remove one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !has(self.minAvailable) && !has(self.maxUnavailable)",fieldPath=".disabled",message="means that there is no budget; remove minAvailable and maxUnavailable, or disabled"
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !has(self.minAvailable) && !has(self.maxUnavailable)",fieldPath=".disabled",message="disables the budget; remove minAvailable and maxUnavailable, or disabled"
 type BudgetPolicy struct {
 	// Disabled creates no PodDisruptionBudget: all members may be evicted at any time, including a
 	// primary. Defaults to false.

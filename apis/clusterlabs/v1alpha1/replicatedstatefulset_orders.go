@@ -7,7 +7,7 @@ import (
 // MemberOrder is an order for a member. It is executed once for each id: writing the same order
 // again has no effect, so tools may apply it repeatedly. An order that exists when the object is
 // created is ignored.
-// +kubebuilder:validation:XValidation:rule="self.id != oldSelf.id || self.member == oldSelf.member",fieldPath=".member",message="was another under this id, and an id is carried out once; give another id too"
+// +kubebuilder:validation:XValidation:rule="self.id != oldSelf.id || self.member == oldSelf.member",fieldPath=".member",message="differs from the earlier order with this id, and an id is executed once; set another id too"
 type MemberOrder struct {
 	// Member is the name of a pod of the set.
 	// +kubebuilder:validation:MaxLength=63

@@ -7,13 +7,13 @@ import (
 
 // PodPolicy specifies the pods of the members. A change is rolled out to one member at a time.
 // Commands other than preStop are an exception: a change applies to their next execution.
-// +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is the name of none of pod.containers; name one of them, or remove it to take the first"
+// +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is not in pod.containers; use the name of a container, or remove it to use the first"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates || (self.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '?') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '?') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : []) == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : [])))",fieldPath=".volumeClaimTemplates",message="only the requested storage and the volumeAttributesClassName may change, and the storage may only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another"
 type PodPolicy struct {
 	// Containers of the pod; at least one, each with an image. Commands run in the container that
 	// pod.container names. It must start idle: a command starts the application.
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="a pod has at least one container; commands run in it"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="a pod must have at least one container, in which commands run"
 	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
 	// +listType=map
 	// +listMapKey=name
@@ -35,11 +35,11 @@ type PodPolicy struct {
 	// default stop and then secondary. The kubelet runs preStop when the pod is deleted, unless the
 	// container has its own preStop hook.
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="'sequence' in self",message="sequence is missing; add the command that prints how new the data of a member is"
-	// +kubebuilder:validation:XValidation:rule="'status' in self",message="status is missing; add the command that says by its exit code whether a member runs"
+	// +kubebuilder:validation:XValidation:rule="'sequence' in self",message="sequence is missing; add the command that prints the data version of a member"
+	// +kubebuilder:validation:XValidation:rule="'status' in self",message="status is missing; add the command that reports with its exit code whether a member runs"
 	// +kubebuilder:validation:XValidation:rule="'stop' in self",message="stop is missing; add the command that stops a member"
 	// +kubebuilder:validation:XValidation:rule="'primary' in self",message="primary is missing; add the command that starts a member as primary"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="knows only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="supports only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Commands map[string]Command `json:"commands"`
 
@@ -76,7 +76,7 @@ type PodPolicy struct {
 	// the operator. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('rss') && !k.startsWith('clusterlabs.org/'))",message="label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('rss') && !k.startsWith('clusterlabs.org/'))",message="label app and labels that start with rss or clusterlabs.org/ are reserved for the operator; remove or rename them"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -84,7 +84,7 @@ type PodPolicy struct {
 	// Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('clusterlabs.org/'))",message="annotations that begin with clusterlabs.org/ are the operator's; remove them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('clusterlabs.org/'))",message="annotations that start with clusterlabs.org/ are reserved for the operator; remove them"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -138,7 +138,7 @@ type Command struct {
 	// which is higher for each new primary.
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
-	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="has no program; set it and its arguments, for example [\"/status.sh\"]"
 	// +listType=atomic
 	Command []string `json:"command"`
 

@@ -9,7 +9,7 @@ import (
 // days), M (30 days), D, then, after an optional T, the units of Go: h, m, s, ms, us, ns, which may
 // have fractions. Examples are "15m", "1D2h" and "500ms". Zero means the default of the field.
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$') && size(self) > 0",message="is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$') && size(self) > 0",message="is not a duration; use a format like 30s, 15m, 1h30m, 1D2h or 500ms, or a number of seconds like 8"
 type Duration string
 
 // Seeding specifies how many members must respond before the newest copy is chosen.
@@ -24,9 +24,9 @@ const (
 )
 
 // ReplicatedStatefulSetSpec is the desired state. Its max size is 256 KiB.
-// +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries <= self.replicas",fieldPath=".primaries",message="may not be more than replicas; lower it, or remove it so that it follows replicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries > 0",fieldPath=".primaries",message="may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries"
-// +kubebuilder:validation:XValidation:rule="!has(self.secrets) || !has(self.pod.volumes) || self.pod.volumes.all(v, self.secrets.all(s, v.name != 'secret-' + s))",fieldPath=".pod.volumes",message="a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it"
+// +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries <= self.replicas",fieldPath=".primaries",message="may not be more than replicas; lower it, or remove it to use replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries > 0",fieldPath=".primaries",message="may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries"
+// +kubebuilder:validation:XValidation:rule="!has(self.secrets) || !has(self.pod.volumes) || self.pod.volumes.all(v, self.secrets.all(s, v.name != 'secret-' + s))",fieldPath=".pod.volumes",message="a volume has the name secret-<name> of a volume for spec.secrets; rename it"
 type ReplicatedStatefulSetSpec struct {
 	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
 	// "" if there is no problem. It is neither sent nor stored.
@@ -94,7 +94,7 @@ type ReplicatedStatefulSetSpec struct {
 	// 12345.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.nodePort) || p.nodePort == 0)",message="these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: \"true\""
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.nodePort) || p.nodePort == 0)",message="these Services have no node ports; create a separate Service that selects app: <name> and rss-active-member: \"true\""
 	// +listType=map
 	// +listMapKey=port
 	// +listMapKey=protocol
@@ -311,8 +311,8 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Creating, Running, Paused or Failed"
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.pod.containers[0].image`,description="Image of the first container of spec.pod"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must start with a letter and contain only lower-case letters, digits and hyphens, because Services are named after it"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters, because rss-<name>-<hash> is the value of a label of pods, with at most 63"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ReplicatedStatefulSet struct {
 	metav1.TypeMeta `json:",inline"`

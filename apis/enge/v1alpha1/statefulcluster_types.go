@@ -207,7 +207,7 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxUnavailable may be at most 20000, the most that a set can have; lower it, or write a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxUnavailable may be at most 20000, the max size of a set; lower it, or use a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -217,7 +217,7 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxSurge may be at most 20000, the most that a set can have; lower it, or write a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxSurge may be at most 20000, the max size of a set; lower it, or use a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
@@ -320,7 +320,7 @@ type Replacement struct {
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%"
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxConcurrent may be at most 20000, the most that a set can have; lower it, or write a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxConcurrent may be at most 20000, the max size of a set; lower it, or use a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max concurrent",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 }

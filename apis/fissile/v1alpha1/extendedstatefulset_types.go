@@ -71,7 +71,7 @@ const (
 // ExtendedStatefulSetSpec is the desired state. The limits of replicas are rules of the schema,
 // because the API server also applies them to /scale, and while the operator is down.
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",fieldPath=".scaling.min",message="may not be more than scaling.max; lower it, or raise max"
-// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; change one of them, or remove oddOnly"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",message="may not be less than scaling.min; take more replicas, or lower min first"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",message="may not be more than scaling.max; take fewer replicas, or raise max first"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",message="scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first"
@@ -130,7 +130,7 @@ type ExtendedStatefulSetSpec struct {
 	// revision of the present upgrade. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v[1-9][0-9]{0,18}-[0-9a-f]{16}$')",message="must be a revision as status.updateRevision names it, for example v2-0123456789abcdef"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v[1-9][0-9]{0,18}-[0-9a-f]{16}$')",message="must be a revision in the format of status.updateRevision, for example v2-0123456789abcdef"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approved revision",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldDependency:approval:Manual"},order=11
 	ApprovedRevision string `json:"approvedRevision,omitempty"`
 
@@ -188,7 +188,7 @@ type ExtendedStatefulSetSpec struct {
 }
 
 // DisruptionBudget limits the evictions of a zone's pods. It has exactly one of both fields.
-// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="must have minAvailable or maxUnavailable, and not both; write one of them"
+// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="must have either minAvailable or maxUnavailable; set one of them"
 type DisruptionBudget struct {
 	// MinAvailable is the min number of pods, or percentage of template.spec.replicas (rounded up),
 	// that must be available in a zone after an eviction. Defaults to none.
@@ -254,8 +254,8 @@ type Scaling struct {
 }
 
 // UpdateStrategy specifies how a new version replaces the old one.
-// +kubebuilder:validation:XValidation:rule="!has(self.preUpdateJob) || !has(self.preUpdateJob.when)",fieldPath=".preUpdateJob.when",message="is for postUpdateJob: this job runs before there are canaries; remove it"
-// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || !self.canaryWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.updateWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.preUpdateJob) || !has(self.preUpdateJob.when)",fieldPath=".preUpdateJob.when",message="is only for postUpdateJob: this job runs before the canaries are created; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || !self.canaryWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.updateWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which includes the canaries; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
 	// Canaries is the number of pods of the new version that must be Ready for
 	// template.spec.minReadySeconds before the new version takes over the rest. All of its pods
@@ -332,7 +332,7 @@ type UpdateStrategy struct {
 // UpdateJob is a Job before or after an upgrade. It runs at most once for each version and attempt.
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || size(self.metadata.labels) <= 64",fieldPath=".metadata.labels",message="may be at most 64; take fewer labels"
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || size(self.metadata.annotations) <= 64",fieldPath=".metadata.annotations",message="may be at most 64; take fewer annotations"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.parallelism) || self.spec.parallelism <= 100",fieldPath=".spec.parallelism",message="may be at most 100; take fewer pods at one time"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.parallelism) || self.spec.parallelism <= 100",fieldPath=".spec.parallelism",message="may be at most 100; take fewer pods at a time"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.completions) || self.spec.completions <= 1000",fieldPath=".spec.completions",message="may be at most 1000; take fewer completions"
 type UpdateJob struct {
 	// The metadata and spec of a Job. ttlSecondsAfterFinished and suspend are reserved for the
@@ -397,9 +397,9 @@ type ActivePassiveProbe struct {
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods that serve and are Ready, in all zones"
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Condition Available"
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.status.currentVersion`,description="Version that serves"
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
-// +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
-// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="What is being brought about, or waited for"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="State of the upgrade"
+// +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was rolled back"
+// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="Current operation, or the reason for waiting"
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.template.spec.template.spec.containers[0].image`,description="Image of the first container of the template"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="Revision of the template, as spec.approvedRevision names it"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
