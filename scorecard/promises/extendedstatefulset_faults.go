@@ -155,7 +155,7 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 	func() {
 		defer c.nodesReady(context.WithoutCancel(ctx))
 		defer func() { c.check(c.Nodes.StartNode(lost.Spec.NodeName)) }()
-		x.says(ctx, "that it takes the version back", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+		x.says(ctx, "that it rolls the version back", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 			return s.Phase == v1alpha1.PhaseStale || s.Update != nil && s.Update.Returning
 		})
 	}()

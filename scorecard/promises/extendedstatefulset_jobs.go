@@ -81,7 +81,7 @@ func (c *Cluster) removeJobPods(ctx context.Context) {
 	c.until(ctx, "the pods of jobs to be gone", func(ctx context.Context) {
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Namespace), client.HasLabels{labelJob})
-		c.Expect(pods.Items).To(BeEmpty(), "%d are there", len(pods.Items))
+		c.Expect(pods.Items).To(BeEmpty(), "%d exist", len(pods.Items))
 	})
 }
 

@@ -74,7 +74,7 @@ func recreatedImmutable(ctx context.Context, c *Cluster) {
 	for name := range x.pods(ctx) {
 		x.Expect(strings.TrimSpace(x.shell(ctx, name, "echo $BY_ENV"))).To(Equal("2"), "the output of %s", name)
 	}
-	x.says(ctx, "that it is well", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+	x.says(ctx, "that it is healthy", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		return meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionDegraded)
 	})
 }

@@ -58,7 +58,7 @@ var faults = []fault{
 	{name: "lights out", do: func(ctx context.Context, t *trial) { t.removeAll(ctx) }},
 	{name: "the primary is evicted from a cordoned node", shared: true, do: drainFault},
 	{name: "a command fails", do: badCommand},
-	{name: "a start takes effect when its time is up", do: lateStart},
+	{name: "a start takes effect at its timeout", do: lateStart},
 	{name: "a start returns 0 and takes effect later", do: earlyEnd},
 	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) {
 		badCommand(ctx, t)

@@ -138,8 +138,8 @@ func TestJudge(t *testing.T) {
 		"too late":         {[]types.SpecReport{before, with(it, types.SpecStateTimedout, "refused", "")}, v1alpha3.FailState, "refused"},
 		"panic":            {[]types.SpecReport{before, with(it, types.SpecStatePanicked, "panic", "refused")}, v1alpha3.ErrorState, "refused"},
 		"no cluster":       {[]types.SpecReport{with(before, types.SpecStateFailed, "refused", ""), skipped}, v1alpha3.ErrorState, "refused"},
-		"kept, and broken": {[]types.SpecReport{before, with(it, types.SpecStatePassed, "", ""), cleanup}, v1alpha3.FailState, "refused"},
-		"nothing tried":    {[]types.SpecReport{before, skipped}, v1alpha3.ErrorState, ""},
+		"one kept and one violated": {[]types.SpecReport{before, with(it, types.SpecStatePassed, "", ""), cleanup}, v1alpha3.FailState, "refused"},
+		"no promise tested":    {[]types.SpecReport{before, skipped}, v1alpha3.ErrorState, ""},
 	} {
 		got := v1alpha3.TestResult{State: v1alpha3.ErrorState}
 		judge(&got, types.Report{SpecReports: row.specs})

@@ -149,7 +149,7 @@ func operatorDiesInHandover(ctx context.Context, c *Cluster) {
 		a.rolledOut(ctx, d)
 	}
 	a.ready(ctx, next)
-	c.until(ctx, "the gate's condition to be taken away", func(ctx context.Context) {
+	c.until(ctx, "the gate's condition to be removed", func(ctx context.Context) {
 		pod := a.podOf(ctx, next)
 		for i := range pod.Status.Conditions {
 			if condition := &pod.Status.Conditions[i]; condition.Type == v1.ReadinessGate {

@@ -98,7 +98,7 @@ const wave = 50
 
 // grow creates sets up to the given number and waits until all are at rest.
 func (c *crowd) grow(ctx context.Context, sets int) {
-	step("making sets, so that there are %d with %d members", sets, crowdMembers)
+	step("creating sets until there are %d with %d members", sets, crowdMembers)
 	for c.sets < sets {
 		first, next := c.sets, min(c.sets+wave, sets)
 		check(spread(ctx, next-first, func(i int) error { return c.client.Create(ctx, crowdSet(first+i)) }))

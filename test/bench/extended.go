@@ -56,7 +56,7 @@ func measureExtended(ctx context.Context, s *site) {
 	o := s.startOperator(ctx, "ExtendedStatefulSet")
 	defer o.stop()
 	objects := thousands(s.size.objects)
-	step("making %s sets of one pod", objects)
+	step("creating %s sets of one pod", objects)
 	s.makeExtended(ctx, s.size.objects)
 	live, rss := o.liveHeap(ctx)
 	s.report(figure{title: "memory of " + objects + " ExtendedStatefulSets", what: "resident", value: mib(rss), unit: " MiB", digits: -1,

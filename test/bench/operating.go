@@ -106,7 +106,7 @@ func measureLatency(ctx context.Context, s *site) {
 	o := s.startOperator(ctx, ours)
 	defer o.stop()
 	total := s.size.objects + 1 // all others, and the one that changes
-	step("making %s sets without members", thousands(total))
+	step("creating %s sets without members", thousands(total))
 	check(contestants[0].create(ctx, s, namespace, shape{total, 0}))
 	s.begun(ctx, namespace, total)
 	mark := s.markAudit()
@@ -148,7 +148,7 @@ func (s *site) begun(ctx context.Context, namespace string, total int) {
 		check(s.client.List(ctx, &budgets, client.InNamespace(namespace), cached))
 		pause(ctx, time.Second)
 		have := min(len(revisions.Items), len(budgets.Items))
-		return have >= total, fmt.Sprintf("(%d of %d are begun)", have, total)
+		return have >= total, fmt.Sprintf("(%d of %d have started)", have, total)
 	})
 	s.quiet(ctx)
 }

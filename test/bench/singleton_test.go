@@ -65,7 +65,7 @@ func TestAHistogramIsExactAtItsBounds(t *testing.T) {
 func TestAProcessIsRead(t *testing.T) {
 	dir := fmt.Sprintf("/proc/%d", os.Getpid())
 	if _, err := os.Stat(dir + "/task"); err != nil {
-		t.Skip("needs Linux")
+		t.Skip("requires Linux")
 	}
 	p, ok := readProcess(dir)
 	if !ok || p.pid != os.Getpid() || p.resident <= p.own || p.own <= 0 || p.cpu <= 0 || p.isGate() {

@@ -126,7 +126,7 @@ func (s *site) makeAccounts(ctx context.Context) {
 func (s *site) makeAccount(ctx context.Context, name string) (token string) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 3600)}}
-	within("making the account "+name, func() {
+	within("creating the service account "+name, func() {
 		check(s.client.Create(ctx, account))
 		check(s.client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -74,6 +74,6 @@ func (m *Manager) Delete(ctx context.Context, object client.Object) {
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && uid != "" && object.GetUID() != uid {
 			return nil
 		}
-		return errors.Join(err, fmt.Errorf("it is there, with finalizers %v", object.GetFinalizers()))
+		return errors.Join(err, fmt.Errorf("it exists, with finalizers %v", object.GetFinalizers()))
 	})
 }

@@ -120,7 +120,7 @@ func TestOneAfterTheOther(t *testing.T) {
 		}
 		s.Expect(s.overlaps()).To(BeEmpty())
 		runs, _ := s.folder.Runs()
-		s.Expect(runs[0].Stopped).To(BeTrue(), "it was asked to")
+		s.Expect(runs[0].Stopped).To(BeTrue(), "it was asked to stop")
 		s.Expect(runs[1].Stopped).To(BeFalse(), "it was killed")
 		s.Expect(testimony.Gaps(runs)).To(HaveExactElements(HaveField("Length", BeNumerically(">", 0))))
 		s.Expect(runs[0].Args).To(Equal([]string{"argument of", "pod-0"}))
