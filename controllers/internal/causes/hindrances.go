@@ -199,6 +199,6 @@ func ReadPodEvents(ctx context.Context, live client.Reader, pods []*corev1.Pod) 
 // LogUnread logs an error of reading events. No decision depends on events, so there is no retry.
 func LogUnread(ctx context.Context, err error) {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Reading the events of a pod that does not start", "error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Failed to read the events of a pod that does not start", "error", err.Error())
 	}
 }

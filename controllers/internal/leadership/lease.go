@@ -81,7 +81,7 @@ func (l *Lease) Start(ctx context.Context) error {
 		defer cancel()
 		sent := l.now()
 		if err := l.ping(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Check whether the API server is reachable")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to reach the API server")
 			return
 		}
 		l.renew(sent)

@@ -159,7 +159,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		next := publishInterval
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Publish the serving certificate; will retry")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to publish the serving certificate; will retry")
 			next = publishRetry
 		}
 		select {
