@@ -403,7 +403,7 @@ func TestTry(t *testing.T) {
 		{"a webhook does not support dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), "a done"},
 		{"a quota requires limits", forbidden("failed quota: q: must specify limits.cpu for: main"), "a Forbidden"},
 		{"a policy denies the create", forbidden("no PriorityClass with name none was found"), "a Forbidden"},
-		{"a webhook denies the create", apierrors.NewBadRequest("admission webhook \"w\" denied the request: no"), "a bad request"},
+		{"a webhook denies the create", apierrors.NewBadRequest("admission webhook \"w\" denied the request: no"), "a BadRequest"},
 		{"a timeout", apierrors.NewTimeoutError("a timeout", 1), "a Timeout"},
 	} {
 		d := newDesk(interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.CreateOption) error {
