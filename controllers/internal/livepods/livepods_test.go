@@ -34,7 +34,7 @@ func TestPodsAreReadOneAtATime(t *testing.T) {
 		{"not a list", `{"items":null}`, 0, false, ""},
 		{"some", listOf(10, 20), 2, false, ""},
 		{"a large list takes a slot", listOf(600<<10, 600<<10), 2, true, ""},
-		{"a list above the limit", listOf(8<<20, 8<<20), 0, true, "more than 16 MiB"},
+		{"a list above the limit", listOf(8<<20, 8<<20), 0, true, "exceed 16 MiB"},
 		{"a truncated list", strings.TrimSuffix(listOf(10), "]}"), 0, false, "EOF"},
 		{"a list truncated at the end", strings.TrimSuffix(listOf(10), "}"), 0, false, "EOF"},
 	} {
