@@ -83,8 +83,8 @@ func badCreates() []TableEntry {
 		Entry("RS-6 no container", refusal{"spec: {pod: {containers: []}}", `spec.pod.containers: Invalid value: a pod must have at least one container, in which commands run`}),
 		Entry("RS-6 no image", refusal{"spec: {pod: {containers: [{name: dummy}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
 		Entry("RS-6 no image for an init container", refusal{"spec: {pod: {initContainers: [{name: init}]}}", `spec.pod.initContainers: Invalid value: each container needs an image`}),
-		Entry("RS-6 label app", refusal{"metadata: {labels: {app: x}}", prefix + `metadata.labels[app]: Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`}),
-		Entry("RS-6 a label that begins with rss", refusal{"metadata: {labels: {rss-x: x}}", prefix + `metadata.labels[rss-x]: Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`}),
+		Entry("RS-6 label app", refusal{"metadata: {labels: {app: x}}", prefix + `metadata.labels[app]: Forbidden: label app and labels that begin with rss or clusterlabs.org/ are reserved for the operator; remove or rename it`}),
+		Entry("RS-6 a label that begins with rss", refusal{"metadata: {labels: {rss-x: x}}", prefix + `metadata.labels[rss-x]: Forbidden: label app and labels that begin with rss or clusterlabs.org/ are reserved for the operator; remove or rename it`}),
 		Entry("RS-6 a label of ours on the pods", refusal{"spec: {pod: {labels: {clusterlabs.org/role: primary}}}", `spec.pod.labels: Invalid value: label app and labels that start with rss or clusterlabs.org/ are reserved for the operator; remove or rename them`}),
 		Entry("an annotation of ours on the pods", refusal{"spec: {pod: {annotations: {clusterlabs.org/rules: x}}}", `spec.pod.annotations: Invalid value: annotations that start with clusterlabs.org/ are reserved for the operator; remove them`}),
 		Entry("RS-31 a reconcileInterval of abc", refusal{"spec: {reconcileInterval: abc}", `spec.reconcileInterval: Invalid value: "abc":` + duration}),
@@ -92,7 +92,7 @@ func badCreates() []TableEntry {
 		Entry("RS-31 a failureWindow of abc", refusal{"spec: {failureWindow: abc}", `spec.failureWindow: Invalid value: "abc":` + duration}),
 		Entry("RS-31 a timeout of abc", refusal{"spec: {pod: {commands: {stop: {timeout: abc}}}}", `spec.pod.commands[stop].timeout: Invalid value: "abc":` + duration}),
 		Entry("RS-31 an empty timeout", refusal{"spec: {pod: {commands: {stop: {timeout: ''}}}}", `spec.pod.commands[stop].timeout: Invalid value: "":` + duration}),
-		Entry("RS-31 a duration that no program can hold", refusal{"spec: {reconcileInterval: 999Y}", prefix + `spec.reconcileInterval: Invalid value: "999Y": is too long; the longest is 292 years`}),
+		Entry("RS-31 a duration that no program can hold", refusal{"spec: {reconcileInterval: 999Y}", prefix + `spec.reconcileInterval: Invalid value: "999Y": is too long; the max is 292 years`}),
 		Entry("RS-66 a policy that there is not", refusal{"spec: {evictionPolicy: Forbid}", `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`}),
 		Entry("W9 a recreateUnresponsiveAfter of abc", refusal{"spec: {failover: {recreateUnresponsiveAfter: abc}}", `spec.failover.recreateUnresponsiveAfter: Invalid value: "abc":` + duration}),
 		Entry("W12 a restartPrimary of Always", refusal{"spec: {failover: {restartPrimary: Always}}", `spec.failover.restartPrimary: Unsupported value: "Always": supported values: "Never", "IfNewest"`}),
@@ -114,15 +114,15 @@ func badCreates() []TableEntry {
 		Entry("a secret twice", refusal{"spec: {secrets: [a, a]}", `spec.secrets[1]: Duplicate value: "a"`}),
 		Entry("a secret that makes no volume", refusal{"spec: {secrets: [a.b]}", `spec.secrets: Invalid value: a volume secret-<name> is named after each: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`}),
 		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; create a separate Service that selects app: <name> and rss-active-member: "true"`}),
-		Entry("RS-85 a field that no pod has", refusal{"spec: {pod: {template: {spec: {prioritiClassName: high}}}}", prefix + `spec.pod.template.spec.prioritiClassName: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`}),
+		Entry("RS-85 a field that no pod has", refusal{"spec: {pod: {template: {spec: {prioritiClassName: high}}}}", prefix + `spec.pod.template.spec.prioritiClassName: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`}),
 		Entry("RS-85 a template that is a list", refusal{"spec: {pod: {template: []}}", `spec.pod.template: Invalid value: "array": spec.pod.template in body must be of type object: "array"`}),
-		Entry("RS-85 a host name", refusal{"spec: {pod: {template: {spec: {hostname: a}}}}", prefix + `spec.pod.template.spec.hostname: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`}),
+		Entry("RS-85 a host name", refusal{"spec: {pod: {template: {spec: {hostname: a}}}}", prefix + `spec.pod.template.spec.hostname: Forbidden: the StatefulSet sets the hostname of each pod, and members find each other by it; remove it`}),
 		Entry("RS-85 a field of the template that the API server refuses", refusal{"spec: {pod: {template: {spec: {topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}}}}", prefix + `spec.pod.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero`}),
 		Entry("RS-85 a container of the template that the API server refuses", refusal{"spec: {pod: {template: {spec: {containers: [{name: a, image: x, imagePullPolicy: Sometimes}]}}}}", prefix + `spec.pod.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
-		Entry("RS-87 an epoch that nobody fills in", refusal{"spec: {pod: {commands: {preStop: {command: [a, $(RSS_EPOCH)]}}}}", prefix + `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and knows no epoch; remove $(RSS_EPOCH)`}),
+		Entry("RS-87 an epoch that nobody fills in", refusal{"spec: {pod: {commands: {preStop: {command: [a, $(RSS_EPOCH)]}}}}", prefix + `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH)`}),
 		Entry("RS-60 a name of 49 characters", refusal{"metadata: {name: " + strings.Repeat("x", 49) + "}", `the name may have at most 48 characters, because rss-<name>-<hash> is the value of a label of pods, with at most 63`}),
 		Entry("RS-60 a name that no Service can have", refusal{"metadata: {name: 1a.b}", `the name must start with a letter and contain only lower-case letters, digits and hyphens, because Services are named after it`}),
-		Entry("an order to no member", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is the name of no member; the members are rss-example-0 to rss-example-2`}),
+		Entry("an order to no member", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is not the name of a member; the members are rss-example-0 to rss-example-2`}),
 		Entry("RS-8 a pod that the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", prefix + `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
 		Entry("RS-8 a toleration that the API server refuses", refusal{"spec: {tolerations: [{key: a, operator: Near}]}", prefix + `spec.tolerations[0].operator: Unsupported value: "Near"`}),
 		Entry("two ports without names", refusal{"spec: {servicePorts: [{port: 1}, {port: 2}]}", prefix + `[spec.servicePorts[0].name: Required value, spec.servicePorts[1].name: Required value]`}),
@@ -196,13 +196,13 @@ var _ = Describe("admission", func() {
 		Expect(heard.Client(server).Create(ctx, patched(ns, patch))).To(Succeed())
 		Expect(heard.Texts).To(ConsistOf(want))
 	},
-		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: when this member is lost, no other member can take over"),
-		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss"),
+		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: if this member is lost, no other member can take over"),
+		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: if one member is lost, no majority is left; the min to survive a loss is 3"),
 		Entry("a hook that is not used", "spec: {pod: {commands: {preStop: {command: [/a]}}, containers: [{name: dummy, image: x, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}",
-			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own"),
-		Entry("V20 an interval that is raised", "spec: {reconcileInterval: 10ms}", "spec.reconcileInterval is 10ms, and counts as 100ms, the least; write 100ms or more"),
+			"spec.pod.commands[preStop] is ignored: the container has its own preStop hook"),
+		Entry("V20 an interval that is raised", "spec: {reconcileInterval: 10ms}", "spec.reconcileInterval is 10ms, which is replaced by 100ms, the min; set 100ms or more"),
 		Entry("V20 an annotation with a typo", "metadata: {annotations: {clusterlabs.org/seedfrom: rss-example-0}}",
-			"metadata.annotations[clusterlabs.org/seedfrom] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"),
+			"metadata.annotations[clusterlabs.org/seedfrom] is unknown and ignored; the operator supports clusterlabs.org/seed-from and clusterlabs.org/switchover-to"),
 	)
 
 	// A feature gate that is off in all tested versions of Kubernetes stands for a field that is
@@ -218,7 +218,7 @@ var _ = Describe("admission", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		set.Annotations = map[string]string{"clusterlabs.org/switchover": "rss-example-0"}
 		Expect(heard.Client(server).Update(ctx, set)).To(Succeed())
-		Expect(heard.Texts).To(ConsistOf(HavePrefix("metadata.annotations[clusterlabs.org/switchover] is none that the operator knows")))
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("metadata.annotations[clusterlabs.org/switchover] is unknown and ignored")))
 	})
 
 	It("warns of what is refused for now only", func(ctx SpecContext) {
@@ -231,7 +231,7 @@ var _ = Describe("admission", func() {
 			heard := &apiserver.Warned{}
 			Expect(heard.Client(server).Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
 			return heard.Texts
-		}).Should(ContainElement("StatefulSet rss-example could not be tried out; it cannot be created while this lasts: a quota of the namespace is exceeded; raise it or free some of it"))
+		}).Should(ContainElement("StatefulSet rss-example could not be tested by a dry run, and cannot be created until this is resolved: a quota of the namespace is exceeded; raise it or free some of it"))
 	})
 })
 
@@ -263,7 +263,7 @@ var _ = Describe("a change", func() {
 		Entry("of the image to none", refusal{"spec: {pod: {containers: [{name: dummy, image: ''}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
 		Entry("to what the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
 		Entry("that orders a member that is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
-			`metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-example-7": is the name of no member; the members are rss-example-0 to rss-example-2`}),
+			`metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-example-7": is not the name of a member; the members are rss-example-0 to rss-example-2`}),
 		Entry("of a label to one of ours", refusal{"metadata: {labels: {rss: x}}", `metadata.labels[rss]: Forbidden: label app and those that begin with rss`}),
 	)
 

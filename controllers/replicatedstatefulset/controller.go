@@ -336,13 +336,13 @@ func named(key types.NamespacedName) client.Object {
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {
-		return fmt.Errorf("make a cache: %w", err)
+		return fmt.Errorf("create the cache: %w", err)
 	}
 	if err := indexConfig(own); err != nil {
-		return fmt.Errorf("index what uses configuration: %w", err)
+		return fmt.Errorf("index the users of ConfigMaps and Secrets: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
-		return fmt.Errorf("add to the manager: %w", err)
+		return fmt.Errorf("add the cache to the manager: %w", err)
 	}
 	board, woken, err := podexec.Attach(mgr, run, named)
 	if err != nil {

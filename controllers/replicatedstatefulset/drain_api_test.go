@@ -105,7 +105,7 @@ var _ = Describe("a drain", func() {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			degraded := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded)
 			g.Expect(degraded.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
-			g.Expect(degraded.Message).To(ContainSubstring("spec.maxUnavailable is not 0, so that a primary could be evicted while its role is handed over"))
+			g.Expect(degraded.Message).To(ContainSubstring("the API server did not store spec.maxUnavailable 0, so a primary could be evicted during its handover"))
 		}).Should(Succeed())
 		Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-0"))
 		Expect(podsOf(ctx, p.namespace)["rss-example-0"].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, v1alpha1.RolePrimary))

@@ -75,7 +75,7 @@ func TestAPersonInTheDark(t *testing.T) {
 	never := noClaims.DeepCopy()
 	noClaims.Status.Epoch = 3
 	again := func(i int) *podFixture { return pod(i).looping(time.Second).crashes(causes.CrashesInVain).outdated() }
-	const renewed = "delete pod 2: Renew, its template is out of date, and nothing runs in it"
+	const renewed = "delete pod 2: Renew, its template is outdated, and it has no running member"
 	check(t, []row{
 		{"a copy without a claim is not thrown away while its container is started again", worldOf(noClaims, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), nil},
 		{"unless it ends again and again", worldOf(noClaims, pod(0).looping(2*time.Minute).outdated(), pod(1).looping(2*time.Minute).outdated(), pod(2).looping(2*time.Minute).outdated()), []string{renewed}},
@@ -85,7 +85,7 @@ func TestAPersonInTheDark(t *testing.T) {
 		{"seed-from waits until all were asked what they are", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
 		{"and not for an answer", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
 		{"switchover-to says why it is not taken", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
-			[]string{"patch replicatedstatefulset db: Refused, 2 does not take over: it does not run as secondary. The old primary has stopped or was demoted for it already, and 0 becomes primary"}},
+			[]string{"patch replicatedstatefulset db: Refused, 2 was not promoted: it is not running as secondary. The former primary was already stopped or demoted for it; promoting 0"}},
 	})
 }
 
@@ -98,13 +98,13 @@ func TestConditionsInTheDark(t *testing.T) {
 		{"a scale-down waits for a container that ends again and again", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).looping(time.Hour), replicas(2), lost(time.Hour)),
 			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "rss-db-2 may have data that no other member has: its container has ended"},
 		{"and for the newest copy on record", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).born(time.Hour).pending(), replicas(2), recordedSequence("rss-db-2", "9"), lost(time.Hour)),
-			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "no member that stays is known to have all of the data of rss-db-2, which had sequence 9"},
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "no remaining member is known to have all data of rss-db-2, which had sequence 9"},
 		{"a newer copy cannot be started", worldOf(setOf(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), recordedSequence("rss-db-0", "10"), lost(9*time.Minute)),
-			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "the newest copy at hand has sequence 9, and rss-db-0 had 10"},
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "the newest available copy has sequence 9, but rss-db-0 had 10"},
 		{"the sequence of a secondary hangs", worldOf(setOf(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).secondary().hung(), lost(time.Hour)),
 			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonSequenceUnknown, "rss-db-2"},
 		{"a primary that goes may still be one", worldOf(setOf(3, 1), pod(0).secondary(), pod(1).secondary(), pod(2).primary().failures(1, "demote", 1, false).deleted(), replicas(2)),
-			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "these may still be primary, and are not known to have stopped: rss-db-2; no member is removed before that is known"},
+			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "waiting for members that may still be primary to stop: rss-db-2; scale-down is blocked until then"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := decide(row.world)

@@ -113,7 +113,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 	case reasonForeign:
 		// Without a related object, the events of any number of pods become one series.
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventForeignPod, "RemoveLabels",
-			"removed the labels of members from pod %s, which is no member: clients would have been sent to it", o.Object.GetName())
+			"removed the member labels from pod %s, which is not a member: Services would have sent clients to it", o.Object.GetName())
 	case reasonOverride:
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case reasonRefused:
@@ -179,10 +179,10 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	}
 	a, b := &now.Members, &was.Members
 	tell(all(now), all(was), corev1.EventTypeNormal, v1alpha1.EventMemberAdded, "%s is a member")
-	tell(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no member any more")
+	tell(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no longer a member")
 	tell(a.Failed, b.Failed, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "%s failed")
 	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
-	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is not primary any more")
+	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is no longer primary")
 	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
 	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionDraining)
 	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionMaintenance)

@@ -35,21 +35,21 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 		want  []string
 	}{
 		{"V18 a start whose container ended has started no member", worldOf(setOf(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
-			[]string{"Normal CommandEnded: secondary of rss-db-0 has ended with its container"}},
+			[]string{"Normal CommandEnded: secondary of rss-db-0 ended with its container"}},
 		{"V18 one that never was primary is not demoted", worldOf(setOf(2, 1), pod(0).granted().idle(), well()),
-			[]string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
+			[]string{"Normal NotPromoted: rss-db-0 is not primary: status reports that it has stopped"}},
 		{"V18 one that was, is", worldOf(setOf(2, 1), pod(0).granted().confirmed().idle(), well()),
-			[]string{"Normal Demoted: rss-db-0 is not primary: status says that it has stopped"}},
+			[]string{"Normal Demoted: rss-db-0 is not primary: status reports that it has stopped"}},
 		{"V18 a demotion is a demotion", worldOf(setOf(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
 			[]string{"Normal Demoted: demote of rss-db-0 succeeded"}},
 		{"V18 a seed is a seed, though its end was not seen", worldOf(setOf(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
-			[]string{"Normal Seeded: seed of rss-db-0 took effect: status says primary"}},
+			[]string{"Normal Seeded: seed of rss-db-0 took effect: status reports primary"}},
 		{"V18 a stop whose end was not seen has stopped a member", worldOf(setOf(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
-			[]string{"Normal MemberStopped: stop of rss-db-0 took effect: status says idle"}},
+			[]string{"Normal MemberStopped: stop of rss-db-0 took effect: status reports idle"}},
 		{"V18 a start that failed is a failure", worldOf(setOf(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
 			[]string{"Warning MemberFailed: secondary of rss-db-0 failed with exit code 1"}},
 		{"V15 what could not be sent is no member's failure", worldOf(setOf(2, 1), unsent("secondary"), well()),
-			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0, and nothing was changed there; it is decided again: the stream broke"}},
+			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0 and changed nothing there; it will be retried if it is still needed: the stream broke"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			var got []string
@@ -132,7 +132,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"a write that was taken", nil, []string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
+		{"a write that was taken", nil, []string{"Normal NotPromoted: rss-db-0 is not primary: status reports that it has stopped"}},
 		{"one that met another version", conflict, nil},
 		{"one that the API server refused", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
 	} {
@@ -162,7 +162,7 @@ func TestAHandoverIsTold(t *testing.T) {
 				r.emit(&p, &action.Outcome{Action: a, Answer: a.Object})
 			}
 		}
-		if want := []string{"Normal HandingOver: rss-db-0: its eviction was asked for, and rss-db-1 can take its place"}; !slices.Equal(*told, want) {
+		if want := []string{"Normal HandingOver: rss-db-0: its eviction was requested, and rss-db-1 can take over"}; !slices.Equal(*told, want) {
 			t.Errorf("it tells %q, want %q", *told, want)
 		}
 	}

@@ -330,7 +330,7 @@ func (f *facts) peers() (names []string) {
 func (f *facts) fatal() string {
 	for _, x := range f.record.failures {
 		if x.Code == ocfNotConfigured && x.Generation == f.set.Generation {
-			return "the application says that it is configured wrongly (exit code 6 of " + x.Command + " in " + x.Pod + "); edit the spec"
+			return "the application reports a configuration error (exit code 6 of " + x.Command + " in " + x.Pod + "); edit the spec"
 		}
 	}
 	return ""

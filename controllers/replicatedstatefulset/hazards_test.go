@@ -49,7 +49,7 @@ func TestTheDark(t *testing.T) {
 		{"all the more where it has no claim", worldOf(noClaims, stale()...), []string{"1: Seed, alone"}},
 		{"no member is started beside a pod of a former object", worldOf(quorum(), pod(0).deleted().onNode(off).strange(), pod(1).idle().sequence("3"), pod(2).idle().sequence("3")), nil},
 		{"seed-from of a pod that cannot be is refused", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("9"), pod(2).idle().sequence("9"),
-			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-7")), []string{"patch replicatedstatefulset db: Refused, 7 was not seeded: there is no such member"}},
+			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-7")), []string{"patch replicatedstatefulset db: Refused, 7 was not seeded: no such member"}},
 	})
 }
 

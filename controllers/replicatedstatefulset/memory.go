@@ -246,7 +246,7 @@ func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	case o.Err == nil && isTakenBack(pod, o.Answer):
 		s.resize = refusedResize{
 			revision: note.Revision,
-			text:     "the API server, or a policy in it, takes back what is written there",
+			text:     "the API server or an admission policy reverts the write",
 		}
 	}
 	return false

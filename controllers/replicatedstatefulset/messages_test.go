@@ -26,20 +26,20 @@ func TestMessages(t *testing.T) {
 		want            string
 	}{
 		{"V16 a failover is no first start", v1alpha1.ConditionSeeded, worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
-			"NotSeeded: the primary of epoch 2 has stopped, and the next one is being chosen"},
+			"NotSeeded: the primary of epoch 2 has stopped, and the next primary is being chosen"},
 		{"V16 what is waited for is said too", v1alpha1.ConditionSeeded, worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary(), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
-			"NotSeeded: sequence has not answered yet in all of rss-db-1, rss-db-2"},
+			"NotSeeded: waiting for a response from sequence in rss-db-1, rss-db-2"},
 		{"V16 before the first start it is said", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), pod(0).idle().sequence("9")), "NotSeeded: no member has been started yet"},
 		{"V19 sequence failed", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), sequence(podexec.Failed, 3, "")), "SequenceUnknown: data version unknown for rss-db-0 (sequence failed with exit code 3)"},
-		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: data version unknown for rss-db-0 (sequence printed something else than one unsigned whole number (8 bytes))`},
-		{"V19 sequence said nothing", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, " \n")), "rss-db-0 (sequence printed nothing, and has to print one unsigned whole number)"},
-		{"V19 sequence said too much", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "7").cut()), "rss-db-0 (sequence printed something else than one unsigned whole number (more than 64 bytes))"},
+		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: data version unknown for rss-db-0 (sequence must print one unsigned integer, but printed something else (8 bytes))`},
+		{"V19 sequence said nothing", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, " \n")), "rss-db-0 (sequence must print one unsigned integer, but printed nothing)"},
+		{"V19 sequence said too much", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "7").cut()), "rss-db-0 (sequence must print one unsigned integer, but printed something else (more than 64 bytes))"},
 		{"V19 sequence did not end", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), pod(0).idle().hung()), "SequenceUnknown: data version unknown for rss-db-0 (sequence: the stream broke)"},
 		{"V23 an ordered switchover waits for a member that is down", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).pending(), requested),
-			"HandingOver: rss-db-1 takes over, as annotation clusterlabs.org/switchover-to says, when no member is missing; missing now: rss-db-2 (pending)"},
+			"HandingOver: the switchover to rss-db-1 (annotation clusterlabs.org/switchover-to) waits until no member is missing; missing: rss-db-2 (pending)"},
 		{"V23 for a pod that is not there", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), requested), "missing now: 1 of 3 pods"},
 		{"V23 for a start that has not ended", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), requested), "missing now: rss-db-2 (stop has not ended)"},
-		{"V23 for a copy that is not as new", v1alpha1.ConditionProgressing, worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), requested), "HandingOver: rss-db-1 has not all of the data of rss-db-0 yet"},
+		{"V23 for a copy that is not as new", v1alpha1.ConditionProgressing, worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), requested), "HandingOver: waiting for rss-db-1 to catch up with rss-db-0"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
@@ -50,7 +50,7 @@ func TestMessages(t *testing.T) {
 		})
 	}
 	p := decide(worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), lost(15*time.Second), requested))
-	if got, want := gist(&p), []string{"patch replicatedstatefulset db: Refused, 1 does not take over: 2 has newer data. The old primary has stopped or was demoted for it already, and 2 becomes primary"}; !slices.Equal(got, want) {
+	if got, want := gist(&p), []string{"patch replicatedstatefulset db: Refused, 1 was not promoted: 2 has newer data. The former primary was already stopped or demoted for it; promoting 2"}; !slices.Equal(got, want) {
 		t.Errorf("V17 %q, want %q", got, want)
 	}
 }
@@ -74,9 +74,9 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 	}{
 		{"a timeout that is raised", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "1s"}
-		}, "spec.pod.commands[stop].timeout is 1s, and counts as 10s, the least; write 10s or more"},
+		}, "spec.pod.commands[stop].timeout is 1s, which is replaced by 10s, the min; set 10s or more"},
 		{"an interval that is raised", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "10ms" },
-			"spec.reconcileInterval is 10ms, and counts as 100ms, the least; write 100ms or more"},
+			"spec.reconcileInterval is 10ms, which is replaced by 100ms, the min; set 100ms or more"},
 		{"no timeout is the default", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "0"}
 		}, ""},
@@ -86,9 +86,9 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 			s.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}, ""},
 		{"RS-92 a member that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Maintenance = []string{"rss-db-1", "rss-db-3"} },
-			"spec.maintenance[1] is rss-db-3, and there is no such member; it is parked when it comes. The members are rss-db-0 to rss-db-2"},
+			"spec.maintenance[1] is rss-db-3, and there is no such member; it will be parked when it is created. The members are rss-db-0 to rss-db-2"},
 		{"an order with a typo", annotate(v1alpha1.Prefix + "switchover"),
-			"metadata.annotations[clusterlabs.org/switchover] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"},
+			"metadata.annotations[clusterlabs.org/switchover] is unknown and ignored; the operator supports clusterlabs.org/seed-from and clusterlabs.org/switchover-to"},
 		{"an order with another prefix", annotate("clusterlab.org/seed-from"), "metadata.annotations[clusterlab.org/seed-from] is none"},
 		{"an order without one", annotate("switchoverTo"), "metadata.annotations[switchoverTo] is none"},
 		{"an annotation of another object", annotate("example.org/owner"), ""},

@@ -20,18 +20,18 @@ var (
 		Name: "rss_operator_controller_clusters",
 		Help: "ReplicatedStatefulSets, by phase.",
 	}, []string{"namespace", "name", "phase"})
-	createdTotal  = counter("rss_operator_controller_clusters_created", "ReplicatedStatefulSets that this process looked at for the first time.")
-	deletedTotal  = counter("rss_operator_controller_clusters_deleted", "ReplicatedStatefulSets that went.")
-	modifiedTotal = counter("rss_operator_controller_clusters_modified", "New generations of ReplicatedStatefulSets that were observed.")
-	failedTotal   = counter("rss_operator_controller_clusters_failed", "ReplicatedStatefulSets that came to phase Failed.")
+	createdTotal  = counter("rss_operator_controller_clusters_created", "ReplicatedStatefulSets that this process observed for the first time.")
+	deletedTotal  = counter("rss_operator_controller_clusters_deleted", "ReplicatedStatefulSets that were deleted.")
+	modifiedTotal = counter("rss_operator_controller_clusters_modified", "Observed new generations of ReplicatedStatefulSets.")
+	failedTotal   = counter("rss_operator_controller_clusters_failed", "ReplicatedStatefulSets that entered phase Failed.")
 	passSeconds   = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "rss_operator_cluster_reconcile_duration",
-		Help:    "Seconds of one look at a ReplicatedStatefulSet. Commands run beside it.",
+		Help:    "Duration in seconds of one reconciliation of a ReplicatedStatefulSet, without its commands, which run in the background.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
 	refusedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rss_operator_cluster_reconcile_failed",
-		Help: "Writes that failed, by the reason of the write.",
+		Help: "Failed writes, by the reason of the write.",
 	}, []string{"Reason"})
 	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "replicatedstatefulset_actions_total",
@@ -39,7 +39,7 @@ var (
 	}, []string{"verb", "reason"})
 	unknownTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "replicatedstatefulset_commands_unknown_total",
-		Help: "Commands whose outcome is not known, by name. The log says why.",
+		Help: "Commands with an unknown outcome, by name. The log contains the reason.",
 	}, []string{"command"})
 	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "replicatedstatefulset_members",
@@ -47,7 +47,7 @@ var (
 	}, []string{"namespace", "name", "state"})
 	sequenceGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "replicatedstatefulset_member_sequence",
-		Help: "Data version of a member: what its command sequence printed last, in the unit of the application.",
+		Help: "Data version of a member: the last output of its command sequence, in the unit of the application.",
 	}, []string{"namespace", "name", "member"})
 )
 

@@ -198,7 +198,7 @@ func countUnclear(ctx context.Context, w *world) {
 	for _, m := range w.members {
 		for _, result := range m.unclear {
 			unknownTotal.WithLabelValues(result.Name).Inc()
-			ctrl.LoggerFrom(ctx).Info("the outcome of a command is not known", "pod", m.name(), "command", result.Name, "why", result.Why)
+			ctrl.LoggerFrom(ctx).Info("the outcome of a command is unknown", "pod", m.name(), "command", result.Name, "why", result.Why)
 		}
 	}
 }

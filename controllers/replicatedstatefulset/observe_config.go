@@ -129,7 +129,7 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 		var sets v1alpha1.ReplicatedStatefulSetList
 		uses := client.MatchingFields{indexUses: configuration.Origin{Kind: kind, Name: o.GetName()}.String()}
 		if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), uses, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", o.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "list the users of a ConfigMap or Secret", "object", o.GetName())
 		}
 		for i := range sets.Items {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: sets.Items[i].Name}})

@@ -38,7 +38,7 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 		return fmt.Errorf("list ConfigMaps: %w", err)
 	}
 	if n := len(list.Items); n > maxRules {
-		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, maxRules))
+		w.follow("", fmt.Sprintf("it selects %d ConfigMaps; the max is %d", n, maxRules))
 		return nil
 	}
 	slices.SortFunc(
@@ -94,7 +94,7 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 		comma = ","
 		if left -= n; left < 0 {
 			return "", fmt.Sprintf(
-				"it selects ConfigMaps of more than %d MiB in all",
+				"it selects ConfigMaps of more than %d MiB in total",
 				maxRuleBytes>>20,
 			), nil
 		}

@@ -80,9 +80,9 @@ func TestV13WhatHelps(t *testing.T) {
 		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"rss-db-0 is primary, and its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
 		{"frozen without", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
-			[]string{"status does not answer: rss-db-0 (asked since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
+			[]string{"status does not respond: rss-db-0 (pending since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
 		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
-			[]string{"stop of rss-db-1 failed: it ended with 0, and status never agreed", "kubectl -n ns exec rss-db-1 -c main -- /status"}},
+			[]string{"stop of rss-db-1 failed: it exited with 0, but status did not confirm it", "kubectl -n ns exec rss-db-1 -c main -- /status"}},
 		{"who is not served, and why", v1alpha1.ConditionAvailable, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
 	} {
@@ -107,7 +107,7 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 		{[]string{"/status", "rss-db-0.db-svc"}, "/status rss-db-0.db-svc"},
 		{[]string{"sh", "-c", "pg_isready || exit 7"}, "sh -c 'pg_isready || exit 7'"},
 		{[]string{"sh", "-c", "test $1 = 'a b'", ""}, `sh -c 'test $1 = '\''a b'\''' ''`},
-		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(the command status of the spec)"},
+		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(command status of the spec)"},
 	} {
 		if got := quoted(r.argv); got != r.want {
 			t.Errorf("V13 %q is shown as %s, want %s", r.argv, got, r.want)

@@ -58,7 +58,7 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 		for i, arg := range pod.Commands[name].Command[:min(len(pod.Commands[name].Command), maxArgs)] {
 			if len(arg) > maxArg {
 				errs = append(errs, field.Invalid(argv.Index(i), field.OmitValueType{}, fmt.Sprintf(
-					"has %d bytes, and may have at most %d; put the script into the image or a ConfigMap", len(arg), maxArg)))
+					"has %d bytes, and the max is %d; move the script into the image or a ConfigMap", len(arg), maxArg)))
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func validateConfig(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.E
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, true, fmt.Sprintf(
-		"follows at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MaxSources))}
+		"supports at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MaxSources))}
 }
 
 // validateSize rejects a spec that is too large, and pods that are too large in total.

@@ -88,7 +88,7 @@ var bounded = []struct {
 	{"spec.pod.commands[stop].command", 1024, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 		s.Pod.Commands["stop"] = v1alpha1.Command{Command: append([]string{"/stop"}, make([]string, n-1)...)}
 	}},
-	{"spec.pod.commands[stop].command[1]", 32768, "has 32769 bytes, and may have at most %d; put the script into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+	{"spec.pod.commands[stop].command[1]", 32768, "has 32769 bytes, and the max is %d; move the script into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 		s.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop", strings.Repeat("x", n)}}
 	}},
 	{"spec", bounds.Bytes, "has 262145 bytes as JSON, and may have at most %d; move scripts and configuration to the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
@@ -129,9 +129,9 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 		t.Errorf("heeded are %s, %s and %s", a, b, c)
 	}
 	want := []string{
-		"spec.reconcileInterval is 100Y, and counts as 24h0m0s, the most; write 24h0m0s or less",
-		"spec.failureWindow is 31D, and counts as 720h0m0s, the most; write 720h0m0s or less",
-		"spec.pod.commands[stop].timeout is 25h, and counts as 24h0m0s, the most; write 24h0m0s or less",
+		"spec.reconcileInterval is 100Y, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
+		"spec.failureWindow is 31D, which is replaced by 720h0m0s, the max; set 720h0m0s or less",
+		"spec.pod.commands[stop].timeout is 25h, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
 	}
 	if got := oddTimes(&s.Spec); !slices.Equal(got, want) {
 		t.Errorf("it warns %q", got)
@@ -220,18 +220,18 @@ func TestRulesAreBounded(t *testing.T) {
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	extra := rule(maxRules, "x")
 	s.Put(extra)
-	if w = observe(); w.excess != "it selects 101 ConfigMaps, and may select 100" || w.rules != before || before == "" {
+	if w = observe(); w.excess != "it selects 101 ConfigMaps; the max is 100" || w.rules != before || before == "" {
 		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
 	}
 	p := decide(w)
-	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
+	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is ignored, and members are not updated for it: it selects 101 ConfigMaps; the max is 100; select fewer" {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	s.DeleteNow(extra)
 	for i := range maxRuleBytes >> 20 {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
-	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in all" || w.rules != before {
+	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in total" || w.rules != before {
 		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
 	}
 	s.restart()

@@ -119,8 +119,8 @@ func verifyClosed(answer metav1.Object) error {
 	if isBudget && letsNoneGo(budget) {
 		return nil
 	}
-	return errors.New("spec.maxUnavailable is not 0, so that a primary could be evicted while its role is handed over; " +
-		"exempt PodDisruptionBudgets of the operator from it (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
+	return errors.New("the API server did not store spec.maxUnavailable 0, so a primary could be evicted during its handover; " +
+		"exempt the operator's PodDisruptionBudgets from the webhook or policy that changes them (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
 }
 
 // shutAt returns when a handover closed the budget. It returns "" if the budget is open, or was
@@ -222,7 +222,7 @@ func (b budgets) closing(m *member) []action.Action {
 		From:      b.budget,
 		Unchanged: true,
 		Reason:    reasonBudget,
-		Detail:    "no member is evicted while a role is handed over",
+		Detail:    "block evictions during the handover",
 	}
 	if !b.deleting() { // a deleted set is stopped without a handover
 		closing.Verify = verifyClosed

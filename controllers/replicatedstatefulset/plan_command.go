@@ -163,7 +163,7 @@ func (w *world) untilStatus(m *member) time.Duration {
 // the command may have been sent.
 func (p *plan) send(f *facts, m *member, name, instead, detail string, before ...action.Action) {
 	if p.asked[m.name()] || !m.canTakeCommand() {
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "waiting for a command in "+m.name())
 		return
 	}
 	if m.parked || f.forbids(name) {
@@ -174,7 +174,7 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,
 			fmt.Sprintf(
-				"%s could not be sent to %s, and is tried again: %s",
+				"%s could not be sent to %s and will be retried: %s",
 				name, m.name(), r.Why,
 			),
 		)
@@ -279,7 +279,7 @@ func (p *plan) stop(f *facts, m *member, why string) {
 		p.WaitFor(
 			v1alpha1.ReasonStopping,
 			fmt.Sprintf(
-				"stop of %s %s, and is tried again",
+				"stop of %s %s; it will be retried",
 				m.name(), howFailed(int(m.failure.Code)),
 			),
 		)
@@ -298,7 +298,7 @@ func (p *plan) waitsForLabel(f *facts, m *member) bool {
 	if !becomesLabelled(f, m) {
 		return false
 	}
-	p.WaitFor(v1alpha1.ReasonHandingOver, "the labels of "+m.name()+" are put right")
+	p.WaitFor(v1alpha1.ReasonHandingOver, "correcting the labels of "+m.name())
 	return true
 }
 

@@ -152,7 +152,7 @@ func configMissing(f *facts) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonConfigMissing,
-		Message: t.Message + ". Members stay as they are until it is there: create it, or make the reference optional"}
+		Message: t.Message + ". Members are not updated until it exists: create it, or make the reference optional"}
 }
 
 // configUnread returns the notice about configuration that cannot be read.
@@ -162,7 +162,7 @@ func configUnread(f *facts) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonConfigUnreadable,
-		Message: "spec.updateOnEnvChange is not followed, and no member is restarted for it: " + t.Message}
+		Message: "spec.updateOnEnvChange is ignored, and no member is restarted for it: " + t.Message}
 }
 
 // configChanged returns the notice about a pending restart for a configuration change, and the
@@ -183,11 +183,11 @@ func configChanged(f *facts) notice {
 func explainConfig(event string) string {
 	switch event {
 	case configuration.EventFollowed:
-		return "the ConfigMaps and Secrets that the members use are followed from now on"
+		return "started to watch the ConfigMaps and Secrets that the members use"
 	case configuration.EventRestart:
-		return "recreating the members one at a time, since a ConfigMap or Secret that they use changed"
+		return "recreating the members one at a time, because a ConfigMap or Secret that they use changed"
 	case configuration.EventKeyChanged:
-		return "the operator has another key for its hashes of configuration; nothing changed, and nothing is restarted"
+		return "the operator has a new key for its configuration hashes; the configuration did not change, and no member is restarted"
 	}
-	return "recreating the members one at a time: the operator has another key for its hashes of configuration, and a ConfigMap or Secret that they use was edited"
+	return "recreating the members one at a time: the operator has a new key for its configuration hashes, and a ConfigMap or Secret that they use was edited"
 }

@@ -75,7 +75,7 @@ func finishDeletion(f *facts, p *plan) {
 	}
 	p.WaitFor(
 		v1alpha1.ReasonStopping,
-		"the members are being stopped, since the object is being deleted",
+		"stopping the members, because the object is being deleted",
 	)
 	claims := leftovers{f.world}.going()
 	switch {

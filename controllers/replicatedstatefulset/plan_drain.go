@@ -42,7 +42,7 @@ func handOver(f *facts, p *plan, r relief, why string) {
 	h := r.handover()
 	p.ready(f, h)
 	if h.successor != nil {
-		p.demote(f, r.old, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
+		p.demote(f, r.old, fmt.Sprintf("%s, and %s can take over", why, h.successor.name()))
 	}
 }
 
@@ -51,7 +51,7 @@ func whyToLeave(m *member) string {
 	if m.node.Cordoned {
 		return fmt.Sprintf("Node %s is cordoned", m.pod.Spec.NodeName)
 	}
-	return "its eviction was asked for"
+	return "its eviction was requested"
 }
 
 // leavers returns the primaries that must hand their role over because they should leave their
@@ -95,7 +95,7 @@ func (d drain) firstOf(checks []func(drain, *member) notice, m *member) notice {
 func notServed(d drain, _ *member) notice {
 	switch {
 	case d.set.Spec.Paused:
-		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, and no command is run; set it to false"}
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, so no command is run; set it to false"}
 	case !d.starts():
 		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
 	}
@@ -106,14 +106,14 @@ func isHandingOver(_ drain, m *member) notice {
 	if m.command == nil {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonHandingOver, Message: m.command.Name + " of it has not ended"}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: "waiting for command " + m.command.Name}
 }
 
 func isMissing(d drain, _ *member) notice {
 	if d.wellStaffed() {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over when no member is missing; missing now: " + d.whatIsMissing()}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over only while no member is missing; missing: " + d.whatIsMissing()}
 }
 
 func demoteFailed(d drain, m *member) notice {
@@ -121,7 +121,7 @@ func demoteFailed(d drain, m *member) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: fmt.Sprintf(
-		"%s of it %s, and is tried again when that is %s ago. To have it stopped instead, ask for another twice: kubectl -n %s annotate rss %s %s=<pod>",
+		"%s %s; it will be retried %s after the failure. To stop the primary instead, request a switchover to another member twice: kubectl -n %s annotate rss %s %s=<pod>",
 		m.failure.Command, howFailed(int(m.failure.Code)), failureWindow(&d.set.Spec), d.set.Namespace, d.set.Name, v1alpha1.AnnotationSwitchoverTo,
 	)}
 }
@@ -138,7 +138,7 @@ func noSuccessorLeft(d drain, m *member) notice {
 		}
 		others = append(others, fmt.Sprintf("%s (%s)", o.name(), why))
 	}
-	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, repair one of them, or add one"}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take over: " + strings.Join(others, ", ") + "; uncordon one of their Nodes, repair one of them, or add a member"}
 }
 
 func askedOtherwise(d drain, _ *member) notice {
@@ -146,7 +146,7 @@ func askedOtherwise(d drain, _ *member) notice {
 	if o.name == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s asks for %s first", o.by(), o.name)}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s requests a switchover to %s first", o.by(), o.name)}
 }
 
 func beingUpdated(d drain, _ *member) notice {
@@ -155,11 +155,11 @@ func beingUpdated(d drain, _ *member) notice {
 	}
 	for _, m := range d.members {
 		if !m.upToDate {
-			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the present template; see Progressing and Degraded"}
+			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the current template; see Progressing and Degraded"}
 		}
 	}
 	if d.renewing() {
-		return notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is on its way"}
+		return notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is being recreated"}
 	}
 	return notice{}
 }
@@ -170,7 +170,7 @@ func triedLately(d drain, m *member) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf(
-		"it was no primary for a moment, and had the newest copy still; it is tried again at %s. Command demote should end when another member has all that it has",
+		"the last handover was undone because no other member had caught up; next attempt at %s. Command demote should not end before another member has all data of the primary",
 		until.UTC().Format("15:04:05"),
 	)}
 }
@@ -209,7 +209,7 @@ func (d drain) timeIsOver() bool {
 func (r relief) whyNoSuccessor(m *member) string {
 	switch {
 	case r.by != "" && m.name() != r.by:
-		return "another is asked for"
+		return "another member is requested"
 	case m.hindrance != "":
 		return m.hindrance
 	case m.listed:
@@ -221,7 +221,7 @@ func (r relief) whyNoSuccessor(m *member) string {
 	case m.toLeave:
 		return whyToLeave(m)
 	case m.degraded():
-		return "it runs degraded"
+		return "it is degraded"
 	case r.old.unserved() == "" && m.shown == secondary && !podstate.Ready(m.pod):
 		return "its pod is not Ready"
 	}
@@ -238,19 +238,19 @@ func draining(p *plan) metav1.Condition {
 	}
 	found := d.whyNotNow(m)
 	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
-	who := fmt.Sprintf("%s is primary, its eviction was asked for, and it", m.name())
+	who := fmt.Sprintf("%s is primary and its eviction was requested", m.name())
 	if m.node.Cordoned {
-		who = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and", m.name(), m.pod.Spec.NodeName)
+		who = fmt.Sprintf("%s is primary on Node %s, which is cordoned", m.name(), m.pod.Spec.NodeName)
 	}
-	why := cmp.Or(found.Message, p.Waiting.Message, "it is handed over")
+	why := cmp.Or(found.Message, p.Waiting.Message, "the handover is in progress")
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = fmt.Sprintf("%s may be evicted, since spec.evictionTimeout is over: %s", who, why)
+		c.Message = fmt.Sprintf("%s; it may be evicted, because spec.evictionTimeout has expired: %s", who, why)
 		return c
 	}
-	c.Message = fmt.Sprintf("%s is not evicted before another member has its role: %s", who, why)
+	c.Message = fmt.Sprintf("%s; it is not evicted until another member has its role: %s", who, why)
 	if found.Reason == v1alpha1.ReasonNoSuccessor {
-		c.Message += fmt.Sprintf(". To evict it all the same, and lose what no other has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
+		c.Message += fmt.Sprintf(". To evict it anyway, and lose data that no other member has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
 			d.set.Namespace, d.set.Name)
 	}
 	return c
@@ -264,20 +264,20 @@ func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
 		// The time does not count for spec.evictionTimeout, so a primary that should leave later
 		// has the full timeout.
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that can be handed over is on a cordoned Node"
 		if len(toLeave) > 0 && b.isClosed() && len(b.record.commands) > 0 {
 			c.Reason = v1alpha1.ReasonWaitingForCommand
-			c.Message += fmt.Sprintf(". No member is evicted before all commands have ended; missing now: %s. To leave their Nodes are %s", d.whatIsMissing(), namesOf(toLeave))
+			c.Message += fmt.Sprintf(". No member is evicted until all commands have ended; missing: %s. Members that should leave their Nodes: %s", d.whatIsMissing(), namesOf(toLeave))
 		}
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPrimaryMissing
-	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
-		"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted until all of them run; see Progressing and Degraded. "+
+		"Members that should leave their Nodes: %s. To evict one anyway: kubectl -n %s delete pod <pod>",
 		b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(toLeave)
+		c.Message = "members that should leave their Nodes may be evicted although a primary is missing, because spec.evictionTimeout has expired: " + namesOf(toLeave)
 	}
 	return c
 }

@@ -126,7 +126,7 @@ func (p *plan) follow(f *facts, e elsewhere) {
 			f,
 			m,
 			fmt.Sprintf(
-				"it does not run, and has the newest copy, sequence %d",
+				"it is not running and has the newest copy, sequence %d",
 				m.version.sequence,
 			),
 		)
@@ -196,7 +196,7 @@ func (p *plan) noteUncompared(f *facts, promoted *member) {
 	if old == nil {
 		old = f.named(f.lossPod)
 	}
-	had := "not read and may have been higher"
+	had := "not read, and may have been higher"
 	switch {
 	case old == nil && len(f.among(func(m *member) bool { return m.version.known && m.ordinal < f.wanted() })) >= f.wanted():
 		return // all were compared
@@ -206,8 +206,8 @@ func (p *plan) noteUncompared(f *facts, promoted *member) {
 	case old.version.known:
 		had = strconv.FormatUint(old.version.sequence, 10)
 	}
-	p.uncompared = fmt.Sprintf("%s%s was promoted with sequence %d. The sequence of %s was %s: what only its copy had is lost. "+
-		"To read it first, set spec.failover.restartPrimary to IfNewest",
+	p.uncompared = fmt.Sprintf("%s%s was promoted with sequence %d. The sequence of %s was %s: data that only its copy had is lost. "+
+		"To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest",
 		beginningOf(p.record.epochOf(v1alpha1.CommandPromote)), promoted.name(), promoted.version.sequence, cmp.Or(f.lossPod, "the former primary"), had)
 }
 

@@ -133,7 +133,7 @@ func (r *record) isOver(e ending) bool {
 	case e.neverBegan():
 		r.tell(
 			v1alpha1.EventCommandNotSent,
-			"%s was not sent to %s, and nothing was changed there; it is decided again: %s",
+			"%s was not sent to %s and changed nothing there; it will be retried if it is still needed: %s",
 			e.Name, e.Pod, e.result.Why,
 		)
 		return true
@@ -152,7 +152,7 @@ func (r *record) isOver(e ending) bool {
 	case e.mayReachNext():
 		return false
 	}
-	r.tell(v1alpha1.EventCommandEnded, "%s of %s has ended with its container", e.Name, e.Pod)
+	r.tell(v1alpha1.EventCommandEnded, "%s of %s ended with its container", e.Name, e.Pod)
 	return true
 }
 
@@ -177,7 +177,7 @@ func (r *record) isOverByStatus(e ending) bool {
 	if !settles(e.Name, shows) {
 		return false
 	}
-	r.tell(succeededAs(e.Name), "%s of %s took effect: status says %s", e.Name, e.Pod, shows)
+	r.tell(succeededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
 	if e.Name == v1alpha1.CommandStop {
 		r.clean(e.m)
 	}

@@ -21,6 +21,6 @@ func removeLabels(f *facts, p *plan) {
 		return
 	}
 	for _, pod := range f.foreignPods {
-		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is no member"))
+		p.Do(action.RemoveLabels(pod, ownPodLabels, reasonForeign, "it is not a member"))
 	}
 }

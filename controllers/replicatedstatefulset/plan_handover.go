@@ -24,21 +24,21 @@ func relieve(f *facts, p *plan, m *member, why string) {
 		// record before the stop.
 		p.askVersions(f, []*member{m})
 		if m.version.known {
-			p.stop(f, m, why+", and no member follows it")
+			p.stop(f, m, why+", and it has no secondary")
 		} else {
-			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+			p.WaitFor(v1alpha1.ReasonHandingOver, "waiting for a response from sequence in "+m.name())
 		}
 	case len(f.primaries()) < f.target():
 		p.WaitFor(
 			v1alpha1.ReasonHandingOver,
-			"another primary is started before this one stops: "+m.name(),
+			"starting another primary before this one is stopped: "+m.name(),
 		)
 	default:
 		h := r.handover()
 		p.ready(f, h)
 		if h.successor != nil {
 			p.proven = true
-			p.stop(f, m, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
+			p.stop(f, m, fmt.Sprintf("%s, and %s can take over", why, h.successor.name()))
 		}
 	}
 }
@@ -132,13 +132,13 @@ func (r relief) handover() handover {
 	m := r.old
 	h := handover{stale: []*member{m}}
 	if !m.version.known {
-		h.wait("sequence has not answered yet in " + m.name())
+		h.wait("waiting for a response from sequence in " + m.name())
 		return h
 	}
 	mine, _ := m.answer(v1alpha1.CommandSequence)
 	if then := r.changedAt(); !mine.Began.After(then) {
 		// This sequence excludes entries that only a member had that was stopped since.
-		h.wait("sequence has not answered yet in " + m.name())
+		h.wait("waiting for a response from sequence in " + m.name())
 		h.asked = append(h.asked, question{m, then})
 		return h
 	}
@@ -147,7 +147,7 @@ func (r relief) handover() handover {
 			continue
 		}
 		if !hasAllOf(o, m.version.sequence, mine.Ended) {
-			h.wait(fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
+			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.name(), m.name()))
 			h.asked = append(h.asked, question{o, mine.Ended})
 			continue
 		}
@@ -156,7 +156,7 @@ func (r relief) handover() handover {
 		}
 	}
 	if h.successor == nil {
-		h.wait("no member can take the place of " + m.name())
+		h.wait("no member can take over from " + m.name())
 	}
 	return h
 }
@@ -205,7 +205,7 @@ func switchOver(f *facts, p *plan) {
 		return
 	}
 	if !f.wellStaffed() {
-		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as %s says, when no member is missing; missing now: %s",
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("the switchover to %s (%s) waits until no member is missing; missing: %s",
 			m.name(), o.by(), f.whatIsMissing()))
 		return
 	}
@@ -213,7 +213,7 @@ func switchOver(f *facts, p *plan) {
 	p.askVersions(f, live)
 	all := copiesOf(live)
 	if len(all) == 0 || !all.answered() {
-		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(live))
+		p.WaitFor(v1alpha1.ReasonHandingOver, "waiting for a response from sequence in "+namesOf(live))
 		return
 	}
 	h := relief{facts: f, old: all.oldest(), by: m.name()}.handover()
@@ -223,7 +223,7 @@ func switchOver(f *facts, p *plan) {
 	}
 	before, old := p.record, all.oldest()
 	p.record.orders = p.record.orders.begun(o, old)
-	if p.demote(f, old, m.name()+" takes its place, as requested"); !p.sent {
+	if p.demote(f, old, m.name()+" takes over, as requested"); !p.sent {
 		p.record = before
 	}
 }
@@ -242,14 +242,14 @@ func (f *facts) whatIsMissing() string {
 	if n := f.target() - len(f.primaries()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.target()))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "none, but not all roles are known yet")
+	return cmp.Or(strings.Join(parts, ", "), "none, but some roles are not known yet")
 }
 
 // whyOutOfPlace states why a member is not in its expected state. It is "" if it is.
 func (f *facts) whyOutOfPlace(m *member) string {
 	switch {
 	case m.command != nil:
-		return m.command.Name + " has not ended"
+		return "command " + m.command.Name + " is in progress"
 	case m.parked:
 		return ""
 	case m.terminating():
@@ -303,7 +303,7 @@ func (p *plan) endTwin(o override, reason, detail string) {
 	r, result := p.record, v1alpha1.OrderDone
 	if reason == reasonRefused {
 		result = v1alpha1.OrderRefused
-		detail += ". To order it again, give it another id"
+		detail += ". To retry, give the order a new id"
 	}
 	r.orders = r.orders.ended(o.facts, o.twin, result, detail)
 	p.Do(action.Chain{o.store(r, reason, detail)})
@@ -313,17 +313,17 @@ func (p *plan) endTwin(o override, reason, detail string) {
 func (o override) seedingEnds() (reason, detail string) {
 	switch {
 	case !o.couldBeMember():
-		return reasonRefused, o.name + " was not seeded: there is no such member"
+		return reasonRefused, o.name + " was not seeded: no such member"
 	case o.isListed() && !o.record.grantsName(o.name):
-		return reasonRefused, o.name + " was not seeded: it is in spec.maintenance; take it off that list first"
+		return reasonRefused, o.name + " was not seeded: it is in spec.maintenance; remove it from that list first"
 	case !o.record.hasGrants() && o.isSpent():
-		return reasonRefused, o.name + " was not seeded: it was told to start, and is not primary"
+		return reasonRefused, o.name + " was not seeded: it was started and did not become primary"
 	case !o.record.hasGrants():
 		return "", ""
 	case o.record.grantsName(o.name): // the grant precedes the seed, so the order is never used twice
-		return reasonOverride, o.name + " is seeded, as requested"
+		return reasonOverride, o.name + " is being seeded, as requested"
 	}
-	return reasonRefused, o.name + " was not seeded: a primary runs, or may"
+	return reasonRefused, o.name + " was not seeded: a primary is running or may be running"
 }
 
 // couldBeMember reports whether a member of that name exists or is wanted.
@@ -346,22 +346,22 @@ func (o override) switchoverEnds() (reason, detail string) {
 	m := o.named(o.name)
 	switch {
 	case m == nil:
-		return reasonRefused, o.name + " does not take over: there is no such member"
+		return reasonRefused, o.name + " was not promoted: no such member"
 	case m.state == primary && m.grantedHere:
 		return reasonOverride, o.name + " is primary, as requested"
 	case m.listed:
-		return reasonRefused, o.name + " does not take over: it is in spec.maintenance; take it off that list first"
+		return reasonRefused, o.name + " was not promoted: it is in spec.maintenance; remove it from that list first"
 	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
 		return "", ""
 	case o.isSpent():
-		return reasonRefused, fmt.Sprintf("%s does not take over: the old primary has stopped or was demoted for it already, and primary is now: %s", o.name, namesOf(o.primaries()))
+		return reasonRefused, fmt.Sprintf("%s was not promoted: the former primary was already stopped or demoted for it; current primary: %s", o.name, namesOf(o.primaries()))
 	case m.state != secondary:
-		return reasonRefused, o.name + " does not take over: it does not run as secondary"
+		return reasonRefused, o.name + " was not promoted: it is not running as secondary"
 	}
 	for _, m := range o.primaries() {
 		if o.failedToHandOver(m) {
 			return reasonRefused, fmt.Sprintf(
-				"%s does not take over: demote of %s %s",
+				"%s was not promoted: demote of %s %s",
 				o.name, m.name(), howFailed(int(m.failure.Code)),
 			)
 		}

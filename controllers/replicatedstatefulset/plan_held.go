@@ -75,7 +75,7 @@ func (p *plan) awaitHeld(f *facts, running []*member, sequence uint64) bool {
 	}
 	p.LookAgain(heldUntil(newest).Sub(f.now))
 	p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf(
-		"the pod of %s is being deleted, and no other has all of its data yet: sequence %d", newest.name(), newest.version.sequence,
+		"the pod of %s is being deleted; waiting for another member to catch up with it: sequence %d", newest.name(), newest.version.sequence,
 	))
 	return true
 }

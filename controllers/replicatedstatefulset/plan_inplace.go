@@ -276,13 +276,13 @@ func (s *sizing) whyNot() string {
 	refused := s.m.resizeRefused
 	switch {
 	case refused.revision == s.target:
-		return "the API server refused it: " + refused.text
+		return "the API server refused the resize: " + refused.text
 	case s.note.Revision != s.target, !s.isSent():
 		return ""
 	case podresize.Infeasible(s.m.pod) && !podresize.Unseen(s.m.pod):
-		return "its Node can never have room for it" + s.saidByKubelet()
+		return "its Node can never provide them" + s.saidByKubelet()
 	case s.isOverdue():
-		return fmt.Sprintf("it was not done within %s", resizeWithin) + s.saidByKubelet()
+		return fmt.Sprintf("the resize did not finish within %s", resizeWithin) + s.saidByKubelet()
 	}
 	return ""
 }
@@ -295,7 +295,7 @@ func (s *sizing) saidByKubelet() string {
 		}
 	}
 	if !podstate.Ready(s.m.pod) {
-		return ": it is not Ready"
+		return ": its pod is not Ready"
 	}
 	return ""
 }
@@ -328,14 +328,14 @@ func stepInPlace(f *facts, m *member) step {
 	}
 	if why := s.whyNot(); why != "" {
 		return step{failed: excerpt.Message(fmt.Sprintf(
-			"%s is recreated, since its resources cannot be changed in place: %s",
+			"recreating %s, because its resources cannot be changed in place: %s",
 			m.name(), why,
 		))}
 	}
 	next := step{
 		instead: true,
 		text: fmt.Sprintf(
-			"changing the resources of %s in place, one member after the other",
+			"changing the resources of %s in place, one member at a time",
 			m.name(),
 		),
 	}
@@ -354,7 +354,7 @@ func stepInPlace(f *facts, m *member) step {
 	default:
 		next.until = f.watch.Deadline(s.note.Since.Time, resizeWithin)
 		next.text += fmt.Sprintf(
-			"; its kubelet has until %s, then the pod is recreated%s",
+			"; if the kubelet has not finished by %s, the pod is recreated%s",
 			next.until.UTC().Format("15:04:05"), s.saidByKubelet(),
 		)
 	}
@@ -380,7 +380,7 @@ func (p *plan) goOn(f *facts, next step) {
 func (s *sizing) begin() action.Chain {
 	text, err := json.Marshal(s.next())
 	if err != nil {
-		panic(fmt.Sprintf("the note of %s: %v", s.m.name(), err)) // text and a time can always be marshaled
+		panic(fmt.Sprintf("marshal the in-place annotation of %s: %v", s.m.name(), err)) // text and a time can always be marshaled
 	}
 	pod := s.m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationInPlace, string(text))
@@ -441,7 +441,7 @@ func (s *sizing) finish() action.Chain {
 		From:      s.m.pod,
 		Unchanged: true,
 		Reason:    reasonResized,
-		Detail:    "it is of revision " + s.target,
+		Detail:    "it has revision " + s.target,
 	}}
 }
 

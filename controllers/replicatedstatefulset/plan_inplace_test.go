@@ -99,7 +99,7 @@ func (f *podFixture) withPolicy(name corev1.ResourceName, policy corev1.Resource
 }
 
 func TestResourcesInPlace(t *testing.T) {
-	const note, resize, mark, stop = "patch pod %: InPlace, to new", "resize pod %: Resize, to new", "patch pod %: Resized, it is of revision new", "%: Stop, with 0"
+	const note, resize, mark, stop = "patch pod %: InPlace, to new", "resize pod %: Resize, to new", "patch pod %: Resized, it has revision new", "%: Stop, with 0"
 	of := func(line, pod string) []string { return []string{strings.Replace(line, "%", pod, 1)} }
 	first, second := func() *podFixture { return pod(0).primary().of("old", "1", "1") }, func() *podFixture { return pod(1).secondary() }
 	updated := func() *podFixture { return second().of("new", "2", "2") }
@@ -253,7 +253,7 @@ func TestACachedWorldDoesNotSayHowAMemberIsUpdated(t *testing.T) {
 func TestWhatIsSaidOfAResize(t *testing.T) {
 	w := inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonDeferred))
 	p := decide(w)
-	for _, text := range []string{"the resources of rss-db-1 in place", "until 12:04:00", "Deferred, 1 cpu is free"} {
+	for _, text := range []string{"the resources of rss-db-1 in place", "has not finished by 12:04:00", "Deferred, 1 cpu is free"} {
 		if p.Waiting.Reason != v1alpha1.ReasonUpdating || !strings.Contains(p.Waiting.Message, text) {
 			t.Errorf("it says %+v, want %q in it", p.Waiting, text)
 		}
@@ -262,7 +262,7 @@ func TestWhatIsSaidOfAResize(t *testing.T) {
 		t.Errorf("it looks again after %s, want %s at the latest", p.Wait, want)
 	}
 	p = decide(inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonInfeasible)))
-	if !strings.Contains(p.notInPlace, "rss-db-1 is recreated") || !strings.Contains(p.notInPlace, "Infeasible, 1 cpu is free") {
+	if !strings.Contains(p.notInPlace, "recreating rss-db-1") || !strings.Contains(p.notInPlace, "Infeasible, 1 cpu is free") {
 		t.Errorf("the event says %q", p.notInPlace)
 	}
 	if p = decide(worldOf(sizedSet("2"), history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }),

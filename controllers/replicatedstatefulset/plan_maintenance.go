@@ -132,14 +132,14 @@ func (r *record) park(k parking) {
 	}
 	for _, x := range before {
 		if x.State == v1alpha1.MaintenanceParked && r.maintenanceOf(x.Pod).State != x.State {
-			r.tell(v1alpha1.EventMemberUnparked, "%s is not parked any more", x.Pod)
+			r.tell(v1alpha1.EventMemberUnparked, "%s is no longer parked", x.Pod)
 		}
 	}
 }
 
 func (r *record) tellParked(now v1alpha1.MemberMaintenance) {
 	if now.State == v1alpha1.MaintenanceParked {
-		r.tell(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance says", now.Pod)
+		r.tell(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance requires", now.Pod)
 	}
 }
 
@@ -175,7 +175,7 @@ func parkPrimary(f *facts, p *plan) {
 	}
 	const why = "it is in spec.maintenance"
 	if k.isSpare() {
-		p.stop(f, m, why+", and other primaries run")
+		p.stop(f, m, why+", and other primaries are running")
 		return
 	}
 	handOver(f, p, relief{facts: f, old: m, away: true}, why)
@@ -201,7 +201,7 @@ func noneFollows(d drain, m *member) notice {
 	case k.isSpare():
 		return notice{}
 	case !d.hasFollowers():
-		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member follows it, so that none has its data"}
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "it has no secondary, so no other member has its data"}
 	}
 	return noSuccessorLeft(d, m)
 }
@@ -234,7 +234,7 @@ func maintenance(p *plan) metav1.Condition {
 		}
 	}
 	c.Message = strings.Join(texts, ". ") + fmt.Sprintf(
-		". To end it, take members off the list; all of them: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"maintenance\":null}}'",
+		". To end maintenance, remove members from the list, or all of them: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"maintenance\":null}}'",
 		k.set.Namespace, k.set.Name)
 	return c
 }
@@ -243,10 +243,10 @@ func maintenance(p *plan) metav1.Condition {
 func (k parking) underWay(p *plan) notice {
 	if m := k.leaver(); m != nil {
 		found := k.whyNotNow(m)
-		text := fmt.Sprintf("%s is primary, and is parked when another member has its role: %s",
-			m.name(), cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+		text := fmt.Sprintf("%s is primary and will be parked when another member has its role: %s",
+			m.name(), cmp.Or(found.Message, p.Waiting.Message, "the handover is in progress"))
 		if found.Reason == v1alpha1.ReasonNoSuccessor {
-			text += fmt.Sprintf(". To work on it as it is, without failovers: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"paused\":true}}'",
+			text += fmt.Sprintf(". To work on it as primary, without failovers: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"paused\":true}}'",
 				k.set.Namespace, k.set.Name)
 		}
 		return notice{Reason: cmp.Or(found.Reason, v1alpha1.ReasonHandingOver), Message: text}
@@ -254,9 +254,9 @@ func (k parking) underWay(p *plan) notice {
 	for _, x := range k.record.maintenance {
 		switch x.State {
 		case v1alpha1.MaintenanceHandingOver:
-			return notice{Reason: v1alpha1.ReasonHandingOver, Message: x.Pod + " is parked when another member has its role"}
+			return notice{Reason: v1alpha1.ReasonHandingOver, Message: x.Pod + " will be parked when another member has its role"}
 		case v1alpha1.MaintenanceWaiting:
-			return notice{Reason: v1alpha1.ReasonWaitingForCommand, Message: x.Pod + " is parked when the command in it has ended"}
+			return notice{Reason: v1alpha1.ReasonWaitingForCommand, Message: x.Pod + " will be parked when its command has ended"}
 		}
 	}
 	return notice{}
@@ -269,7 +269,7 @@ func (k parking) whoIsParked() notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonParked, Message: "parked: " + namesOf(parked) +
-		"; no command but status and sequence is run there, no client is sent there, and no role is given"}
+		"; they get no command except status and sequence, no clients, and no role"}
 }
 
 // whoIsNone lists the members of spec.maintenance that do not exist now. They are parked when they
@@ -284,7 +284,7 @@ func (k parking) whoIsNone() notice {
 	if len(names) == 0 {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod now, and parked when they come: " + strings.Join(names, ", ")}
+	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod, and parked when it is created: " + strings.Join(names, ", ")}
 }
 
 // whoCanBeNone lists the names in spec.maintenance that no member of this set can have.

@@ -45,7 +45,7 @@ func TestDecideMaintenance(t *testing.T) {
 	idle := func(n int) *podFixture { return pod(n).idle().sequence("9") }
 	check(t, []row{
 		{"RS-89 that it is parked is on record before it is heeded", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2), listed(2)),
-			[]string{"learned: 2 is parked, as spec.maintenance says", "patch pod 2: Role, none"}},
+			[]string{"learned: 2 is parked, as spec.maintenance requires", "patch pod 2: Role, none"}},
 		{"RS-89 it is no secondary any more in the eyes of clients", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2), parkedNow(2)), []string{"patch pod 2: Role, none"}},
 		{"RS-89 it is not started", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), parkedNow(2)), nil},
 		{"RS-89 nor stopped when it fails", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).status(1), parkedNow(2)), nil},
@@ -58,8 +58,8 @@ func TestDecideMaintenance(t *testing.T) {
 		{"RS-89 a command in it ends before", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).idle().runs("secondary", time.Second), listed(2)), []string{"patch status of replicatedstatefulset db: Learned"}},
 		{"RS-89 taken off the list it joins again", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), with(func(w *world) {
 			w.set.Status.Maintenance = []v1alpha1.MemberMaintenance{{Pod: "rss-db-2", State: v1alpha1.MaintenanceParked}}
-		})), []string{"learned: 2 is not parked any more"}},
-		{"RS-89 the object is deleted with it", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), parkedNow(1), deletedSince(time.Minute)), []string{"learned: 1 is not parked any more"}},
+		})), []string{"learned: 2 is no longer parked"}},
+		{"RS-89 the object is deleted with it", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), parkedNow(1), deletedSince(time.Minute)), []string{"learned: 1 is no longer parked"}},
 
 		{"RS-90 a primary hands over first", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), at(2), toBeParked(0)), []string{"0: Demote, with 0"}},
 		{"RS-90 not to one that is parked", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), at(2), toBeParked(0), parkedNow(1)), []string{"0: Demote, with 0"}},
@@ -73,10 +73,10 @@ func TestDecideMaintenance(t *testing.T) {
 		{"RS-90 of equals another is promoted", worldOf(setOf(3, 1), at(0), at(1), at(2), toBeParked(0)), []string{"1: Promote, alone"}},
 		{"RS-90 having the newest copy it is primary again", worldOf(setOf(3, 1), at(0), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), toBeParked(0)), []string{"0: Promote, alone"}},
 		{"RS-90 it is parked when another is seen as primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), toBeParked(0)),
-			[]string{"learned: 0 is parked, as spec.maintenance says", "patch pod 0: Role, none"}},
+			[]string{"learned: 0 is parked, as spec.maintenance requires", "patch pod 0: Role, none"}},
 		{"RS-90 and not when another is told to be", worldOf(setOf(3, 1), at(0), pod(1).granted().runs("promote", time.Second), at(2), toBeParked(0)), nil},
 		{"RS-90 one that a person starts as primary hands over", worldOf(setOf(3, 1), pod(0).status(8), at(1), at(2), parkedNow(0)),
-			[]string{"learned: 0 is found running as primary; 0 is not parked any more"}},
+			[]string{"learned: 0 was found running as primary; 0 is no longer parked"}},
 		{"RS-90 and is the one that is demoted of two", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).primary().sequence("9"), at(2), toBeParked(0)), []string{"0: Demote, with 0 1"}},
 		{"RS-90 another primary is wanted, and it is not that", worldOf(setOf(4, 2), pod(0).primary(), at(1), at(2), at(3), toBeParked(1)), []string{"2: Promote, with 0"}},
 
@@ -90,10 +90,10 @@ func TestDecideMaintenance(t *testing.T) {
 		{"RS-91 all come back, and it is asked too", worldOf(setOf(3, 1), idle(0), idle(1), pod(2).idle().sequence("3"), parkedNow(2)), []string{"0: Seed, alone"}},
 		{"RS-91 and missed if it has the newest", worldOf(setOf(3, 1), idle(0), idle(1), pod(2).idle().sequence("10"), parkedNow(2)), nil},
 		{"RS-91 it is not seeded if a person says so", worldOf(setOf(2, 1), pod(0).idle().sequence("8"), idle(1), parkedNow(1), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-1")),
-			[]string{"patch replicatedstatefulset db: Refused, 1 was not seeded: it is in spec.maintenance; take it off that list first"}},
+			[]string{"patch replicatedstatefulset db: Refused, 1 was not seeded: it is in spec.maintenance; remove it from that list first"}},
 		{"RS-91 another is", worldOf(setOf(2, 1), pod(0).idle().sequence("8"), idle(1), parkedNow(1), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
 		{"RS-90 nor does it take over", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), parkedNow(1), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")),
-			[]string{"patch replicatedstatefulset db: Refused, 1 does not take over: it is in spec.maintenance; take it off that list first"}},
+			[]string{"patch replicatedstatefulset db: Refused, 1 was not promoted: it is in spec.maintenance; remove it from that list first"}},
 		{"RS-91 a switchover between the others is made", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).status(1), parkedNow(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
 	})
 }
@@ -120,17 +120,17 @@ func TestMaintenance(t *testing.T) {
 	}{
 		{"nobody is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoMaintenance, nil},
 		{"RS-92 one is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked, []string{"parked: rss-db-1; no command but status and sequence", end}},
-		{"RS-92 one is to come", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod now, and parked when they come: rss-db-7", end}},
+		{"RS-92 one is to come", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod, and parked when it is created: rss-db-7", end}},
 		{"RS-92 one is of another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
 		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
-			[]string{"rss-db-0 is primary, and is parked when another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"}},
+			[]string{"rss-db-0 is primary and will be parked when another member has its role: waiting for rss-db-1 to catch up with rss-db-0"}},
 		{"RS-92 its own demote is no missing member", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), toBeParked(0), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
-			[]string{"rss-db-0 is primary, and is parked when another member has its role: demote of it has not ended"}},
+			[]string{"rss-db-0 is primary and will be parked when another member has its role: waiting for command demote"}},
 		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
 		{"RS-92 nobody can", worldOf(setOf(2, 1), leaving(), pod(1).idle(), toBeParked(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
 			[]string{"rss-db-1 (it is in spec.maintenance)", "parked: rss-db-1", "{\"spec\":{\"paused\":true}}"}},
-		{"RS-92 nobody follows", worldOf(setOf(1, 1), leaving(), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor, []string{"no member follows it"}},
-		{"RS-92 a command has not ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().runs("secondary", time.Second), listed(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonWaitingForCommand, []string{"rss-db-1 is parked when the command in it has ended"}},
+		{"RS-92 nobody follows", worldOf(setOf(1, 1), leaving(), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor, []string{"it has no secondary, so no other member has its data"}},
+		{"RS-92 a command has not ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().runs("secondary", time.Second), listed(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonWaitingForCommand, []string{"rss-db-1 will be parked when its command has ended"}},
 		{"RS-92 the set is as it should be", worldOf(setOf(2, 1), pod(0).primary(), pod(1).status(1), parkedNow(1)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},
 		{"so it is where all are primary", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).idle(), parkedNow(2)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},
 		{"but not without a primary", worldOf(setOf(2, 2), pod(0).idle(), pod(1).idle(), parkedNow(0), parkedNow(1)), v1alpha1.ConditionAvailable, v1alpha1.ReasonBelowTarget, nil},

@@ -19,7 +19,7 @@ import (
 type state string
 
 const (
-	pending   state = "pending"   // the kubelet reports that its container does not run
+	pending   state = "pending"   // the kubelet reports that its container is not running
 	unknown   state = "unknown"   // any state is possible
 	idle      state = "idle"      // status reports that it has stopped
 	secondary state = "secondary" // it runs

@@ -96,7 +96,7 @@ func (o override) isOvertaken() (reason, detail string) {
 		return reasonRefused, fmt.Sprintf("%s: annotation %s names %s", o.not(), annotationOf[o.order], other)
 	}
 	if now := orderIn(&o.set.Spec, o.order); now == nil || now.ID != o.twin.ID {
-		return reasonRefused, fmt.Sprintf("%s: order %s was taken off %s while it was under way", o.not(), o.twin.ID, o.by())
+		return reasonRefused, fmt.Sprintf("%s: order %s was removed from %s while it was in progress", o.not(), o.twin.ID, o.by())
 	}
 	return "", ""
 }
@@ -106,7 +106,7 @@ func (o override) not() string {
 	if o.order == v1alpha1.OrderSeedFrom {
 		return o.name + " was not seeded"
 	}
-	return o.name + " does not take over"
+	return o.name + " was not promoted"
 }
 
 // isSpent reports whether an order in the spec was started, and the grant of the primary that it
@@ -153,7 +153,7 @@ func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
 		}
 		ignored := override{order: name, name: o.Member}
 		text := fmt.Sprintf(
-			"%s: spec.%s had order %s when the object was made. To order it, give it another id",
+			"%s: spec.%s already had order %s when the object was created. To carry it out, give the order a new id",
 			ignored.not(), name, o.ID,
 		)
 		r.orders = r.orders.ended(f, &o, v1alpha1.OrderIgnored, text)

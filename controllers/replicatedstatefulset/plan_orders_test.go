@@ -57,7 +57,7 @@ func seedingFrom(member string, result v1alpha1.OrderResult) thing {
 }
 
 const (
-	overIt = ". To order it again, give it another id"
+	overIt = ". To retry, give the order a new id"
 	noted  = "patch status of replicatedstatefulset db: Learned"
 )
 
@@ -84,27 +84,27 @@ func TestDecideOrders(t *testing.T) {
 		{"RS-102 under the id of another order too", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(v1alpha1.OrderSeedFrom, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "a")), []string{noted}},
 		{"RS-102 one that was begun is begun again while it had no effect", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)), []string{"0: Demote, with 0"}},
 		{"RS-102 and not once the old primary lost its role", worldOf(setOf(3, 1), at(0), at(1), pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
-			refused("1 does not take over: the old primary has stopped or was demoted for it already, and primary is now: 2" + overIt)},
+			refused("1 was not promoted: the former primary was already stopped or demoted for it; current primary: 2" + overIt)},
 		{"RS-102 nor when the old one is primary again", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted), grantedSince(30*time.Second)),
-			refused("1 does not take over: the old primary has stopped or was demoted for it already, and primary is now: 0" + overIt)},
+			refused("1 was not promoted: the former primary was already stopped or demoted for it; current primary: 0" + overIt)},
 		{"RS-102 a demotion that failed since then ends it, also for the next operator", worldOf(setOf(3, 1), asked().failures(1, "demote", 1, false), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
-			refused("1 does not take over: demote of 0 failed with exit code 1" + overIt)},
+			refused("1 was not promoted: demote of 0 failed with exit code 1" + overIt)},
 		{"RS-102 what cannot be is refused as the annotation is", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-7", v1alpha1.OrderWaiting)),
-			refused("7 does not take over: there is no such member" + overIt)},
+			refused("7 was not promoted: no such member" + overIt)},
 		{"RS-102 it waits as the annotation does", worldOf(setOf(3, 1), asked(), at(1), pod(2).pending(), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), nil},
 		{"RS-102 and while the set is paused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), paused2), nil},
 		{"RS-102 an annotation that names another member comes in its place", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
-			refused("1 does not take over: annotation clusterlabs.org/switchover-to names 2" + overIt)},
+			refused("1 was not promoted: annotation clusterlabs.org/switchover-to names 2" + overIt)},
 		{"RS-102 one that names the same is obeyed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
 		{"RS-102 taken off before it was begun, it was never there", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderWaiting), observed), []string{noted}},
 		{"RS-102 taken off while it is under way, it ends", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderStarted), observed),
-			refused("1 does not take over: order a was taken off spec.switchoverTo while it was under way" + overIt)},
+			refused("1 was not promoted: order a was removed from spec.switchoverTo while it was in progress" + overIt)},
 		{"RS-103 what a new object is made with is not carried out", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(1, 1)),
-			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-103 nor what it had before the operator looked at it", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(2, -1)),
-			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-103 nor what waited when its backup was made", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), generation(1, 9)),
-			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-103 it stays so when the object is changed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderIgnored)), nil},
 		{"RS-102 what is no order is none", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "No ID")), nil},
 		{"RS-102 nor for a member of another set", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-other-1", "a")), nil},
@@ -119,14 +119,14 @@ func TestDecideSeedOrders(t *testing.T) {
 		{"RS-102 seeding is on record before", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a")), []string{noted}},
 		{"RS-102 then the member is seeded", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)), []string{"1: Seed, alone"}},
 		{"RS-102 that is done when it is granted", worldOf(setOf(3, 1), pod(0).idle(), pod(1).granted().runs("seed", time.Second), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
-			[]string{"patch status of replicatedstatefulset db: Override, 1 is seeded, as requested"}},
+			[]string{"patch status of replicatedstatefulset db: Override, 1 is being seeded, as requested"}},
 		{"RS-102 a start that failed is not made again", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
-			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: it was told to start, and is not primary" + overIt}},
+			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: it was started and did not become primary" + overIt}},
 		{"RS-102 nor one that was done", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("7"), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderDone)), []string{"0 asked sequence"}},
 		{"RS-103 nor what a new object is made with", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a"), generation(1, -1)),
-			[]string{"learned: 1 was not seeded: spec.seedFrom had order a when the object was made. To order it, give it another id"}},
+			[]string{"learned: 1 was not seeded: spec.seedFrom already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-102 it does not outdo a primary", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)),
-			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: a primary runs, or may" + overIt}},
+			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: a primary is running or may be running" + overIt}},
 	})
 }
 

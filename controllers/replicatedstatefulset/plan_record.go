@@ -194,9 +194,9 @@ func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
 	case m.running() != g.ContainerID:
 		return ""
 	case m.state == idle:
-		return "status says that it has stopped"
+		return "status reports that it has stopped"
 	case m.state == secondary:
-		return "status says that it is secondary"
+		return "status reports that it is secondary"
 	}
 	return ""
 }
@@ -228,7 +228,7 @@ func (r *record) grantPrimaries(f *facts) {
 		}
 		if !r.grantsRunning(m) {
 			r.granted = append(r.granted, f.grant(m, r.epoch))
-			r.tell(v1alpha1.EventRoleChanged, "%s is found running as primary", m.name())
+			r.tell(v1alpha1.EventRoleChanged, "%s was found running as primary", m.name())
 		}
 		r.confirm(m)
 	}
@@ -282,7 +282,7 @@ func continues(x *v1alpha1.Failure, c *v1alpha1.RunningCommand, code int) bool {
 
 func howFailed(code int) string {
 	if code == 0 {
-		return "failed: it ended with 0, and status never agreed"
+		return "failed: it exited with 0, but status did not confirm it"
 	}
 	return fmt.Sprintf("failed with exit code %d", code)
 }

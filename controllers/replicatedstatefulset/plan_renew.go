@@ -26,7 +26,7 @@ func renewIdle(f *facts, p *plan) {
 	}
 	for _, m := range slices.Backward(f.members) {
 		if !m.upToDate && isRenewable(m) && !f.mayBeNeededFirst(m) {
-			p.Do(append(trialOf(f, m), remove(m, reasonRenew, "its template is out of date, and nothing runs in it")...))
+			p.Do(append(trialOf(f, m), remove(m, reasonRenew, "its template is outdated, and it has no running member")...))
 			return
 		}
 	}
@@ -88,7 +88,7 @@ func renew(f *facts, p *plan) {
 		return
 	}
 	if parked := (parking{f}).parked(); len(parked) > 0 {
-		p.WaitFor(v1alpha1.ReasonUpdating, "members are recreated from the present template when none is parked; in spec.maintenance are "+namesOf(parked))
+		p.WaitFor(v1alpha1.ReasonUpdating, "the update waits until no member is parked; members in spec.maintenance: "+namesOf(parked))
 		return
 	}
 	if f.mayUpdate() {
@@ -114,7 +114,7 @@ func nextToRenew(outdated []*member) *member {
 
 // renewOne updates a member, in place if possible.
 func renewOne(f *facts, p *plan, m *member) {
-	const why = "its template is out of date"
+	const why = "its template is outdated"
 	if m == nil {
 		return
 	}

@@ -81,8 +81,8 @@ func wasChild(object metav1.Object) bool {
 // whoseIsIt returns what to do about an object that has the name of a child and is not ours.
 func whoseIsIt(described, namespace string, child metav1.Object) string {
 	if !wasChild(child) {
-		return described + " belongs to another object and is left alone; rename or delete it"
+		return described + " belongs to another object and is not changed; rename or delete it"
 	}
-	return fmt.Sprintf("%s has no owner, as one that was restored from a backup, and is left alone. It is made again when it is gone, and claims stay: "+
+	return fmt.Sprintf("%s has no owner, like an object restored from a backup, and is not changed. To have it recreated, delete it; claims are kept: "+
 		"kubectl -n %s delete %s", described, namespace, strings.ToLower(strings.Replace(described, " ", "/", 1)))
 }

@@ -105,8 +105,8 @@ func TestChildrenWithoutAnOwner(t *testing.T) {
 		says   string
 	}{
 		{"one that was restored", map[string]string{v1alpha1.LabelManaged: v1alpha1.True},
-			"StatefulSet rss-db has no owner, as one that was restored from a backup, and is left alone. It is made again when it is gone, and claims stay: kubectl -n ns delete statefulset/rss-db"},
-		{"one of somebody else", nil, "StatefulSet rss-db belongs to another object and is left alone; rename or delete it"},
+			"StatefulSet rss-db has no owner, like an object restored from a backup, and is not changed. To have it recreated, delete it; claims are kept: kubectl -n ns delete statefulset/rss-db"},
+		{"one of somebody else", nil, "StatefulSet rss-db belongs to another object and is not changed; rename or delete it"},
 	} {
 		p := decide(worldOf(setOf(3, 1), disowned(r.labels)))
 		s := summarize(&p)

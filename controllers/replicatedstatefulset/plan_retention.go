@@ -91,6 +91,6 @@ func (l leftovers) going() (claims []*corev1.PersistentVolumeClaim) {
 // deleteClaims deletes the claims before the object is deleted.
 func deleteClaims(p *plan, claims []*corev1.PersistentVolumeClaim) {
 	for _, c := range claims {
-		p.Do(action.Chain{{Verb: action.Delete, Object: c, Reason: reasonLeft, Detail: "as persistentVolumeClaimRetentionPolicy says"}})
+		p.Do(action.Chain{{Verb: action.Delete, Object: c, Reason: reasonLeft, Detail: "as persistentVolumeClaimRetentionPolicy requires"}})
 	}
 }

@@ -97,7 +97,7 @@ func TestWhenDeleted(t *testing.T) {
 		}))...)
 	}
 	deletes := func(name string) []string {
-		return []string{"delete persistentvolumeclaim " + name + ": Left, as persistentVolumeClaimRetentionPolicy says"}
+		return []string{"delete persistentvolumeclaim " + name + ": Left, as persistentVolumeClaimRetentionPolicy requires"}
 	}
 	goes := []string{"patch replicatedstatefulset db: Release"}
 	older := func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metaTime(3 * time.Hour) }

@@ -15,7 +15,7 @@ func scale(f *facts, p *plan) {
 		return
 	}
 	if kept := (parking{f}).kept(); len(kept) > 0 {
-		p.WaitFor(v1alpha1.ReasonScaling, "no member is removed while one that is to go is in spec.maintenance: "+namesOf(kept))
+		p.WaitFor(v1alpha1.ReasonScaling, "scale-down is blocked while members to remove are in spec.maintenance: "+namesOf(kept))
 		return
 	}
 	have := int(*f.stateful.Spec.Replicas)
@@ -35,7 +35,7 @@ func scale(f *facts, p *plan) {
 		p.askVersions(f, f.among((*member).couldBeFirst))
 		p.WaitFor(
 			v1alpha1.ReasonScaling,
-			"no member that stays is known to have all of the data of "+namesOf(retained),
+			"no remaining member is known to have all data of "+namesOf(retained),
 		)
 		return
 	}
@@ -76,7 +76,7 @@ func (s scaling) removeSurplus(p *plan) {
 		return
 	}
 	p.Do(remove(last, reasonSurplus, fmt.Sprintf(
-		"it is scaled down, and the StatefulSet's controller deletes no pod before it has created the %d that are missing", s.wanted()-len(present),
+		"it is scaled down, and the StatefulSet controller deletes no pod until it has created the %d missing pods", s.wanted()-len(present),
 	)))
 }
 
@@ -118,7 +118,7 @@ func (s scaling) primaryIsUnknown() bool {
 // waitToShrink states why members are not removed yet.
 func waitToShrink(s scaling, p *plan) {
 	if s.primaryIsUnknown() {
-		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; no member is removed before that is known")
+		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; scale-down is blocked until then")
 		return
 	}
 	p.askVersions(s.facts, s.stayersToAsk())
@@ -144,7 +144,7 @@ func (s scaling) whatIsMissed() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"no member that stays is known to have all of the data of %s, which had sequence %d",
+		"no remaining member is known to have all data of %s, which had sequence %d",
 		pod, newest,
 	)
 }
@@ -173,9 +173,9 @@ func whyUnsaid(leavers []*member) string {
 		c := m.container()
 		switch {
 		case m.terminating():
-			return m.name() + " may have data that no other member has: its pod is being deleted, and comes back before it is removed"
+			return m.name() + " may have data that no other member has: its pod is being deleted and will be recreated before the member is removed"
 		case m.state == pending && c != nil && c.ContainerID != "":
-			return m.name() + " may have data that no other member has: its container has ended, and has to run again before it is removed"
+			return m.name() + " may have data that no other member has: its container has ended and must run again before the member is removed"
 		}
 	}
 	return ""

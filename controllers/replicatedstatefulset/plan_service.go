@@ -22,7 +22,7 @@ func (m *member) unserved() string {
 	case !podstate.Ready(m.pod):
 		return "its pod is not Ready"
 	case m.notAnswering:
-		return "status has not answered since " + m.askedAt.UTC().Format(time.RFC3339)
+		return "status has not responded since " + m.askedAt.UTC().Format(time.RFC3339)
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func secondariesUnready(f *facts) notice {
 	}
 	m := unready[0]
 	return notice{Reason: v1alpha1.ReasonMembersNotReady, Message: fmt.Sprintf(
-		"%d of %d members run as secondaries, and their pods are not Ready: %s. Why: kubectl -n %s describe pod %s",
+		"%d of %d members run as secondaries, but their pods are not Ready: %s. For details: kubectl -n %s describe pod %s",
 		len(unready), f.wanted(), namesOf(unready), m.pod.Namespace, m.name(),
 	)}
 }
@@ -99,20 +99,20 @@ func secondariesUnready(f *facts) notice {
 // whyUnresponsive states for which members status does not answer, why, and what helps.
 func (f *facts) whyUnresponsive(members []*member) string {
 	first := members[0]
-	text := "status does not answer: " + namesOf(members) + whySilent(members)
+	text := "status does not respond: " + namesOf(members) + whySilent(members)
 	if first.runs(v1alpha1.CommandStatus) && !first.askedAt.IsZero() {
 		text = fmt.Sprintf(
-			"status does not answer: %s (asked since %s)",
+			"status does not respond: %s (pending since %s)",
 			namesOf(members), first.askedAt.UTC().Format(time.RFC3339),
 		)
 	}
-	text += ". See for yourself: " + f.askByHand(first)
+	text += ". To check its status: " + f.askByHand(first)
 	if choosesFirst(f) && !first.granted {
 		text += blocking{f, first}.remedy()
 	}
 	if first.granted {
 		text += fmt.Sprintf(
-			". No other takes the place of %s while it runs; to end it: kubectl -n %s delete pod %s",
+			". No other member can replace %s while it runs; to delete its pod: kubectl -n %s delete pod %s",
 			first.name(), first.pod.Namespace, first.name(),
 		)
 	}

@@ -32,11 +32,11 @@ func whyNotStartable(f *facts, m *member) string {
 func notReachable(_ *facts, m *member) string {
 	switch {
 	case m.lost():
-		return "its Node does not answer"
+		return "its Node is unreachable"
 	case !m.owned:
-		return "its pod is not this object's"
+		return "its pod belongs to another object"
 	case !m.reachable():
-		return "its container does not run"
+		return "its container is not running"
 	}
 	return ""
 }
@@ -57,14 +57,14 @@ func leaving(_ *facts, m *member) string {
 
 func commandRunning(_ *facts, m *member) string {
 	if m.command != nil {
-		return m.command.Name + " has not ended, as far as is known"
+		return "waiting for command " + m.command.Name
 	}
 	return ""
 }
 
 func stopNeeded(_ *facts, m *member) string {
 	if m.needsStop() {
-		return m.failure.Command + " failed, and it has to be stopped first"
+		return m.failure.Command + " failed, and the member must be stopped first"
 	}
 	return ""
 }
@@ -76,15 +76,15 @@ func stateUnfit(_ *facts, m *member) string {
 	case primary:
 		return "it is primary"
 	case failed:
-		return "status says that it failed"
+		return "status reports that it failed"
 	}
-	return "status has not answered"
+	return "status has not responded"
 }
 
 func notForThisPod(f *facts, m *member) string {
 	if m.cannotRunHere {
 		return fmt.Sprintf(
-			"%s said with exit code %d that it cannot run in this pod",
+			"%s reported with exit code %d that the member cannot run in this pod",
 			m.failure.Command, m.failure.Code,
 		)
 	}
@@ -119,7 +119,7 @@ func startFirst(f *facts, p *plan) {
 	if foreign := f.among(isForeignAndRuns); len(foreign) > 0 {
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForStop,
-			"these are not this object's, and may run as primary: "+namesOf(foreign),
+			"pods of another object may run as primary: "+namesOf(foreign),
 		)
 		return
 	}
@@ -130,7 +130,7 @@ func startFirst(f *facts, p *plan) {
 		return
 	}
 	if len(unsaid) > 0 {
-		awaitStatus(f, p, "status has not answered yet", unsaid)
+		awaitStatus(f, p, "waiting for a response from status", unsaid)
 		return
 	}
 	running := f.among((*member).isSecondary)
@@ -154,7 +154,7 @@ func isForeignAndRuns(m *member) bool { return !m.owned && !stopped(m) }
 func (f *facts) startUnderWay() string {
 	for _, c := range f.record.commands {
 		if startsPrimary(c.Name) || f.holdsUp(&c) {
-			return fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod)
+			return fmt.Sprintf("waiting for command %s in %s", c.Name, c.Pod)
 		}
 	}
 	return ""
@@ -215,7 +215,7 @@ func succeed(f *facts, p *plan, running []*member) {
 		for _, m := range old {
 			p.ask(f, m, v1alpha1.CommandStatus)
 		}
-		awaitStatus(f, p, "status has not answered since the last primary went", old)
+		awaitStatus(f, p, "no response from status since the last primary was lost", old)
 		return
 	}
 	p.askVersions(f, running)
@@ -224,7 +224,7 @@ func succeed(f *facts, p *plan, running []*member) {
 	if !all.answered() || all.unknown() != "" {
 		p.WaitFor(
 			v1alpha1.ReasonSeeding,
-			"sequence has not answered yet in all of "+namesOf(running),
+			"waiting for a response from sequence in "+namesOf(running),
 		)
 		return
 	}
@@ -255,9 +255,9 @@ func promote(f *facts, p *plan, newest copies) {
 		// The order ends now. Otherwise its switchover would be attempted repeatedly.
 		why := newest[0].name() + " has newer data"
 		if m.state != secondary {
-			why = "it does not run as secondary"
+			why = "it is not running as secondary"
 		}
-		p.takeOverride(o, reasonRefused, fmt.Sprintf("%s does not take over: %s. The old primary has stopped or was demoted for it already, and %s becomes primary",
+		p.takeOverride(o, reasonRefused, fmt.Sprintf("%s was not promoted: %s. The former primary was already stopped or demoted for it; promoting %s",
 			wanted, why, newest[0].name()))
 		return
 	}
@@ -268,7 +268,7 @@ func promote(f *facts, p *plan, newest copies) {
 		)
 	})
 	if m := newest.startable(); m != nil {
-		p.start(f, m, fmt.Sprintf("the newest of those that run, sequence %d", m.version.sequence))
+		p.start(f, m, fmt.Sprintf("it has the newest copy of the running members, sequence %d", m.version.sequence))
 		p.noteUncompared(f, m)
 		return
 	}
@@ -306,7 +306,7 @@ func startReturned(f *facts, p *plan) {
 		p.start(
 			f,
 			first,
-			fmt.Sprintf("the newest copy is back, sequence %d", first.version.sequence),
+			fmt.Sprintf("the newest copy is available again, sequence %d", first.version.sequence),
 		)
 	}
 }
@@ -330,7 +330,7 @@ func seed(f *facts, p *plan) {
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForPods,
 			fmt.Sprintf(
-				"nothing is started before %d more members, of %d, have said how new their copies are",
+				"waiting for the data version (command sequence) of %d of %d members",
 				missing, f.wanted(),
 			),
 		)
@@ -386,7 +386,7 @@ func startPrimary(f *facts, p *plan) {
 		return
 	}
 	if unsaid := f.unsaid(); len(unsaid) > 0 {
-		p.WaitFor(v1alpha1.ReasonStarting, "status has not answered yet: "+namesOf(unsaid))
+		p.WaitFor(v1alpha1.ReasonStarting, "waiting for a response from status: "+namesOf(unsaid))
 		return
 	}
 	name, candidates := v1alpha1.CommandPromote, f.candidates(secondary)
@@ -423,7 +423,7 @@ func startBest(f *facts, p *plan, candidates []*member, name, instead, why strin
 	if !all.answered() {
 		p.WaitFor(
 			v1alpha1.ReasonStarting,
-			"sequence has not answered yet in all of "+namesOf(candidates),
+			"waiting for a response from sequence in "+namesOf(candidates),
 		)
 		return
 	}
@@ -439,5 +439,5 @@ func (f *facts) whoMayRun() string {
 			names = append(names, g.Pod)
 		}
 	}
-	return "these may still be primary, and are not known to have stopped: " + strings.Join(names, ", ")
+	return "waiting for members that may still be primary to stop: " + strings.Join(names, ", ")
 }

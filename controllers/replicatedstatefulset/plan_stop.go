@@ -46,7 +46,7 @@ func endInNext(f *facts, p *plan, e ending, next *member) {
 	p.removeAfter(
 		f,
 		e,
-		remove(next, reasonStray, e.Name+" for the container before may have reached it"),
+		remove(next, reasonStray, "command "+e.Name+" for the previous container may have reached it"),
 	)
 }
 
@@ -63,7 +63,7 @@ func endByStatus(f *facts, p *plan, e ending) {
 				e.m,
 				reasonUnseen,
 				fmt.Sprintf(
-					"%s ended with 0, and status did not agree within %s",
+					"%s exited with 0, but status did not confirm it within %s",
 					e.Name, settleWithin,
 				),
 			),
@@ -72,26 +72,26 @@ func endByStatus(f *facts, p *plan, e ending) {
 		p.removeAfter(
 			f,
 			e,
-			remove(e.m, reasonUnseen, e.Name+" ended with 0, and status does not answer"),
+			remove(e.m, reasonUnseen, e.Name+" exited with 0, but status does not respond"),
 		)
 	case over:
 		p.Do(remove(
 			e.m,
 			reasonUnseen,
-			fmt.Sprintf("the end of %s was not seen, and status does not say", e.Name),
+			fmt.Sprintf("the outcome of %s is unknown, and status does not show it", e.Name),
 		))
 	case !zero:
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,
 			fmt.Sprintf(
-				"the end of %s of %s was not seen; status is asked until it says",
+				"the outcome of %s of %s is unknown; waiting for status to show it",
 				e.Name, e.Pod,
 			),
 		)
 	case answers:
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,
-			fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", e.Name, e.Pod),
+			fmt.Sprintf("%s of %s exited with 0; waiting for status to confirm it", e.Name, e.Pod),
 		)
 	}
 }
@@ -241,11 +241,11 @@ func stopSurplus(f *facts, p *plan) {
 	if !f.serves() || f.wanted() == 0 || len(live) <= f.target() {
 		return
 	}
-	const why = "a primary too many"
+	const why = "there are too many primaries"
 	if c := f.changingPrimary(); c != nil {
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,
-			fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod),
+			fmt.Sprintf("waiting for command %s in %s", c.Name, c.Pod),
 		)
 		return
 	}
@@ -256,7 +256,7 @@ func stopSurplus(f *facts, p *plan) {
 	p.askVersions(f, live)
 	all := copiesOf(live)
 	if !all.answered() {
-		p.WaitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in all of "+namesOf(live))
+		p.WaitFor(v1alpha1.ReasonStopping, "waiting for a response from sequence in "+namesOf(live))
 		return
 	}
 	p.demote(f, all.oldest(), why)
@@ -277,7 +277,7 @@ func (f *facts) changingPrimary() *v1alpha1.RunningCommand {
 type departure struct {
 	// over is true if all of them have stopped.
 	over bool
-	// busy is true while a command runs in one of them. They are stopped one after another.
+	// busy is true while waiting for a command in one of them. They are stopped one after another.
 	busy bool
 	// waiting is the reason why the removal is delayed.
 	waiting string
@@ -301,12 +301,12 @@ func departureOf(leavers []*member) departure {
 		case m.command != nil:
 			d.busy = true
 			d.wait(fmt.Sprintf(
-				"%s of %s has not ended, as far as is known",
+				"waiting for command %s in %s",
 				m.command.Name, m.name(),
 			))
 			return d
 		default:
-			d.wait("it is not known whether " + m.name() + " runs: status does not answer")
+			d.wait("cannot determine whether " + m.name() + " runs: status does not respond")
 		}
 	}
 	return d
@@ -363,7 +363,7 @@ func stopFollower(f *facts, p *plan, m *member, why string) {
 	if f.wanted() > 0 {
 		p.askVersions(f, []*member{m})
 		if !m.version.answered {
-			p.WaitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in "+m.name())
+			p.WaitFor(v1alpha1.ReasonStopping, "waiting for a response from sequence in "+m.name())
 			return
 		}
 	}

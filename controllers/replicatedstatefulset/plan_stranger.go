@@ -19,7 +19,7 @@ func (w *world) whyStranger(m *member, written bool) string {
 	case written, m.terminating():
 		return ""
 	case m.pod.Annotations[v1alpha1.AnnotationTemplate] == "":
-		return "was not made from its template"
+		return "was not created from this set's template"
 	case m.pod.CreationTimestamp.Add(clocksDiffer).Before(w.set.CreationTimestamp.Time):
 		return "is older than the object"
 	}
@@ -31,8 +31,8 @@ func explainStrangers(strangers []*member) string {
 	m := strangers[0]
 	var others string
 	if len(strangers) > 1 {
-		others = "; so it is with " + namesOf(strangers[1:min(len(strangers), 4)])
+		others = "; this also applies to " + namesOf(strangers[1:min(len(strangers), 4)])
 	}
-	return fmt.Sprintf("pod %s %s, so no command is run in it, and no member can be made while it has that name%s. If it is not needed: "+
-		"kubectl -n %s delete pod %s (claims stay)", m.name(), m.stranger, others, m.pod.Namespace, m.name())
+	return fmt.Sprintf("pod %s %s, so no command is run in it, and its name blocks the creation of a member%s. If it is not needed: "+
+		"kubectl -n %s delete pod %s (claims are kept)", m.name(), m.stranger, others, m.pod.Namespace, m.name())
 }

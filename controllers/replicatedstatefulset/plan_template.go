@@ -38,7 +38,7 @@ func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorLis
 	strict, err := json.UnmarshalStrict(pod.Template.Raw, &t)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, field.ErrorList{field.Invalid(pathTemplate, field.OmitValueType{},
-			"is no pod template, which has metadata and spec as that of a StatefulSet: "+err.Error())}
+			"must be a pod template with metadata and spec, like that of a StatefulSet: "+err.Error())}
 	}
 	var errs field.ErrorList
 	for _, fault := range strict[:min(len(strict), maxUnknown)] {
@@ -59,7 +59,7 @@ func explainUnknown(fault error) *field.Error {
 		return field.Duplicate(pathTemplate.Child(at.FieldPath()), field.OmitValueType{})
 	}
 	return field.Forbidden(pathTemplate.Child(at.FieldPath()),
-		"is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it")
+		"unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it")
 }
 
 // withTemplate merges the template into spec and spec.pod: lists and maps are appended, and other
@@ -111,18 +111,18 @@ func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 	var errs field.ErrorList
 	if !apiequality.Semantic.DeepEqual(t.ObjectMeta, metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}) {
 		errs = append(errs, field.Forbidden(pathTemplate.Child("metadata"),
-			"may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest"))
+			"may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields"))
 	}
 	for _, one := range []struct {
 		said   bool
 		name   string
 		remedy string
 	}{
-		{t.Spec.Hostname != "", "hostname", "the StatefulSet names each pod, and members find each other by these names; remove it"},
-		{t.Spec.HostnameOverride != nil, "hostnameOverride", "the StatefulSet names each pod, and members find each other by these names; remove it"},
-		{t.Spec.Subdomain != "", "subdomain", "it is the Service of all members; remove it"},
-		{t.Spec.DeprecatedServiceAccount != "", "serviceAccount", "is deprecated; write serviceAccountName"},
-		{t.Spec.TerminationGracePeriodSeconds != nil, "terminationGracePeriodSeconds", "write it as spec.pod.terminationGracePeriodSeconds, which has a default"},
+		{t.Spec.Hostname != "", "hostname", "the StatefulSet sets the hostname of each pod, and members find each other by it; remove it"},
+		{t.Spec.HostnameOverride != nil, "hostnameOverride", "the StatefulSet sets the hostname of each pod, and members find each other by it; remove it"},
+		{t.Spec.Subdomain != "", "subdomain", "the operator sets it to the Service of all members; remove it"},
+		{t.Spec.DeprecatedServiceAccount != "", "serviceAccount", "is deprecated; use serviceAccountName"},
+		{t.Spec.TerminationGracePeriodSeconds != nil, "terminationGracePeriodSeconds", "use spec.pod.terminationGracePeriodSeconds, which has a default"},
 	} {
 		if one.said {
 			errs = append(errs, field.Forbidden(in.Child(one.name), one.remedy))
@@ -168,7 +168,7 @@ func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 }
 
 func saidTwice(at *field.Path, other string) *field.Error {
-	return field.Forbidden(at, other+" says it too; say it in one place")
+	return field.Forbidden(at, other+" also sets it; set it in only one place")
 }
 
 // validateContainerNames rejects containers of the template that spec.pod has too.
@@ -185,7 +185,7 @@ func validateContainerNames(pod *v1alpha1.PodPolicy, t *corev1.PodTemplateSpec, 
 		for i, c := range list.containers {
 			if taken[c.Name] {
 				errs = append(errs, field.Duplicate(in.Child(list.name).Index(i).Child("name"),
-					c.Name+"; a container is described in one place: in spec.pod, where commands run, or here"))
+					c.Name+"; define a container in only one place: in spec.pod, where commands run, or here"))
 			}
 			taken[c.Name] = true
 		}

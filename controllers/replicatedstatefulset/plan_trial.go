@@ -27,7 +27,7 @@ func (t refusedTrial) isRecent(now time.Time) bool {
 func trialOf(f *facts, m *member) action.Chain {
 	return action.Chain{{
 		Verb: action.Try, Object: buildPod(f.stateful, m.ordinal), From: m.pod,
-		Reason: reasonTrial, Detail: "before it is taken down to be recreated",
+		Reason: reasonTrial, Detail: "dry run before the pod is recreated",
 	}}
 }
 
@@ -42,7 +42,7 @@ func recreationRefused(f *facts) notice {
 	}
 	return notice{
 		Reason: v1alpha1.ReasonWriteRefused,
-		Message: "no member is taken down for the update, because the API server would not create its new pod; " +
-			"correct the template, or what refuses it: " + f.trial.text,
+		Message: "no member is stopped for the update, because the API server would not create its new pod; " +
+			"correct the template, or the policy or quota that refuses it: " + f.trial.text,
 	}
 }

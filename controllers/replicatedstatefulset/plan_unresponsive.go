@@ -37,7 +37,7 @@ func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 	}
 	if b.hasMajority(heard) {
 		p.Do(append(trialOf(f, b.member), remove(b.member, reasonUnresponsive, fmt.Sprintf(
-			"status has not answered since %s, and a primary is missing", b.askedAt.UTC().Format(time.RFC3339),
+			"status has not responded since %s, and a primary is missing", b.askedAt.UTC().Format(time.RFC3339),
 		))...))
 	}
 }
@@ -92,7 +92,7 @@ func (b blocking) recreateAt() time.Time {
 func (b blocking) whyKept() string {
 	switch {
 	case len(b.set.Spec.Pod.VolumeClaimTemplates) == 0:
-		return "it has no claim, and its data would be gone"
+		return "it has no claim, and its data would be lost"
 	case b.granted:
 		return "it may be primary"
 	case b.parked:
@@ -120,17 +120,17 @@ func (b blocking) hasMajority(heard []*member) bool {
 
 // remedy returns the end of a message, with the command that unblocks the choice.
 func (b blocking) remedy() string {
-	text := fmt.Sprintf(". No member becomes primary until %s answers. To choose one without it, delete its pod: kubectl -n %s delete pod %s",
+	text := fmt.Sprintf(". No member becomes primary until %s responds. To continue without it, delete its pod: kubectl -n %s delete pod %s",
 		b.name(), b.pod.Namespace, b.name())
 	switch why := b.whyKept(); {
 	case why != "":
-		return text + "; the operator does not, because " + why
+		return text + "; the operator does not delete it, because " + why
 	case b.timeout() == 0:
-		return text + "; its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"
+		return text + "; its claims are kept. The operator deletes the pod automatically if spec.failover.recreateUnresponsiveAfter is set"
 	}
 	if b.trial.text != "" && !b.now.Before(b.recreateAt()) {
-		return text + "; its claims are kept; the operator does not, because the API server would not create its new pod; correct what refuses it: " + b.trial.text
+		return text + "; its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: " + b.trial.text
 	}
-	return text + fmt.Sprintf("; its claims are kept. The operator does so from %s on (spec.failover.recreateUnresponsiveAfter), once the sequences of %d members are known",
+	return text + fmt.Sprintf("; its claims are kept. The operator deletes the pod after %s (spec.failover.recreateUnresponsiveAfter), when the sequences of %d members are known",
 		b.recreateAt().UTC().Format("15:04:05"), b.majority())
 }

@@ -37,7 +37,7 @@ func (f *podFixture) quiet(age time.Duration) *podFixture {
 }
 
 func TestW9AnUnresponsiveMemberBlocksAFailover(t *testing.T) {
-	const gone = "delete pod 1: Unresponsive, status has not answered since 2026-03-01T11:56:00Z, and a primary is missing"
+	const gone = "delete pod 1: Unresponsive, status has not responded since 2026-03-01T11:56:00Z, and a primary is missing"
 	heard := func() *podFixture { return pod(2).secondary().sequence("9") }
 	check(t, []row{
 		{"W9 by default for good", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
@@ -60,7 +60,7 @@ func TestW9AnUnresponsiveMemberBlocksAFailover(t *testing.T) {
 func TestW9TheDeleteIsTriedFirst(t *testing.T) {
 	p := decide(worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute)))
 	lines := strings.Join(p.Steps.Strings(), "\n")
-	if !strings.Contains(lines, "try pod rss-db-1: Trial, before it is taken down to be recreated > delete pod rss-db-1") {
+	if !strings.Contains(lines, "try pod rss-db-1: Trial, dry run before the pod is recreated > delete pod rss-db-1") {
 		t.Errorf("it does\n%s", lines)
 	}
 }
@@ -86,12 +86,12 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"},
-		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator does so from 12:01:20 on (spec.failover.recreateUnresponsiveAfter), once the sequences of 2 members are known"},
+		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator deletes the pod automatically if spec.failover.recreateUnresponsiveAfter is set"},
+		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator deletes the pod after 12:01:20 (spec.failover.recreateUnresponsiveAfter), when the sequences of 2 members are known"},
 		{"W10 when its new pod would be refused", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute),
 			with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(9 * time.Second)} })),
-			command + "its claims are kept; the operator does not, because the API server would not create its new pod; correct what refuses it: pods are forbidden: policy"},
-		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not, because it has no claim, and its data would be gone"},
+			command + "its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: pods are forbidden: policy"},
+		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not delete it, because it has no claim, and its data would be lost"},
 	} {
 		for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 			if c := conditionOf(t, r.world, kind); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, r.want) {
@@ -124,8 +124,8 @@ func TestW12TheFormerPrimaryIsCompared(t *testing.T) {
 func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 	third := with(func(w *world) { w.set.Status.Epoch = 3 })
 	lastWas := with(func(w *world) { w.lossOf, w.lossPod = w.members[0].pod.UID, w.members[0].name() })
-	told := "epoch 4: rss-db-1 was promoted with sequence 9. The sequence of rss-db-0 was not read and may have been higher: what only its copy had is lost. " +
-		"To read it first, set spec.failover.restartPrimary to IfNewest"
+	told := "epoch 4: rss-db-1 was promoted with sequence 9. The sequence of rss-db-0 was not read, and may have been higher: data that only its copy had is lost. " +
+		"To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest"
 	toldBefore := with(func(w *world) {
 		meta.SetStatusCondition(&w.set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPrimaryNotCompared, Message: told})
 	})
@@ -136,7 +136,7 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 	}{
 		{"a program that was killed", worldOf(setOf(3, 1), third, pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), told},
 		{"a program that was killed and whose sequence is known", worldOf(setOf(3, 1), third, pod(0).idle().sequence("12"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas),
-			strings.Replace(told, "was not read and may have been higher", "was 12", 1)},
+			strings.Replace(told, "was not read, and may have been higher", "was 12", 1)},
 		{"nothing of one that is no newer", worldOf(setOf(3, 1), third, pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), ""},
 		{"a pod that was deleted and is back under its name", worldOf(setOf(3, 1), third, pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas,
 			with(func(w *world) { w.lossOf = "gone" })), told},
@@ -168,7 +168,7 @@ func seenFor(age time.Duration, replicas int32) thing {
 }
 
 func TestW8MembersThatLeftAreRemoved(t *testing.T) {
-	const gone = "delete pod 2: Surplus, it is scaled down, and the StatefulSet's controller deletes no pod before it has created the 1 that are missing"
+	const gone = "delete pod 2: Surplus, it is scaled down, and the StatefulSet controller deletes no pod until it has created the 1 missing pods"
 	check(t, []row{
 		{"W8 while a missing pod cannot be created", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(10*time.Second, 2)), []string{gone}},
 		{"W8 the highest ordinal first", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle(), seenFor(time.Minute, 2)), []string{strings.Replace(gone, "pod 2", "pod 3", 1)}},
@@ -190,7 +190,7 @@ func TestW11SecondariesThatAreNotReady(t *testing.T) {
 		return worldOf(setOf(3, 1), append([]thing{pod(0).primary()}, others...)...)
 	}
 	two := running(pod(1).secondary().unready(time.Minute), pod(2).secondary().unready(time.Hour))
-	const want = "2 of 3 members run as secondaries, and their pods are not Ready: rss-db-1, rss-db-2. Why: kubectl -n ns describe pod rss-db-1"
+	const want = "2 of 3 members run as secondaries, but their pods are not Ready: rss-db-1, rss-db-2. For details: kubectl -n ns describe pod rss-db-1"
 	if c := conditionOf(t, two, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonMembersNotReady || c.Message != want {
 		t.Errorf("W11 Degraded says %s, %q", c.Reason, c.Message)
 	}
@@ -214,7 +214,7 @@ func TestW11SecondariesThatAreNotReady(t *testing.T) {
 }
 
 func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
-	const trial = "try pod rss-db-%: Trial, before it is taken down to be recreated > "
+	const trial = "try pod rss-db-%: Trial, dry run before the pod is recreated > "
 	for _, r := range []struct {
 		name  string
 		world *world
@@ -237,7 +237,7 @@ func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
 		{"W10 for a while", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused, with(func(w *world) { w.now = w.now.Add(time.Second) })), []string{"2: Stop, with 0"}},
 	})
 	outdated := worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary(), pod(2).secondary(), refused)
-	if c := conditionOf(t, outdated, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonWriteRefused || !strings.Contains(c.Message, "no member is taken down for the update") || !strings.Contains(c.Message, "policy") {
+	if c := conditionOf(t, outdated, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonWriteRefused || !strings.Contains(c.Message, "no member is stopped for the update") || !strings.Contains(c.Message, "policy") {
 		t.Errorf("W10 it says %+v", c)
 	}
 	done := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), refused)

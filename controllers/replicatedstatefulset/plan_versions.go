@@ -117,7 +117,7 @@ func (c copies) whyWaiting(blind string) string {
 	}
 	asked := c.those(func(m *member) bool { return !m.version.answered })
 	slices.SortFunc(asked, func(a, b *member) int { return a.ordinal - b.ordinal })
-	return "data version unknown for " + namesOf(asked) + ": sequence has not answered yet"
+	return "data version unknown for " + namesOf(asked) + ": waiting for a response from sequence"
 }
 
 // those returns the copies that match.
@@ -168,18 +168,18 @@ func whyUnknown(m *member) string {
 	r, _ := m.result(v1alpha1.CommandSequence)
 	switch r.Outcome {
 	case podexec.Unknown:
-		return "sequence: " + cmp.Or(r.Why, "its end was not seen")
+		return "sequence: " + cmp.Or(r.Why, "its outcome is unknown")
 	case podexec.Failed:
 		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
 	}
 	// The output is not included, because a user who may read the status may not be allowed to read
 	// the pod's data.
-	const wrong = "sequence printed something else than one unsigned whole number"
+	const wrong = "sequence must print one unsigned integer, but printed something else"
 	switch n := len(strings.TrimSpace(r.Stdout)); {
 	case r.Cut:
 		return fmt.Sprintf("%s (more than %d bytes)", wrong, maxSequence)
 	case n == 0:
-		return "sequence printed nothing, and has to print one unsigned whole number"
+		return "sequence must print one unsigned integer, but printed nothing"
 	default:
 		return fmt.Sprintf("%s (%d bytes)", wrong, n)
 	}
@@ -193,7 +193,7 @@ func (f *facts) outdone(sequence uint64) string {
 		return ""
 	}
 	text := fmt.Sprintf(
-		"the newest copy at hand has sequence %d, and %s had %d",
+		"the newest available copy has sequence %d, but %s had %d",
 		sequence, pod, newest,
 	)
 	if m := f.named(pod); m != nil && m.parked {

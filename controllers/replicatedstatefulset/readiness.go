@@ -64,7 +64,7 @@ func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 	case paused.Reason == v1alpha1.ReasonReplicasTooLow:
 		v.Blocker = kstatus.Notice(paused)
 	case paused.Reason == v1alpha1.ReasonPausedByUser && f.leftUndone():
-		v.Blocker = notice{Reason: paused.Reason, Message: paused.Message + "; it is not as its spec says, and goes on when spec.paused is false"}
+		v.Blocker = notice{Reason: paused.Reason, Message: paused.Message + "; the set differs from its spec, and is reconciled when spec.paused is false"}
 	}
 	return kstatus.With(conditions, v)
 }

@@ -20,7 +20,7 @@ func readAsToolsDo() map[golden.Situation]*world {
 	stopped := with(func(w *world) { w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0)) })
 	noSecret := with(func(w *world) { w.missing = []string{"db-tls"} })
 	refused := with(func(w *world) { w.refused = "patch statefulset rss-db: denied by policy" })
-	excess := with(func(w *world) { w.excess = "it selects 101 ConfigMaps, and may select 100" })
+	excess := with(func(w *world) { w.excess = "it selects 101 ConfigMaps; the max is 100" })
 	invalid := with(func(w *world) { w.invalid = "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it" })
 	newerAway := []thing{pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")}
 	return map[golden.Situation]*world{

@@ -125,9 +125,9 @@ func available(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Conditi
 	serve, expected := int(s.Primaries)-len(f.notServing()), parking{f}.expected()
 	switch {
 	case f.invalid != "":
-		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served"
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid"
 	case f.target() == 0:
-		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are wanted"
+		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are requested"
 	case int(s.Primaries) < expected:
 		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf(
 			"%d of %d primaries run",
@@ -187,13 +187,13 @@ func (s summary) updating() notice {
 }
 
 // updatingMessage is the message while members have another template.
-const updatingMessage = "recreating members from the present template, one at a time"
+const updatingMessage = "recreating members from the current template, one at a time"
 
 // updatingMessageOf returns the message for a set, which differs if members may be changed in
 // place.
 func updatingMessageOf(w *world) string {
 	if w.changesInPlace() {
-		return "bringing members to the present template, one at a time: in place if nothing but cpu and memory changed, else they are recreated"
+		return "updating members to the current template, one at a time: in place if only cpu and memory changed, otherwise by recreating them"
 	}
 	return updatingMessage
 }
@@ -204,9 +204,9 @@ func (s summary) whoIsMissing() string {
 		return !m.parked && (m.shown == pending || m.shown == unknown)
 	})
 	if len(missing) == 0 {
-		return "members are missing, or have not answered yet"
+		return "members are missing, or have not responded yet"
 	}
-	return "not running, or without an answer: " + namesOf(missing) + whySilent(missing)
+	return "not running, or not responding: " + namesOf(missing) + whySilent(missing)
 }
 
 // needsPerson returns condition Degraded with all reasons, including those that do not block
@@ -238,21 +238,21 @@ func needsPerson(f *facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonConfigCached, f.config.cached
 	case f.excess != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRulesUnfollowed
-		c.Message = "spec.ruleSelector is not followed, and members stay as they are: " + f.excess + "; select fewer"
+		c.Message = "spec.ruleSelector is ignored, and members are not updated for it: " + f.excess + "; select fewer"
 	}
 	return c
 }
 
 func whyUnready(m *member) string {
-	return fmt.Sprintf("%s is primary, and its pod has not been Ready since %s, so no Service sends clients there. Why: kubectl -n %s describe pod %s. "+
-		"If it does not come back, recreate it, so that another takes over where one can: kubectl -n %s delete pod %s",
+	return fmt.Sprintf("%s is primary, but its pod has not been Ready since %s, so no Service sends clients to it. For details: kubectl -n %s describe pod %s. "+
+		"If it does not recover, delete the pod, so that another member takes over if possible: kubectl -n %s delete pod %s",
 		m.name(), m.unreadySince.UTC().Format(time.RFC3339), m.pod.Namespace, m.name(), m.pod.Namespace, m.name())
 }
 
 // whyResists states which command of a member failed, and how to check its status manually.
 func (f *facts) whyResists(m *member) string {
 	return fmt.Sprintf(
-		"%s of %s %s. What status says of it: %s",
+		"%s of %s %s. To check its status: %s",
 		m.failure.Command, m.name(), howFailed(int(m.failure.Code)), f.askByHand(m),
 	)
 }
@@ -278,7 +278,7 @@ func quoted(argv []string) string {
 	if line := strings.Join(words, " "); len(line) <= maxShown {
 		return line
 	}
-	return "(the command status of the spec)"
+	return "(command status of the spec)"
 }
 
 // maxShown is the max length in bytes of a command in a message.
@@ -313,7 +313,7 @@ func invalidSpec(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonInvalidSpec,
-		Message: "the spec cannot be served, and nothing is done: " + f.invalid,
+		Message: "the spec is invalid, and the operator takes no action: " + f.invalid,
 	}
 }
 
@@ -370,12 +370,12 @@ func nodeUnreachable(f *facts) notice {
 	}
 	m := lost[0]
 	if m.node.Missing {
-		return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which does not exist any more. "+
-			"Another takes its place when that Node has been missing for %s; if its machine still runs, switch it off",
+		return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which no longer exists. "+
+			"Another member takes over when the Node has been missing for %s; if its machine is still running, power it off",
 			m.name(), m.pod.Spec.NodeName, fenceAfter)}
 	}
-	return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which does not answer, and no other takes its place until it has stopped. "+
-		"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+	return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which is unreachable, and no other member takes over until it has stopped. "+
+		"If the machine is off, mark the Node as out of service: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 		m.name(), m.pod.Spec.NodeName, m.pod.Spec.NodeName)}
 }
 
@@ -413,7 +413,7 @@ func writeRefused(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonWriteRefused,
-		Message: "the API server refuses what has to be written, and it is tried again: " + f.refused,
+		Message: "the API server refuses a required write, which will be retried: " + f.refused,
 	}
 }
 
@@ -447,7 +447,7 @@ func membersDegraded(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonMembersDegraded,
-		Message: "run degraded, says their status (exit code 190 or 191): " + namesOf(degraded),
+		Message: "status reports degraded members (exit code 190 or 191): " + namesOf(degraded),
 	}
 }
 
@@ -458,7 +458,7 @@ func tooManyPrimaries(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonRecovering,
-		Message: "more members are primary than wanted: " + namesOf(live),
+		Message: "more members are primary than requested: " + namesOf(live),
 	}
 }
 
@@ -471,7 +471,7 @@ func seeded(f *facts, p *plan) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSeeded, fmt.Sprintf("epoch %d", f.record.epoch)
 	case p.blind != "":
 		c.Reason = v1alpha1.ReasonSequenceUnknown
-		c.Message = fmt.Sprintf("data version unknown for %s. To seed from one all the same, and lose what only others have: "+
+		c.Message = fmt.Sprintf("data version unknown for %s. To seed from one anyway, and lose data that only others have: "+
 			"kubectl -n %s annotate rss %s %s=<pod>", p.blind, f.set.Namespace, f.set.Name, v1alpha1.AnnotationSeedFrom)
 	case slices.ContainsFunc(f.record.failures, failedSeed):
 		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+summary{f, p}.whyNotSeeded()
@@ -487,7 +487,7 @@ func (s summary) whyNotSeeded() string {
 		return s.plan.Waiting.Message
 	case s.record.epoch > 0:
 		return fmt.Sprintf(
-			"the primary of epoch %d has stopped, and the next one is being chosen",
+			"the primary of epoch %d has stopped, and the next primary is being chosen",
 			s.record.epoch,
 		)
 	}
@@ -498,7 +498,7 @@ func dataLossRisk(p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionTrue}
 	switch {
 	case p.risk != "":
-		c.Reason, c.Message = v1alpha1.ReasonNewestMissing, p.risk+"; nothing is started until that copy is back, or annotation "+v1alpha1.AnnotationSeedFrom+" names another"
+		c.Reason, c.Message = v1alpha1.ReasonNewestMissing, p.risk+"; no member is started until that copy is available, or annotation "+v1alpha1.AnnotationSeedFrom+" names another member"
 	case p.blind != "":
 		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "data version unknown for "+p.blind
 	default:
@@ -528,7 +528,7 @@ func paused(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue}
 	switch {
 	case f.set.Spec.Paused:
-		c.Reason, c.Message = v1alpha1.ReasonPausedByUser, "spec.paused is true: no command is run, and the number of pods stays"
+		c.Reason, c.Message = v1alpha1.ReasonPausedByUser, "spec.paused is true: no command is run, and the number of pods does not change"
 	case f.tooFew():
 		c.Reason = v1alpha1.ReasonReplicasTooLow
 		c.Message = fmt.Sprintf(
@@ -536,7 +536,7 @@ func paused(f *facts) metav1.Condition {
 			ptr.Deref(f.set.Spec.Replicas, 0), statefulSetName(f.set), f.set.Status.RestoreReplicas,
 		)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotPaused, "the operator acts"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotPaused, "the set is not paused"
 	}
 	return c
 }

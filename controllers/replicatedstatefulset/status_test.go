@@ -52,32 +52,32 @@ func TestStatus(t *testing.T) {
 		want, reason string
 	}{
 		{"RS-13 what is waited for before a seed", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
-			"Creating: ready 0 1, unready 2; Progressing=WaitingForPods", "nothing is started before 1 more members, of 3, have said how new their copies are"},
+			"Creating: ready 0 1, unready 2; Progressing=WaitingForPods", "waiting for the data version (command sequence) of 1 of 3 members"},
 		{"RS-14 the newest failed, and no other has its data", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "cannot start rss-db-0, which has the newest data: seed said with exit code 3 that it cannot run in this pod"},
+			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "cannot start rss-db-0, which has the newest data: seed reported with exit code 3 that the member cannot run in this pod"},
 		{"RS-15 whose copy is unknown", worldOf(setOf(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "data version unknown for rss-db-0 (sequence printed something else than one unsigned whole number (1 bytes))"},
+			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "data version unknown for rss-db-0 (sequence must print one unsigned integer, but printed something else (1 bytes))"},
 		{"RS-15 while it is being asked there is no risk", worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1; Progressing=Seeding", "data version unknown for rss-db-0: sequence has not answered yet"},
+			"Creating: ready 0 1; Progressing=Seeding", "data version unknown for rss-db-0: waiting for a response from sequence"},
 		{"who says that it is degraded", worldOf(setOf(2, 1), pod(0).status(191).granted(), pod(1).secondary()),
-			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "run degraded, says their status (exit code 190 or 191): rss-db-0"},
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "status reports degraded members (exit code 190 or 191): rss-db-0"},
 		{"RS-19 one whose start failed", worldOf(setOf(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
 			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
 		{"RS-35 the majority is lost, and the rest runs on", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
-			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or without an answer: rss-db-1, rss-db-2"},
+			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or not responding: rss-db-1, rss-db-2"},
 		{"RS-38 too few replicas for a set that was stopped", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), "Paused: ; Paused=ReplicasTooLow", "Replica count (2) for rss-db is too low (should be 3 or higher)"},
 		{"RS-41 a primary on a lost node", worldOf(setOf(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
-			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
-				"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
+			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which is unreachable, and no other member takes over until it has stopped. " +
+				"If the machine is off, mark the Node as out of service: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
 		{"W13 a primary on a Node that does not exist any more", worldOf(setOf(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: noon}), pod(1).secondary(), shown("rss-db-0")),
-			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not exist any more. " +
-				"Another takes its place when that Node has been missing for 1m0s; if its machine still runs, switch it off"},
+			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which no longer exists. " +
+				"Another member takes over when the Node has been missing for 1m0s; if its machine is still running, power it off"},
 		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
 		{"RS-45 paused by a person", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
-			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods stays"},
+			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods does not change"},
 		{"RS-51 all is well", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Seeded=Seeded", "primary: rss-db-0"},
 		{"an update, before the StatefulSet has the template", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "next" })),
@@ -86,7 +86,7 @@ func TestStatus(t *testing.T) {
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", updatingMessage},
 		{"a newer copy is missed", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
 			"Running: ready 0 1; DataLossRisk=NewestCopyMissing Progressing=Recovering",
-			"the newest copy at hand has sequence 9, and rss-db-2 had 10; nothing is started until that copy is back, or annotation clusterlabs.org/seed-from names another"},
+			"the newest available copy has sequence 9, but rss-db-2 had 10; no member is started until that copy is available, or annotation clusterlabs.org/seed-from names another member"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			line, reason := toldOf(r.world)

@@ -27,8 +27,8 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 		why         string
 	}{
 		{"before the object, as one of ours", time.Hour, map[string]string{v1alpha1.AnnotationTemplate: "guessed"}, "is older than the object"},
-		{"before the object, and knows nothing of us", time.Hour, nil, "was not made from its template"},
-		{"beside it", -time.Minute, nil, "was not made from its template"},
+		{"before the object, and knows nothing of us", time.Hour, nil, "was not created from this set's template"},
+		{"beside it", -time.Minute, nil, "was not created from this set's template"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			made := setOf(3, 1)

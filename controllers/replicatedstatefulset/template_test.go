@@ -108,30 +108,30 @@ func TestValidateTemplate(t *testing.T) {
 		}
 	}
 	const at = "spec.pod.template"
-	const twice = " says it too; say it in one place"
+	const twice = " also sets it; set it in only one place"
 	for _, f := range []faulty{
 		{"every field", templated(everything), ""},
 		{"nothing", templated("{}"), ""},
-		{"an unknown field", templated("spec: {prioritiClassName: high}"), at + `.spec.prioritiClassName: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
-		{"an unknown field of a container", templated("spec: {containers: [{name: a, image: b, comand: [x]}]}"), at + `.spec.containers[0].comand: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
-		{"a directive of a patch", templated("spec: {containers: [{$patch: delete, name: dummy}]}"), at + `.spec.containers[0].$patch: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
-		{"a field of another type", templated("spec: {priorityClassName: 7}"), at + `: Invalid value: is no pod template, which has metadata and spec as that of a StatefulSet: json: cannot unmarshal number into Go struct field PodSpec.spec.priorityClassName of type string`},
+		{"an unknown field", templated("spec: {prioritiClassName: high}"), at + `.spec.prioritiClassName: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
+		{"an unknown field of a container", templated("spec: {containers: [{name: a, image: b, comand: [x]}]}"), at + `.spec.containers[0].comand: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
+		{"a directive of a patch", templated("spec: {containers: [{$patch: delete, name: dummy}]}"), at + `.spec.containers[0].$patch: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
+		{"a field of another type", templated("spec: {priorityClassName: 7}"), at + `: Invalid value: must be a pod template with metadata and spec, like that of a StatefulSet: json: cannot unmarshal number into Go struct field PodSpec.spec.priorityClassName of type string`},
 		{"a list", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte("[]")}
-		}, at + `: Invalid value: is no pod template, which has metadata and spec as that of a StatefulSet: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
+		}, at + `: Invalid value: must be a pod template with metadata and spec, like that of a StatefulSet: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
 		{"a number that would fill the memory", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent of at most two digits`},
 		{"a field twice", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"schedulerName":"a","schedulerName":"b"}}`)}
 		}, at + `.spec.schedulerName: Duplicate value`},
-		{"a name", templated("metadata: {name: a}"), at + `.metadata: Forbidden: may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest`},
-		{"a finalizer", templated("metadata: {finalizers: [a/b]}"), at + `.metadata: Forbidden: may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest`},
+		{"a name", templated("metadata: {name: a}"), at + `.metadata: Forbidden: may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields`},
+		{"a finalizer", templated("metadata: {finalizers: [a/b]}"), at + `.metadata: Forbidden: may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields`},
 		{"a label of ours", templated("metadata: {labels: {rss-x: yes it is}}"), at + `.metadata.labels[rss-x]: ` + ofOurs},
-		{"an annotation of ours", templated("metadata: {annotations: {clusterlabs.org/rules: yes it is}}"), at + `.metadata.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are the operator's; remove it`},
-		{"a host name", templated("spec: {hostname: a}"), at + `.spec.hostname: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`},
-		{"another host name", templated("spec: {hostnameOverride: a}"), at + `.spec.hostnameOverride: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`},
-		{"a subdomain", templated("spec: {subdomain: a}"), at + `.spec.subdomain: Forbidden: it is the Service of all members; remove it`},
-		{"an account by its old name", templated("spec: {serviceAccount: a}"), at + `.spec.serviceAccount: Forbidden: is deprecated; write serviceAccountName`},
-		{"a grace period", templated("spec: {terminationGracePeriodSeconds: 0}"), at + `.spec.terminationGracePeriodSeconds: Forbidden: write it as spec.pod.terminationGracePeriodSeconds, which has a default`},
+		{"an annotation of ours", templated("metadata: {annotations: {clusterlabs.org/rules: yes it is}}"), at + `.metadata.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are reserved for the operator; remove it`},
+		{"a host name", templated("spec: {hostname: a}"), at + `.spec.hostname: Forbidden: the StatefulSet sets the hostname of each pod, and members find each other by it; remove it`},
+		{"another host name", templated("spec: {hostnameOverride: a}"), at + `.spec.hostnameOverride: Forbidden: the StatefulSet sets the hostname of each pod, and members find each other by it; remove it`},
+		{"a subdomain", templated("spec: {subdomain: a}"), at + `.spec.subdomain: Forbidden: the operator sets it to the Service of all members; remove it`},
+		{"an account by its old name", templated("spec: {serviceAccount: a}"), at + `.spec.serviceAccount: Forbidden: is deprecated; use serviceAccountName`},
+		{"a grace period", templated("spec: {terminationGracePeriodSeconds: 0}"), at + `.spec.terminationGracePeriodSeconds: Forbidden: use spec.pod.terminationGracePeriodSeconds, which has a default`},
 		{"an account twice", said(templated("spec: {serviceAccountName: a}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServiceAccountName = "b" }), at + `.spec.serviceAccountName: Forbidden: spec.serviceAccountName` + twice},
 		{"an affinity twice", said(templated("spec: {affinity: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Affinity = &corev1.Affinity{} }), at + `.spec.affinity: Forbidden: spec.affinity` + twice},
 		{"a security context twice", said(templated("spec: {securityContext: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -142,12 +142,12 @@ func TestValidateTemplate(t *testing.T) {
 		}), at + `.spec.automountServiceAccountToken: Forbidden: spec.pod.automountServiceAccountToken` + twice},
 		{"a label twice", said(templated("metadata: {labels: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"a": "b"} }), at + `.metadata.labels[a]: Forbidden: spec.pod.labels` + twice},
 		{"a label of Nodes twice", said(templated("spec: {nodeSelector: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.NodeSelector = map[string]string{"a": "b"} }), at + `.spec.nodeSelector[a]: Forbidden: spec.nodeSelector or spec.pod.nodeSelector` + twice},
-		{"the container of the commands again", templated("spec: {containers: [{name: dummy, image: other}]}"), at + `.spec.containers[0].name: Duplicate value: "dummy; a container is described in one place: in spec.pod, where commands run, or here"`},
+		{"the container of the commands again", templated("spec: {containers: [{name: dummy, image: other}]}"), at + `.spec.containers[0].name: Duplicate value: "dummy; define a container in only one place: in spec.pod, where commands run, or here"`},
 		{"a container without an image", templated("spec: {containers: [{name: a, image: b}, {name: c}]}"), at + `.spec.containers[1].image: Required value: each container needs an image`},
-		{"a volume of ours", templated("spec: {volumes: [{name: podinfo, emptyDir: {}}]}"), at + `.spec.volumes[0].name: Invalid value: "podinfo": the operator has a volume of this name; rename yours`},
+		{"a volume of ours", templated("spec: {volumes: [{name: podinfo, emptyDir: {}}]}"), at + `.spec.volumes[0].name: Invalid value: "podinfo": this name is reserved for a volume of the operator; rename it`},
 		{"a volume twice", said(withVolumes("a"), templated("spec: {volumes: [{name: b, emptyDir: {}}, {name: a, emptyDir: {}}]}")), at + `.spec.volumes[1].name: Duplicate value: "a"`},
-		{"a volume over a claim", said(withClaims("a"), templated("spec: {volumes: [{name: a, emptyDir: {}}]}")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has this name too; rename one of them`},
-		{"a mount where ours is", templated("spec: {containers: [{name: a, image: b, volumeMounts: [{name: a, mountPath: /etc/podinfo}]}]}"), at + `.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts a volume of its own there; mount yours elsewhere`},
+		{"a volume over a claim", said(withClaims("a"), templated("spec: {volumes: [{name: a, emptyDir: {}}]}")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
+		{"a mount where ours is", templated("spec: {containers: [{name: a, image: b, volumeMounts: [{name: a, mountPath: /etc/podinfo}]}]}"), at + `.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts its own volume there; use another path`},
 	} {
 		t.Run(f.name, f.check)
 	}
@@ -181,7 +181,7 @@ func TestBoundsOfATemplate(t *testing.T) {
 		unknown = append(unknown, "x"+strings.Repeat("y", i)+": z")
 	}
 	templated("{" + strings.Join(unknown, ", ") + "}")(set)
-	if got := strings.Count(said(validate(set)), "is no field"); got != maxUnknown {
+	if got := strings.Count(said(validate(set)), "unknown field of a pod template"); got != maxUnknown {
 		t.Errorf("%d unknown fields are named", got)
 	}
 }

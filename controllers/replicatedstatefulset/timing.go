@@ -127,7 +127,7 @@ var durationForm = regexp.MustCompile(`^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T
 
 var (
 	errNoDuration   = errors.New("is not a duration; use a format like 30s, 15m, 1h30m, 1D2h or 500ms, or a number of seconds like 8")
-	errLongDuration = errors.New("is too long; the longest is 292 years")
+	errLongDuration = errors.New("is too long; the max is 292 years")
 )
 
 // parseDuration parses a duration in the grammar of v1alpha1.Duration.

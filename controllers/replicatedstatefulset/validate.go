@@ -127,7 +127,7 @@ func validateLabels(labels map[string]string, at *field.Path) field.ErrorList {
 	for _, key := range sets.List(sets.KeySet(labels)) {
 		if key == v1alpha1.LabelApp || strings.HasPrefix(key, "rss") || strings.HasPrefix(key, v1alpha1.Prefix) {
 			errs = append(errs, field.Forbidden(at.Key(key),
-				"label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it"))
+				"label app and labels that begin with rss or clusterlabs.org/ are reserved for the operator; remove or rename it"))
 		}
 	}
 	return errs
@@ -164,7 +164,7 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 	}
 	if _, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]; spec.Seeding == v1alpha1.SeedingQuorum && primaries < replicas && !follow {
 		errs = append(errs, field.Invalid(at.Child("seeding"), string(spec.Seeding),
-			"needs the command secondary where not all members are primary: those that follow no primary have old copies; add spec.pod.commands.secondary, or use All"))
+			"requires command secondary if not all members are primary: the others would have outdated copies; add spec.pod.commands.secondary, or use All"))
 	}
 	return errs
 }
@@ -271,7 +271,7 @@ func validateSecrets(secrets []string, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Index(i), name))
 		case len(validation.IsDNS1123Label(secretVolumeName(name))) > 0 || name == "":
 			errs = append(errs, field.Invalid(at.Index(i), name,
-				"a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end"))
+				"the volume name secret-<name> contains it: it may have at most 56 lower-case letters, digits and hyphens, with no hyphen at either end"))
 		}
 	}
 	return errs
@@ -299,7 +299,7 @@ func validateMember(set *v1alpha1.ReplicatedStatefulSet, pod string, at *field.P
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, pod, fmt.Sprintf(
-		"is the name of no member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1))))}
+		"is not the name of a member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1))))}
 }
 
 // validateOrders checks the orders in the spec. A wrong one does not invalidate the spec: admission
@@ -341,7 +341,7 @@ func validateAnnotations(annotations map[string]string, at *field.Path) field.Er
 				errs,
 				field.Forbidden(
 					at.Key(key),
-					"annotations that begin with clusterlabs.org/ are the operator's; remove it",
+					"annotations that begin with clusterlabs.org/ are reserved for the operator; remove it",
 				),
 			)
 		}
@@ -370,7 +370,7 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 				errs,
 				field.Required(
 					at.Key(name).Child("command"),
-					`write the program and its arguments, for example ["/status.sh"]`,
+					`set the program and its arguments, for example ["/status.sh"]`,
 				),
 			)
 		}
@@ -385,7 +385,7 @@ func validatePreStop(command v1alpha1.Command, at *field.Path) field.ErrorList {
 	for i, arg := range command.Command {
 		if strings.Contains(arg, epochWord) {
 			errs = append(errs, field.Invalid(at.Child("command").Index(i), field.OmitValueType{},
-				"the kubelet runs preStop, and knows no epoch; remove "+epochWord))
+				"the kubelet runs preStop, and does not substitute the epoch; remove "+epochWord))
 		}
 	}
 	return errs
@@ -433,7 +433,7 @@ func validateMounts(spec *v1alpha1.ReplicatedStatefulSetSpec, c *corev1.Containe
 	for i, mount := range c.VolumeMounts {
 		if slices.ContainsFunc(ownMounts(spec), func(own corev1.VolumeMount) bool { return own.MountPath == mount.MountPath }) {
 			errs = append(errs, field.Invalid(at.Index(i).Child("mountPath"), mount.MountPath,
-				"the operator mounts a volume of its own there; mount yours elsewhere"))
+				"the operator mounts its own volume there; use another path"))
 		}
 	}
 	return errs
@@ -457,7 +457,7 @@ func validateVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) f
 		case reserved.Has(v.Name):
 			errs = append(
 				errs,
-				field.Invalid(name, v.Name, "the operator has a volume of this name; rename yours"),
+				field.Invalid(name, v.Name, "this name is reserved for a volume of the operator; rename it"),
 			)
 		case seen.Has(v.Name):
 			errs = append(errs, field.Duplicate(name, v.Name))
@@ -485,7 +485,7 @@ func validateClaims(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.E
 		case taken.Has(t.Name):
 			errs = append(
 				errs,
-				field.Invalid(name, t.Name, "a volume has this name too; rename one of them"),
+				field.Invalid(name, t.Name, "a volume has the same name; rename one of them"),
 			)
 		case len(validation.IsDNS1123Label(t.Name)) > 0:
 			errs = append(

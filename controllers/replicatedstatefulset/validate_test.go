@@ -71,7 +71,7 @@ func (f faulty) check(t *testing.T) {
 }
 
 const (
-	ofOurs   = `Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`
+	ofOurs   = `Forbidden: label app and labels that begin with rss or clusterlabs.org/ are reserved for the operator; remove or rename it`
 	duration = `is not a duration; use a format like 30s, 15m, 1h30m, 1D2h or 500ms, or a number of seconds like 8`
 )
 
@@ -103,25 +103,25 @@ func TestValidateMaintenance(t *testing.T) {
 
 // TestValidate tests RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70 and RS-93.
 func TestValidate(t *testing.T) {
-	const secret = `a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
+	const secret = `the volume name secret-<name> contains it: it may have at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
 	long := strings.Repeat("x", 49)
 	for _, r := range []faulty{
 		{"the seed's own manifest", func(*v1alpha1.ReplicatedStatefulSet) {}, ""},
 		{"RS-5 one member", sized(1, 1), ""},
 		{"RS-5 two members", sized(2, 1), ""},
 		{"RS-5 a negative number of members", sized(-1, 0), `spec.replicas: Invalid value: -1: must be 0 or more; 0 stops the set`},
-		{"RS-87 an epoch that nobody fills in", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and knows no epoch; remove $(RSS_EPOCH)`},
+		{"RS-87 an epoch that nobody fills in", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH)`},
 		{"RS-87 an epoch", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
 		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
 		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries`},
 		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
 		{"RS-37 a stopped set", sized(0, 0), ""},
 		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
-		{"a majority of members that follow no primary", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": needs the command secondary where not all members are primary: those that follow no primary have old copies; add spec.pod.commands.secondary, or use All`},
+		{"a majority of members that follow no primary", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": requires command secondary if not all members are primary: the others would have outdated copies; add spec.pod.commands.secondary, or use All`},
 		{"a majority of those that do", both(sized(3, 1), quorate, commanded("secondary", "/follow")), ""},
 		{"a majority of primaries", both(sized(3, 3), quorate), ""},
 		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
-		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
+		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the max is 292 years`},
 		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
 		{"W9 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "abc"}
@@ -163,8 +163,8 @@ func TestValidate(t *testing.T) {
 func TestValidatePod(t *testing.T) {
 	const (
 		known  = `supported values: "sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "preStop"`
-		argv   = `Required value: write the program and its arguments, for example ["/status.sh"]`
-		volume = `the operator has a volume of this name; rename yours`
+		argv   = `Required value: set the program and its arguments, for example ["/status.sh"]`
+		volume = `this name is reserved for a volume of the operator; rename it`
 	)
 	for _, r := range []faulty{
 		{"RS-6 without sequence", without("sequence"), `spec.pod.commands[sequence]: Required value: add the command that prints how new the data of a member is`},
@@ -187,18 +187,18 @@ func TestValidatePod(t *testing.T) {
 			`spec.pod.container: Invalid value: "db": is not in pod.containers; use the name of a container, or remove it to use the first`},
 		{"a mount where ours is", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/etc/podinfo"}}
-		}, `spec.pod.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts a volume of its own there; mount yours elsewhere`},
+		}, `spec.pod.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts its own volume there; use another path`},
 		{"RS-6 label app on the pods", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"app": "x"} }, `spec.pod.labels[app]: ` + ofOurs},
 		{"an annotation of ours on the pods", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Annotations = map[string]string{v1alpha1.AnnotationRules: "x"}
-		}, `spec.pod.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are the operator's; remove it`},
+		}, `spec.pod.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are reserved for the operator; remove it`},
 		{"volume podinfo", withVolumes("podinfo"), `spec.pod.volumes[0].name: Invalid value: "podinfo": ` + volume},
 		{"a volume of a secret", both(withSecrets("a"), withVolumes("secret-b", "secret-a")), `spec.pod.volumes[1].name: Invalid value: "secret-a": ` + volume},
 		{"a volume twice", withVolumes("a", "b", "a"), `spec.pod.volumes[2].name: Duplicate value: "a"`},
 		{"a claim without a name", withClaims(""), `spec.pod.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name`},
 		{"a claim twice", withClaims("a", "a"), `spec.pod.volumeClaimTemplates[1].metadata.name: Duplicate value: "a"`},
-		{"a claim that is a volume too", both(withVolumes("a"), withClaims("a")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has this name too; rename one of them`},
-		{"a claim podinfo", withClaims("podinfo"), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "podinfo": a volume has this name too; rename one of them`},
+		{"a claim that is a volume too", both(withVolumes("a"), withClaims("a")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
+		{"a claim podinfo", withClaims("podinfo"), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "podinfo": a volume has the same name; rename one of them`},
 	} {
 		r.check(t)
 	}
@@ -301,7 +301,7 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 }
 
 func TestValidateOrders(t *testing.T) {
-	const remedy = "is the name of no member; the members are rss-example-0 to rss-example-2"
+	const remedy = "is not the name of a member; the members are rss-example-0 to rss-example-2"
 	for _, r := range []struct{ name, member, id, want string }{
 		{"RS-102 a member", "rss-example-2", "2026-11-25", ""},
 		{"RS-102 one too many", "rss-example-3", "a", `spec.switchoverTo.member: Invalid value: "rss-example-3": ` + remedy},
@@ -322,7 +322,7 @@ func TestValidateOverrides(t *testing.T) {
 		}
 	}
 	const zero = "rss-example-0"
-	const remedy = "is the name of no member; the members are rss-example-0 to rss-example-2"
+	const remedy = "is not the name of a member; the members are rss-example-0 to rss-example-2"
 	for _, r := range []struct {
 		name   string
 		change change

@@ -146,26 +146,26 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	case 1:
 		texts = append(
 			texts,
-			"spec.replicas is 1: when this member is lost, no other member can take over",
+			"spec.replicas is 1: if this member is lost, no other member can take over",
 		)
 	case 2:
 		texts = append(
 			texts,
-			"spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss",
+			"spec.replicas is 2: if one member is lost, no majority is left; the min to survive a loss is 3",
 		)
 	}
 	pod := &set.Spec.Pod
 	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
 		texts = append(
 			texts,
-			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own",
+			"spec.pod.commands[preStop] is ignored: the container has its own preStop hook",
 		)
 	}
 	texts = append(texts, oddTimes(&set.Spec)...)
 	texts = append(texts, oddMaintenance(set)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are recreated; "+
-			"select those that are meant by matchLabels, or remove it")
+		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: when one of them changes, all members are recreated; "+
+			"select the intended ConfigMaps with matchLabels, or remove it")
 	}
 	return append(texts, strangeAnnotations(set.Annotations)...)
 }
@@ -176,7 +176,7 @@ func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) 
 	for _, name := range orderNames {
 		if o := orderIn(&set.Spec, name); o != nil {
 			texts = append(texts, fmt.Sprintf(
-				"spec.%s.id: order %s is not carried out, since the object is made with it; to order it, give it another id when the object is there", name, o.ID))
+				"spec.%s.id: order %s is ignored, because the object is created with it; to carry it out, give the order a new id after the object is created", name, o.ID))
 		}
 	}
 	return texts
@@ -188,7 +188,7 @@ func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnin
 	for i, name := range set.Spec.Maintenance {
 		if n, ok := ordinalOf(set, name); ok && n >= count {
 			texts = append(texts, fmt.Sprintf(
-				"spec.maintenance[%d] is %s, and there is no such member; it is parked when it comes. The members are %s to %s",
+				"spec.maintenance[%d] is %s, and there is no such member; it will be parked when it is created. The members are %s to %s",
 				i, name, memberName(set, 0), memberName(set, max(0, count-1))))
 		}
 	}
@@ -204,7 +204,7 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 			texts = append(
 				texts,
 				fmt.Sprintf(
-					"%s is %s, and counts as %s, the least; write %s or more",
+					"%s is %s, which is replaced by %s, the min; set %s or more",
 					path, said, least, least,
 				),
 			)
@@ -212,7 +212,7 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 			texts = append(
 				texts,
 				fmt.Sprintf(
-					"%s is %s, and counts as %s, the most; write %s or less",
+					"%s is %s, which is replaced by %s, the max; set %s or less",
 					path, said, most, most,
 				),
 			)
@@ -242,7 +242,7 @@ func strangeAnnotations(annotations map[string]string) (texts admission.Warnings
 			texts = append(
 				texts,
 				fmt.Sprintf(
-					"metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s",
+					"metadata.annotations[%s] is unknown and ignored; the operator supports %s",
 					key, strings.Join(orders, " and "),
 				),
 			)
@@ -312,7 +312,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	taken func(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
 	end, why := v.court.Open(ctx, set.Namespace)
 	if why != "" {
-		return admission.Warnings{"spec.pod was not tried out: " + why}, nil
+		return admission.Warnings{"spec.pod was not tested by a dry run: " + why}, nil
 	}
 	defer end()
 	var warned admission.Warnings
@@ -332,7 +332,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 			warned = append(
 				warned,
 				fmt.Sprintf(
-					"%s could not be tried out; it cannot be created while this lasts: %s",
+					"%s could not be tested by a dry run, and cannot be created until this is resolved: %s",
 					describe(v.kinds, object), trial.WhyNot(err),
 				),
 			)
@@ -387,7 +387,7 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 	}
 	whose := "belongs to another object"
 	if wasChild(found) {
-		whose = "has no owner, as one that was restored from a backup"
+		whose = "has no owner, like an object restored from a backup"
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
 		"%s already exists and %s; choose another name, or delete it", describe(v.kinds, found), whose))}

@@ -54,7 +54,7 @@ type EvictionWebhook struct {
 
 // Start maintains the configuration until the context ends.
 func (w *EvictionWebhook) Start(ctx context.Context) error {
-	policy.Look(ctx, "The webhook of evictions", policy.Interval, webhookRetry, func() string {
+	policy.Look(ctx, "The eviction webhook", policy.Interval, webhookRetry, func() string {
 		caller := w.Caller()
 		if caller.Token == "" {
 			return "there is no serving certificate yet"
@@ -125,7 +125,7 @@ func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) adm
 	}
 	pod, set, err := h.primary(ctx, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "An eviction is left to the budgets: what it is about cannot be read")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing an eviction if the budgets allow it: cannot read its pod, set or budget")
 	}
 	if err != nil || pod == nil || isOfAnother(&asked, pod) {
 		return admission.Allowed("")
@@ -134,7 +134,7 @@ func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) adm
 	if !isDryRun(&asked, req.DryRun) {
 		e := entry{Namespace: pod.Namespace, Pod: pod.Name, Set: set.Name, At: h.now().UTC(), By: req.UserInfo.Username}
 		if waits, err = h.note(ctx, pod.UID, e); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "The controllers are not told of an eviction: the book cannot be written")
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot record an eviction for the controllers in the eviction ConfigMap")
 		}
 	}
 	if !podstate.Ready(pod) { // budgets may not block the eviction of an unready pod
@@ -193,10 +193,10 @@ func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits tim
 	if names := set.Status.Members.Secondary; len(names) > 0 {
 		to = strings.Join(names, " or ")
 	}
-	message := fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining says why: kubectl -n %s get rss %s -o yaml",
+	message := fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining reports the reason: kubectl -n %s get rss %s -o yaml",
 		pod.Name, set.Name, to, set.Namespace, set.Name)
 	if !waits.IsZero() {
-		message = fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first if Node %s is cordoned, as by kubectl drain. For evictions without a cordon a role moves once in %s, next at %s",
+		message = fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first if Node %s is cordoned, for example by kubectl drain. Without a cordon, evictions cause at most one handover in %s, next at %s",
 			pod.Name, set.Name, to, pod.Spec.NodeName, evictionEvery, waits.UTC().Format("15:04:05"))
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{

@@ -173,7 +173,7 @@ func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, evictionFor, evictionEvery - time.Second} {
 		answer := next.asked(noon.Add(after))
 		g.Expect(answer.Allowed).To(BeFalse())
-		g.Expect(answer.Result.Message).To(HaveSuffix("a role moves once in 5m0s, next at 12:05:00"), after)
+		g.Expect(answer.Result.Message).To(HaveSuffix("evictions cause at most one handover in 5m0s, next at 12:05:00"), after)
 		g.Expect(next.book()).To(HaveLen(1), "it is not noted")
 	}
 	g.Expect(next.asked(noon.Add(evictionEvery)).Result.Message).To(ContainSubstring("handing over"))

@@ -25,7 +25,7 @@ func changedSecret(ctx context.Context, c *Cluster) {
 	r.renewed(ctx, before) // because the spec changed
 	before = r.lives(ctx)
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.UpdateOnEnvChange = true })
-	r.event(ctx, r.set, v1alpha1.EventConfigFollowed, "followed from now on")
+	r.event(ctx, r.set, v1alpha1.EventConfigFollowed, "started to watch the ConfigMaps and Secrets that the members use")
 
 	c.check(c.Client.Delete(ctx, secret("")))
 	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonConfigMissing)
@@ -36,7 +36,7 @@ func changedSecret(ctx context.Context, c *Cluster) {
 
 	first := r.primary(ctx).Name
 	c.check(c.Client.Update(ctx, secret("two")))
-	r.event(ctx, r.set, v1alpha1.EventConfigRestart, "since a ConfigMap or Secret that they use changed")
+	r.event(ctx, r.set, v1alpha1.EventConfigRestart, "because a ConfigMap or Secret that they use changed")
 	r.renewed(ctx, before)
 	r.stoppedInOrder(first)
 	r.goesOnWriting(ctx)

@@ -29,7 +29,7 @@ func idleCommands(ctx context.Context, c *Cluster) {
 	r.turn(old.Name+"/demote", "exit 0")
 	// New entries may cause an earlier refusal of the order: it is then retried.
 	c.until(ctx, "the order to be refused for demote", func(ctx context.Context) {
-		told := len(r.events(ctx, r.set, v1alpha1.EventOverrideRefused, "demote of "+old.Name+" failed: it ended with 0")) > 0
+		told := len(r.events(ctx, r.set, v1alpha1.EventOverrideRefused, "demote of "+old.Name+" failed: it exited with 0")) > 0
 		if r.read(ctx, r.set); !told && len(r.set.Annotations) == 0 {
 			r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, heir)
 		}
@@ -41,7 +41,7 @@ func idleCommands(ctx context.Context, c *Cluster) {
 	r.turn(last+"/stop", "exit 0")
 	r.turn(last+"/demote", "exit 0")
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) })
-	r.event(ctx, r.set, v1alpha1.EventMemberFailed, "stop of "+last+" failed: it ended with 0")
+	r.event(ctx, r.set, v1alpha1.EventMemberFailed, "stop of "+last+" failed: it exited with 0")
 	r.event(ctx, r.set, v1alpha1.EventMemberReplaced, "starts or stops failed")
 	r.turn(last+"/stop", "")
 	r.turn(last+"/demote", "")

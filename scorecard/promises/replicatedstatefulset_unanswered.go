@@ -94,11 +94,11 @@ func unreadySecondaries(ctx context.Context, c *Cluster) {
 	for _, name := range secondaries {
 		c.exec(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, "dummy", "/bin/sh", "-c", "touch "+broken)
 	}
-	r.conditionSays(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, and their pods are not Ready")
+	r.conditionSays(ctx, v1alpha1.ConditionDegraded, "2 of 3 members run as secondaries, but their pods are not Ready")
 	c.Expect(meta.IsStatusConditionFalse(r.set.Status.Conditions, "Ready")).To(BeTrue(), "%s", tellSet(r.set))
 	err := c.evict(ctx, primary)
 	c.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of the only Ready primary returned %v", err)
-	r.conditionSays(ctx, v1alpha1.ConditionDraining, "no member can take its role")
+	r.conditionSays(ctx, v1alpha1.ConditionDraining, "no member can take over")
 
 	one := r.pod(ctx, secondaries[0])
 	c.check(c.evict(ctx, one))

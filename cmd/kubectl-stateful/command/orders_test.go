@@ -68,10 +68,10 @@ func TestSwitchoverWaitsUntilItIsDone(t *testing.T) {
 func TestSwitchoverTellsARefusal(t *testing.T) {
 	g := NewWithT(t)
 	x := aPrimary(t)
-	x.says(rssv1alpha1.EventOverrideRefused, "rss-db-2 does not take over: there is no such member")
+	x.says(rssv1alpha1.EventOverrideRefused, "rss-db-2 was not promoted: no such member")
 	x.before = func(look int) {
 		if look == 3 {
-			x.says(rssv1alpha1.EventOverrideRefused, "rss-db-2 does not take over: it does not run as secondary")
+			x.says(rssv1alpha1.EventOverrideRefused, "rss-db-2 was not promoted: it is not running as secondary")
 			x.set(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 				delete(o.Annotations, rssv1alpha1.AnnotationSwitchoverTo)
 			})
@@ -79,7 +79,7 @@ func TestSwitchoverTellsARefusal(t *testing.T) {
 	}
 	code, _, stderr := x.run("switchover", "rss/db", "--to=rss-db-2")
 	g.Expect(code).To(Equal(1))
-	g.Expect(stderr).To(Equal("error: rss-db-2 does not take over: it does not run as secondary\n"), "the result of an earlier switchover is not printed")
+	g.Expect(stderr).To(Equal("error: rss-db-2 was not promoted: it is not running as secondary\n"), "the result of an earlier switchover is not printed")
 }
 
 func TestSwitchoverWithoutAnAnswerEnds(t *testing.T) {

@@ -114,11 +114,11 @@ func TestRolloutStatusOfReplicatedStatefulSets(t *testing.T) {
 		return func(x *terminal) { edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", change) }
 	}
 	tryRollouts(t, []rolloutRow{
-		{"a primary has to stop", "rss/db", nil, 0, "Waiting for replicatedstatefulset \"db\": WaitingForStop: waiting for members that may still be primary"},
+		{"a primary has to stop", "rss/db", nil, 0, "Waiting for replicatedstatefulset \"db\": WaitingForStop: waiting for members that may still be primary to stop"},
 		{"a pod has an earlier template", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) { rest(o.Status.Conditions) }), 0, "Waiting for replicatedstatefulset \"db\": rss-db-2 still have an earlier template"},
 		{"paused", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 			set(o.Status.Conditions, "Paused", metav1.ConditionTrue, "PausedByUser")
-		}), 1, "error: the operator acts"},
+		}), 1, "error: the set is not paused"},
 		{"failed", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
 			o.Status.Phase, o.Status.Reason = rssv1alpha1.PhaseFailed, "invalid configuration"
 		}), 1, "error: invalid configuration"},
