@@ -259,12 +259,12 @@ var _ = Describe("a change", func() {
 			`spec.pod.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage may only grow`}),
 		Entry("that drops the claims", refusal{"spec: {pod: {volumeClaimTemplates: null}}", immutable}),
 		Entry("RS-85 of the template to an unknown field", refusal{"spec: {pod: {template: {spec: {containers: [{name: a, image: b, comand: [x]}]}}}}",
-			`spec.pod.template.spec.containers[0].comand: Forbidden: is no field of a pod template that this operator knows`}),
+			`spec.pod.template.spec.containers[0].comand: Forbidden: unknown field of a pod template`}),
 		Entry("of the image to none", refusal{"spec: {pod: {containers: [{name: dummy, image: ''}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
 		Entry("to what the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
 		Entry("that orders a member that is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
 			`metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-example-7": is not the name of a member; the members are rss-example-0 to rss-example-2`}),
-		Entry("of a label to one of ours", refusal{"metadata: {labels: {rss: x}}", `metadata.labels[rss]: Forbidden: label app and those that begin with rss`}),
+		Entry("of a label to one of ours", refusal{"metadata: {labels: {rss: x}}", `metadata.labels[rss]: Forbidden: label app and labels that begin with rss`}),
 	)
 
 	It("of other fields is taken, and a StatefulSet that is there is no obstacle", func(ctx SpecContext) {

@@ -78,7 +78,7 @@ func TestV13WhatHelps(t *testing.T) {
 		want            []string
 	}{
 		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
-			[]string{"rss-db-0 is primary, and its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
+			[]string{"rss-db-0 is primary, but its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
 		{"frozen without", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
 			[]string{"status does not respond: rss-db-0 (pending since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
 		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),

@@ -80,7 +80,7 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 	blocked := func(set *v1alpha1.ReplicatedStatefulSet) *world {
 		return worldOf(set, pod(0).idle().sequence("9"), pod(1).quiet(40*time.Second), pod(2).secondary().sequence("9"), lost(45*time.Second))
 	}
-	const command = "To choose one without it, delete its pod: kubectl -n ns delete pod rss-db-1; "
+	const command = "To continue without it, delete its pod: kubectl -n ns delete pod rss-db-1; "
 	for _, r := range []struct {
 		name  string
 		world *world
