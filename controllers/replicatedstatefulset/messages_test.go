@@ -37,8 +37,8 @@ func TestMessages(t *testing.T) {
 		{"V19 sequence did not end", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), pod(0).idle().hung()), "SequenceUnknown: data version unknown for rss-db-0 (sequence: the stream broke)"},
 		{"V23 an ordered switchover waits for a member that is down", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).pending(), requested),
 			"HandingOver: the switchover to rss-db-1 (annotation clusterlabs.org/switchover-to) waits until no member is missing; missing: rss-db-2 (pending)"},
-		{"V23 for a pod that is not there", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), requested), "missing now: 1 of 3 pods"},
-		{"V23 for a start that has not ended", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), requested), "missing now: rss-db-2 (stop has not ended)"},
+		{"V23 for a pod that is not there", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), requested), "missing: 1 of 3 pods"},
+		{"V23 for a start that has not ended", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), requested), "missing: rss-db-2 (command stop is in progress)"},
 		{"V23 for a copy that is not as new", v1alpha1.ConditionProgressing, worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), requested), "HandingOver: waiting for rss-db-1 to catch up with rss-db-0"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -89,8 +89,8 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 			"spec.maintenance[1] is rss-db-3, and there is no such member; it will be parked when it is created. The members are rss-db-0 to rss-db-2"},
 		{"an order with a typo", annotate(v1alpha1.Prefix + "switchover"),
 			"metadata.annotations[clusterlabs.org/switchover] is unknown and ignored; the operator supports clusterlabs.org/seed-from and clusterlabs.org/switchover-to"},
-		{"an order with another prefix", annotate("clusterlab.org/seed-from"), "metadata.annotations[clusterlab.org/seed-from] is none"},
-		{"an order without one", annotate("switchoverTo"), "metadata.annotations[switchoverTo] is none"},
+		{"an order with another prefix", annotate("clusterlab.org/seed-from"), "metadata.annotations[clusterlab.org/seed-from] is unknown and ignored"},
+		{"an order without one", annotate("switchoverTo"), "metadata.annotations[switchoverTo] is unknown and ignored"},
 		{"an annotation of another object", annotate("example.org/owner"), ""},
 		{"an order", annotate(v1alpha1.AnnotationSeedFrom), ""},
 	} {

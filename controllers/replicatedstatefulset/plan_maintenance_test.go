@@ -141,7 +141,7 @@ func TestMaintenance(t *testing.T) {
 			[]string{"rss-db-2 had 10 and is in spec.maintenance"}},
 		{"RS-91 a start of all lacks its copy", worldOf(setOf(2, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("10"), parkedNow(1)), v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, []string{"is in spec.maintenance"}},
 		{"RS-89 a scale-down waits", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1), replicas(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, []string{"spec.maintenance: rss-db-1"}},
-		{"RS-89 an update waits", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().outdated(), parkedNow(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdating, []string{"in spec.maintenance are rss-db-1"}},
+		{"RS-89 an update waits", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().outdated(), parkedNow(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdating, []string{"members in spec.maintenance: rss-db-1"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
