@@ -33,7 +33,7 @@ var _ = Describe("a bound", func() {
 		return all
 	}
 
-	DescribeTable("passes, and no more than that", func(ctx SpecContext, b bound) {
+	DescribeTable("accepts the maximum and refuses one more", func(ctx SpecContext, b bound) {
 		tried := func(n int) error {
 			return user.Create(ctx, newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) { b.change(&s.Spec, n) }), client.DryRunAll)
 		}
@@ -44,22 +44,22 @@ var _ = Describe("a bound", func() {
 		Entry("of primaries", bound{1000, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			s.Replicas, s.Primaries = new(int32(0)), new(int32(n))
 		}, "spec.primaries: Invalid value: 1001"}),
-		Entry("of labels of nodes", bound{64, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.NodeSelector = words(n) }, "spec.nodeSelector: Too many: 65"}),
-		Entry("of labels of nodes, of the pod", bound{64, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.NodeSelector = words(n) }, "spec.pod.nodeSelector: Too many: 65"}),
+		Entry("of nodeSelector", bound{64, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.NodeSelector = words(n) }, "spec.nodeSelector: Too many: 65"}),
+		Entry("of nodeSelector of the pod", bound{64, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.NodeSelector = words(n) }, "spec.pod.nodeSelector: Too many: 65"}),
 		Entry("of tolerations", bound{128, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			for i := range n {
 				s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: fmt.Sprint("k", i), Operator: corev1.TolerationOpExists})
 			}
 		}, "spec.tolerations: Too many: 129"}),
-		Entry("of seconds of grace", bound{604800, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		Entry("of terminationGracePeriodSeconds", bound{604800, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			s.Pod.TerminationGracePeriodSeconds = new(int64(n))
 		},
 			"spec.pod.terminationGracePeriodSeconds: Invalid value: 604801"}),
-		Entry("of labels of rules", bound{32, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		Entry("of labels of ruleSelector", bound{32, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			s.RuleSelector = &metav1.LabelSelector{MatchLabels: words(n)}
 		},
 			"spec.ruleSelector.matchLabels: Invalid value: there may be at most 32; remove the others"}),
-		Entry("of values of rules", bound{32, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		Entry("of expressions and values of ruleSelector", bound{32, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			var values []string
 			for i := range n {
 				values = append(values, fmt.Sprint("v", i))
@@ -69,19 +69,19 @@ var _ = Describe("a bound", func() {
 		Entry("of arguments", bound{1024, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			s.Pod.Commands["stop"] = v1alpha1.Command{Command: append([]string{"/stop"}, make([]string, n-1)...)}
 		}, "spec.pod.commands.stop.command: Too many: 1025"}),
-		Entry("of bytes of an argument", bound{32768, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		Entry("of bytes in an argument", bound{32768, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
 			s.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop", strings.Repeat("x", n)}}
 		}, "spec.pod.commands.stop.command[1]: Too long"}),
 	)
 
-	It("holds for the bytes of a spec", func(ctx SpecContext) {
+	It("applies to the bytes of a spec", func(ctx SpecContext) {
 		long := newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Containers[0].Args = []string{strings.Repeat("x", 256<<10)}
 		})
 		Expect(clean(user.Create(ctx, long))).To(MatchRegexp("spec: Invalid value: has [0-9]+ bytes as JSON, and may have at most 262144; move scripts and configuration to the image or a ConfigMap"))
 	})
 
-	It("holds for /scale", func(ctx SpecContext) {
+	It("applies to /scale", func(ctx SpecContext) {
 		set := newSet(ns)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		to := func(n int32) error {

@@ -62,7 +62,7 @@ func TestRS131ServiceOfSecondaries(t *testing.T) {
 			set.Status.RestoreReplicas = r.stopped
 			i := slices.IndexFunc(buildServices(set), func(s *corev1.Service) bool { return s.Name == set.Name+"-secondary" })
 			if i >= 0 != r.want {
-				t.Fatalf("the Service is made: %t", i >= 0)
+				t.Fatalf("the Service is created: %t", i >= 0)
 			}
 			for _, service := range buildServices(set) {
 				if service.Spec.Selector[v1alpha1.LabelManaged] != v1alpha1.True {
@@ -71,7 +71,7 @@ func TestRS131ServiceOfSecondaries(t *testing.T) {
 			}
 			if r.want {
 				if selector := buildServices(set)[i].Spec.Selector; selector[v1alpha1.LabelRole] != v1alpha1.RoleSecondary || selector[v1alpha1.LabelApp] != set.Name {
-					t.Errorf("it selects %v", selector)
+					t.Errorf("the selector is %v", selector)
 				}
 			}
 		})
@@ -140,11 +140,11 @@ func TestWhatRestartsAMember(t *testing.T) {
 		{"a secret", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Secrets = nil }},
 		{"the chaos level", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ChaosLevel = nil }},
 		{"the preStop command", true, func(s *v1alpha1.ReplicatedStatefulSet) { delete(s.Spec.Pod.Commands, "preStop") }},
-		{"another command", false, func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"a command other than preStop", false, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Commands["status"] = v1alpha1.Command{Command: []string{"/other"}, Timeout: "5m"}
 		}},
 		{"the number of members", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = ptr.To(int32(5)) }},
-		{"the number of primaries, and with it the finalizer", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = nil }},
+		{"the number of primaries, which changes the finalizer", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = nil }},
 		{"a label of the object", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels["helm.sh/chart"] = "db-2" }},
 		{"an order", false, func(s *v1alpha1.ReplicatedStatefulSet) { delete(s.Annotations, v1alpha1.AnnotationSeedFrom) }},
 		{"ports", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServicePorts = nil }},
@@ -167,9 +167,9 @@ func TestWhoHasTheFinalizer(t *testing.T) {
 		change func(*v1alpha1.ReplicatedStatefulSet)
 		want   bool
 	}{
-		{"all are primaries and have no claims", func(*v1alpha1.ReplicatedStatefulSet) {}, false},
+		{"all members are primaries without claims", func(*v1alpha1.ReplicatedStatefulSet) {}, false},
 		{"fewer primaries than members", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = ptr.To(int32(2)) }, true},
-		{"as many primaries as members, in so many words", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = ptr.To(int32(3)) }, false},
+		{"primaries equals replicas", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = ptr.To(int32(3)) }, false},
 		{"claims", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 		}, true},
@@ -198,7 +198,7 @@ func TestAntiAffinityReallyKeepsApart(t *testing.T) {
 		}
 	}
 	if pod := template(t, "seed.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.AntiAffinity = false }); pod.Spec.Affinity != nil {
-		t.Errorf("no one asked for %v", pod.Spec.Affinity)
+		t.Errorf("unexpected affinity %v", pod.Spec.Affinity)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestTheContainersOwnWordStands(t *testing.T) {
 	}
 	pod = template(t, "full.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[1].Lifecycle = own })
 	if got := pod.Spec.Containers[1].Lifecycle; !reflect.DeepEqual(got, own) {
-		t.Errorf("its hook is %v", got)
+		t.Errorf("the hook is %v", got)
 	}
 }
 
@@ -284,11 +284,11 @@ func TestBuildingChangesNothing(t *testing.T) {
 			first = built
 		}
 		if !reflect.DeepEqual(built, first) {
-			t.Fatal("two builds differ")
+			t.Fatal("two builds of the same set differ")
 		}
 	}
 	if !reflect.DeepEqual(set, before) {
-		t.Error("building changed the set")
+		t.Error("the build modified the set")
 	}
 }
 
@@ -325,14 +325,14 @@ func TestNothingActsInATrial(t *testing.T) {
 		}
 	}
 	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(owners) > 0 {
-		t.Errorf("%d pods with finalizers %v, owners %v; want 2 that no one owns or holds", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
+		t.Errorf("%d pods with finalizers %v, owners %v; want 2 pods without finalizers and owners", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
 	}
 	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || len(trial.Services) != 4 || trial.Services[0].Name != sts.Spec.ServiceName {
 		t.Errorf("container %q, stop within %s, %d Services, the first that of %q", trial.Container, trial.Timeouts["stop"], len(trial.Services), sts.Spec.ServiceName)
 	}
 	delete(set.Spec.Pod.Commands, "status")
 	if _, err := NewTrial(set, 2); err == nil {
-		t.Error("a set without status is tried")
+		t.Error("a trial is built for a set without the command status")
 	}
 }
 
@@ -352,7 +352,7 @@ func TestTheSampleIsTheOriginalsManifest(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(original, sample) {
-		t.Errorf("the sample is\n%v\nand the original's manifest\n%v", sample, original)
+		t.Errorf("the sample is\n%v\nwant the original's manifest\n%v", sample, original)
 	}
 }
 
@@ -360,12 +360,12 @@ func TestRS131ServiceOfThatNameOfAnotherOwner(t *testing.T) {
 	w := worldOf(setOf(3, 1))
 	w.services[secondaryServiceName(w.set)] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: secondaryServiceName(w.set), Namespace: w.set.Namespace}}
 	if described, child := w.foreign(); child != nil {
-		t.Errorf("%s is reported as in the way", described)
+		t.Errorf("%s is reported as a conflict", described)
 	}
 	for _, step := range decide(w).Steps {
 		for _, a := range slices.Concat(step...) {
 			if a.Object.GetName() == secondaryServiceName(w.set) {
-				t.Errorf("it is written: %s", a)
+				t.Errorf("unexpected write: %s", a)
 			}
 		}
 	}

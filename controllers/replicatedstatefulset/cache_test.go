@@ -23,7 +23,7 @@ func TestTheCacheKeepsLittleOfStrangers(t *testing.T) {
 	cut, err := cutPod(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cut.(*corev1.Pod).ObjectMeta).To(Equal(metav1.ObjectMeta{Finalizers: pod.Finalizers, Annotations: map[string]string{v1alpha1.AnnotationTemplate: "t"}}))
-	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(HaveLen(maxContainers), "at the bound")
+	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(HaveLen(maxContainers), "a pod with the max number of containers keeps them")
 	pod.Spec.Containers = make([]corev1.Container, maxContainers+1)
 	cut, err = cutPod(pod)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -58,7 +58,7 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 		s := &causestest.All[i]
 		w := kept(s, 70*time.Second)
 		if len(w.causes.All) != 1 || w.causes.All[0].Situation() != s.Situation {
-			t.Errorf("W7 %s: found is %v", s.Situation, w.causes.All)
+			t.Errorf("W7 %s: the causes are %v", s.Situation, w.causes.All)
 			continue
 		}
 		p := decide(w)
@@ -84,7 +84,7 @@ func TestW7NothingIsSaidOfWhatJustBegan(t *testing.T) {
 		p := decide(w)
 		status := summarize(&p)
 		if bad := saidIn(&status, v1alpha1.ConditionDegraded); bad.Reason == v1alpha1.ReasonMembersCannotStart {
-			t.Errorf("W7 %s: after 5 s it says %s", s.Situation, bad.Message)
+			t.Errorf("W7 %s: Degraded after 5 s is %s", s.Situation, bad.Message)
 		}
 	}
 }
@@ -101,18 +101,18 @@ func TestW7WhatWasToldStaysWhileItsCauseDoes(t *testing.T) {
 		change func(*world)
 		want   bool
 	}{
-		{"its cause is known, and counts for a moment only", func(w *world) {
+		{"the cause is known for a moment only", func(w *world) {
 			w.causes.All = []causes.Hindered{{Name: "rss-db-1", Found: causes.Found{Cause: causes.Refused("exceeded quota")}}}
 		}, true},
-		{"events were not read yet", func(w *world) { w.causes.Unread = true }, true},
-		{"nothing is known of it any more", func(*world) {}, false},
+		{"the events are not read yet", func(w *world) { w.causes.Unread = true }, true},
+		{"the cause is gone", func(*world) {}, false},
 	} {
 		w := worldOf(setOf(2, 1), pod(0).primary(), told)
 		row.change(w)
 		p := decide(w)
 		status := summarize(&p)
 		if got := saidIn(&status, v1alpha1.ConditionDegraded).Reason == v1alpha1.ReasonMembersCannotStart; got != row.want {
-			t.Errorf("W7 %s: Degraded speaks of it: %t", row.says, got)
+			t.Errorf("W7 %s: Degraded reports the cause: %t", row.says, got)
 		}
 	}
 }
@@ -138,10 +138,10 @@ func TestW7FailedStartsAreCountedOverPods(t *testing.T) {
 	w := at(20*time.Second, true, false)
 	found := known.follow(w, "rss-db-1", w.members[1].pod, causes.Cause{})
 	if !found.Lasts || found.Word != causes.StartFails || found.Detail != "secondary failed with exit code 1" {
-		t.Errorf("W7 after two failures in 80 s: %+v", found)
+		t.Errorf("W7 the cause after two failures in 80 s is %+v", found)
 	}
 	w = at(0, false, true)
 	if found := known.follow(w, "rss-db-1", w.members[1].pod, causes.Cause{}); found.Known() {
-		t.Errorf("W7 it runs: %+v", found)
+		t.Errorf("W7 the cause of a running member is %+v", found)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-var _ = Describe("what the pods use", func() {
-	It("RS-96 RS-97 restarts the members when a Secret changes, and says what may not be read or is missing", func(ctx SpecContext) {
+var _ = Describe("the configuration of the pods", func() {
+	It("RS-96 RS-97 restarts the members when a Secret changes, and reports an unreadable or missing Secret", func(ctx SpecContext) {
 		p := startFakeControlPlane(newNamespace(ctx))
 		startOperator(p)
 		creds := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "creds"}, Data: map[string][]byte{"a": []byte("1")}}
@@ -31,13 +31,13 @@ var _ = Describe("what the pods use", func() {
 			return bad.Reason + ": " + bad.Message
 		}
 
-		By("having no right to read Secrets: the role of the kind has none, and it stops no other set")
+		By("without the right to read Secrets")
 		Eventually(says).Should(And(HavePrefix(v1alpha1.ReasonConfigUnreadable),
 			ContainSubstring(fmt.Sprintf("kubectl -n %s create role stateful-operator-reads-creds --verb=get --resource=secrets --resource-name=creds", p.namespace)),
 			ContainSubstring("--serviceaccount=operator-system:manager")))
 		before := podsOf(ctx, p.namespace)
 
-		By("being given it as the condition says")
+		By("granting the right with the command of the condition")
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "stateful-operator-reads-creds"},
 			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"creds"}}}}
 		Expect(user.Create(ctx, role)).To(Succeed())
@@ -52,14 +52,14 @@ var _ = Describe("what the pods use", func() {
 		}
 		Eventually(followed).Should(Succeed())
 
-		By("missing the Secret")
+		By("deleting the Secret")
 		Expect(user.Delete(ctx, creds)).To(Succeed())
 		Eventually(says).Should(HavePrefix(v1alpha1.ReasonConfigMissing + ": Secret creds does not exist"))
 		for name, pod := range podsOf(ctx, p.namespace) {
 			Expect(pod.UID).To(Equal(before[name].UID), "%s was recreated", name)
 		}
 
-		By("being given the right to watch the Secrets of the namespace, and finding another one")
+		By("granting the right to watch Secrets, and creating a changed Secret")
 		server.GiveRightsIn(ctx, p.namespace, "secrets-role")
 		creds = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "creds"}, Data: map[string][]byte{"a": []byte("2")}}
 		Expect(user.Create(ctx, creds)).To(Succeed())

@@ -62,7 +62,7 @@ func startOperator(planes ...*fakeControlPlane) (stop func()) {
 	stop = func() {
 		cancel()
 		if err := <-done; err != nil {
-			GinkgoLogr.Info("the operator ended", "error", err)
+			GinkgoLogr.Info("operator stopped", "error", err)
 		}
 	}
 	DeferCleanup(stop)
@@ -147,7 +147,7 @@ var _ = Describe("a set", func() {
 		DeferCleanup(func(ctx SpecContext) { sweep(ctx, p.namespace) })
 	})
 
-	It("RS-1 RS-2 RS-3 RS-63 of the seed comes up, with the rights that are shipped", func(ctx SpecContext) {
+	It("RS-1 RS-2 RS-3 RS-63 from the seed's manifest starts with the shipped roles", func(ctx SpecContext) {
 		startOperator(p)
 		set := newSet(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -179,14 +179,14 @@ var _ = Describe("a set", func() {
 		}).Should(Succeed())
 	})
 
-	It("RS-34 RS-54 fails over when its primary crashes, and never has two", func(ctx SpecContext) {
+	It("RS-34 RS-54 fails over when its primary crashes, without two primaries at once", func(ctx SpecContext) {
 		set := started(ctx, p)
 		crashPrimary(ctx, p, set)
 		Expect(podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, "primary"))
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-32 RS-42 survives a deleted pod while no operator runs, and touches no other", func(ctx SpecContext) {
+	It("RS-32 RS-42 restarts a member whose pod was deleted while no operator ran, and no other member", func(ctx SpecContext) {
 		stop := startOperator(p)
 		set := replicated(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -211,7 +211,7 @@ var _ = Describe("a set", func() {
 		}
 	})
 
-	It("RS-37 RS-46 scales through its subresource, and stops in order when it is deleted", func(ctx SpecContext) {
+	It("RS-37 RS-46 scales through its subresource, and stops its members in order when it is deleted", func(ctx SpecContext) {
 		set := started(ctx, p)
 		scale := func(n int32) {
 			Expect(user.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}))).To(Succeed())
@@ -231,7 +231,7 @@ var _ = Describe("a set", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-47 gets back what was deleted or changed", func(ctx SpecContext) {
+	It("RS-47 restores deleted and changed children", func(ctx SpecContext) {
 		set := started(ctx, p)
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Delete(ctx, service)).To(Succeed())
@@ -252,7 +252,7 @@ var _ = Describe("a set", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-47 RS-50 leaves a Service the type and the node ports that a user gave it", func(ctx SpecContext) {
+	It("RS-47 RS-50 keeps the type and the node ports that a user set on a Service", func(ctx SpecContext) {
 		set := started(ctx, p)
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Patch(ctx, service, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"type":"LoadBalancer"}}`)))).To(Succeed())
@@ -272,7 +272,7 @@ var _ = Describe("a set", func() {
 		Expect(events(ctx, p.namespace)).NotTo(ContainElement("WriteUndone"))
 	})
 
-	It("RS-52 RS-55 tells of all that happens", func(ctx SpecContext) {
+	It("RS-52 RS-55 emits events and metrics", func(ctx SpecContext) {
 		startOperator(p)
 		set := replicated(p.namespace)
 		set.Spec.FailureThreshold = ptr.To(int32(1))
@@ -307,7 +307,7 @@ var _ = Describe("a set", func() {
 			"rss_operator_cluster_reconcile_duration", "replicatedstatefulset_actions_total", "replicatedstatefulset_members", "replicatedstatefulset_member_sequence"))
 	})
 
-	It("RS-57 RS-59 rolls when its rules change, and says which Secrets are missing", func(ctx SpecContext) {
+	It("RS-57 RS-59 restarts its members when its rules change, and reports missing Secrets", func(ctx SpecContext) {
 		startOperator(p)
 		set := replicated(p.namespace)
 		server.GiveRightsIn(ctx, p.namespace, "secrets-role")
@@ -336,7 +336,7 @@ var _ = Describe("a set", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-84 RS-88 has the pods that its template says, and lets their claims grow", func(ctx SpecContext) {
+	It("RS-84 RS-88 creates pods from its template, and expands their claims", func(ctx SpecContext) {
 		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows-" + p.namespace}, Provisioner: "example.com/none", AllowVolumeExpansion: ptr.To(true)}
 		Expect(user.Create(ctx, class)).To(Succeed())
 		data := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
@@ -371,11 +371,11 @@ var _ = Describe("a set", func() {
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
 		for name, pod := range podsOf(ctx, p.namespace) {
-			Expect(pod.UID).To(Equal(before[name].UID), "no pod is recreated for it")
+			Expect(pod.UID).To(Equal(before[name].UID), "the pod is recreated")
 		}
 	})
 
-	It("RS-44 goes on when its operator is gone", func(ctx SpecContext) {
+	It("RS-44 keeps running without an operator", func(ctx SpecContext) {
 		stop := startOperator(p)
 		set := replicated(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -407,7 +407,7 @@ var _ = Describe("a set", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-62 comes up and fails over beside more sets that hang than there are workers", func(ctx SpecContext) {
+	It("RS-62 starts and fails over while more sets hang than there are workers", func(ctx SpecContext) {
 		const hung = 40
 		stuck := startFakeControlPlane(newNamespace(ctx))
 		stuck.hangs = true
@@ -430,7 +430,7 @@ var _ = Describe("a set", func() {
 		Expect(stuck.hung()).To(Equal(hung)) // one command at a time in a pod
 	})
 
-	It("RS-63 has an operator that may run commands in pods", func(ctx SpecContext) {
+	It("RS-63 has an operator with the right to run commands in pods", func(ctx SpecContext) {
 		for _, verb := range []string{"get", "create"} {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: theOperator,
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: verb, Resource: "pods", Subresource: "exec"}}}

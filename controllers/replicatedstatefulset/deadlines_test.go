@@ -25,14 +25,14 @@ func TestV5DeadlinesCountTimeInWhichAnOperatorLooked(t *testing.T) {
 			world *world
 			want  bool
 		}{
-			{"not before its time", d.world(before), false},
-			{"after it", d.world(after), true},
-			{"frozen meanwhile", frozen(d.world(after)), d.byClock},
-			{"frozen, and then waited for that much longer", frozen(d.world(after + 10*time.Second)), true},
-			{"a new operator", replaced(d.world(after)), d.byClock},
+			{"before the deadline", d.world(before), false},
+			{"after the deadline", d.world(after), true},
+			{"after the deadline, frozen for ten seconds", frozen(d.world(after)), d.byClock},
+			{"after the deadline plus the frozen time", frozen(d.world(after + 10*time.Second)), true},
+			{"after the deadline, with a new operator", replaced(d.world(after)), d.byClock},
 		} {
 			if got := d.blames(r.world); got != r.want {
-				t.Errorf("V5 %s, %s: it blames: %t, want %t", d.name, r.name, got, r.want)
+				t.Errorf("V5 %s, %s: the deadline has expired: %t, want %t", d.name, r.name, got, r.want)
 			}
 		}
 	}
@@ -69,25 +69,25 @@ func deadlines() []timed {
 		}
 	}
 	return []timed{
-		{name: "a Node is gone", limit: fenceAfter, world: func(age time.Duration) *world {
+		{name: "a missing Node", limit: fenceAfter, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(age)}), successor())
 		}, blames: acts("Fenced")},
-		{name: "members that went with the primary are awaited", limit: returnsWithin, world: func(age time.Duration) *world {
+		{name: "waiting for members that were lost with the primary", limit: returnsWithin, world: func(age time.Duration) *world {
 			return worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").statusSince(0, time.Second), lost(age))
 		}, blames: acts("1: Promote")},
-		{name: "a copy is missed in a scale-down", limit: returnsWithin, world: func(age time.Duration) *world {
+		{name: "a missing copy in a scale-down", limit: returnsWithin, world: func(age time.Duration) *world {
 			return worldOf(setOf(3, 1), replicas(2), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).crashed(), lost(age))
 		}, blames: func(w *world) bool { p := decide(w); return p.risk != "" }},
-		{name: "a stop that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
+		{name: "a stop that ended with 0 without effect", limit: settleWithin, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).granted().ends("stop", podexec.Succeeded, 0).age(age+time.Second).statusSince(8, time.Second))
 		}, blames: acts("learned: stop of 1 failed")},
-		{name: "a start that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
+		{name: "a start that ended with 0 without effect", limit: settleWithin, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).granted().ends("promote", podexec.Succeeded, 0).age(age+time.Second).statusSince(7, time.Second), successor())
 		}, blames: acts("delete pod 0: Unseen")},
-		{name: "the API server refuses status", limit: refusedFor, world: func(age time.Duration) *world {
+		{name: "a status query that the API server refuses", limit: refusedFor, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(unresponsiveAfter).refused("status"), successor())
 		}, blames: acts("delete pod 0: Unseen")},
-		{name: "status does not answer", limit: answersWithin, world: func(age time.Duration) *world {
+		{name: "a status query without a response", limit: answersWithin, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).primary().hangs(age), successor())
 		}, blames: func(w *world) bool {
 			return slices.ContainsFunc(derive(w).members, func(m *member) bool { return m.notAnswering })
@@ -95,16 +95,16 @@ func deadlines() []timed {
 		{name: "the orderly stop of a deleted object", limit: patience, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), deletedSince(age), pod(0).primary().sequence("9"), successor())
 		}, blames: acts("Scale, from 2 to 0")},
-		{name: "the last wait for it", limit: 2 * patience, world: func(age time.Duration) *world {
+		{name: "the last wait for pods of a deleted object", limit: 2 * patience, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), deletedSince(age), replicas(2), pod(0).granted().onNode(off).deleted(), with(func(w *world) { *w.stateful.Spec.Replicas = 0 }))
 		}, blames: acts("Release")},
-		{name: "the timeout of a command whose end was not seen", limit: 20 * time.Second, byClock: true, world: func(age time.Duration) *world {
+		{name: "the timeout of a command with unknown outcome", limit: 20 * time.Second, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).granted().began("promote", age).statusSince(7, 100*time.Millisecond), successor())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "a primary whose pod is not Ready", limit: unreadyAfter, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).primary().unready(age), successor())
 		}, blames: func(w *world) bool { f := derive(w); return len(f.among(f.unreadyTooLong)) > 0 }},
-		{name: "the least age of a pod", limit: minPodAge, byClock: true, world: func(age time.Duration) *world {
+		{name: "the minimum age of a recreated pod", limit: minPodAge, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(setOf(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
 		}, blames: acts("delete pod 1: Failed")},
 	}

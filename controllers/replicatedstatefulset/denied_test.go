@@ -13,45 +13,45 @@ func TestStartsThatStatusDenies(t *testing.T) {
 	promoted := func() *podFixture { return pod(0).granted().ends("promote", podexec.Succeeded, 0) }
 	follows := func() *podFixture { return pod(0).ends("secondary", podexec.Succeeded, 0) }
 	check(t, []row{
-		{"it may be primary, whatever status says", worldOf(setOf(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"also when it says that nothing runs", worldOf(setOf(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"or that it failed", worldOf(setOf(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"and is asked on", worldOf(setOf(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
-		{"in the end its pod is deleted", worldOf(setOf(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"no promotion while an unconfirmed promotion reports secondary", worldOf(setOf(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"no promotion while an unconfirmed promotion reports idle", worldOf(setOf(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"no promotion while an unconfirmed promotion reports a failure", worldOf(setOf(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"query status of an unconfirmed promotion each second", worldOf(setOf(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
+		{"delete the pod of a promotion that status never confirmed", worldOf(setOf(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"patch status of replicatedstatefulset db: Unseen, promote of 0 failed: it exited with 0, but status did not confirm it > delete pod 0: Unseen, promote exited with 0, but status did not confirm it within 30s"}},
-		{"its failure is written once", worldOf(setOf(2, 1), promoted().failures(1, "promote", 0, true).age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"delete the pod without recording the same failure twice", worldOf(setOf(2, 1), promoted().failures(1, "promote", 0, true).age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote exited with 0, but status did not confirm it within 30s"}},
-		{"not before status was asked at the end", worldOf(setOf(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"query status at the deadline before the pod is deleted", worldOf(setOf(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"0 asked status"}},
-		{"nor while status does not answer, however long the start took", worldOf(setOf(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"keep the pod while status is unanswered within the deadline", worldOf(setOf(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"0 asked status"}},
-		{"nor after an outage, in which it could not be asked", worldOf(setOf(2, 1), promoted().age(time.Minute).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"nor for one answer that did not come", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(1), pod(1).secondary().sequence("9"), lost(time.Minute)), []string{"0 asked status"}},
-		{"but for many", worldOf(setOf(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(unresponsiveAfter), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"keep the pod while status could not be sent", worldOf(setOf(2, 1), promoted().age(time.Minute).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"keep the pod after one missing status response", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(1), pod(1).secondary().sequence("9"), lost(time.Minute)), []string{"0 asked status"}},
+		{"delete the pod after many missing status responses", worldOf(setOf(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(unresponsiveAfter), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"patch status of replicatedstatefulset db: Unseen, promote of 0 failed: it exited with 0, but status did not confirm it > delete pod 0: Unseen, promote exited with 0, but status does not respond"}},
-		{"an outage after those is none", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(unresponsiveAfter).unsent("status", 3*time.Second, 9), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"but that the API server refuses it for good is", worldOf(setOf(2, 1), pod(0).granted().began("promote", 2*time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"keep the pod when status could not be sent after missing responses", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(unresponsiveAfter).unsent("status", 3*time.Second, 9), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"delete the pod when the API server refuses status for two minutes", worldOf(setOf(2, 1), pod(0).granted().began("promote", 2*time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, the outcome of promote is unknown, and status does not show it"}},
-		{"not at once", worldOf(setOf(2, 1), pod(0).granted().began("promote", time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"of an old template it is no failure of the next pod", worldOf(setOf(2, 1), promoted().outdated().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"keep the pod when the API server refuses status for a minute", worldOf(setOf(2, 1), pod(0).granted().began("promote", time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"record no failure for the next pod when the template is outdated", worldOf(setOf(2, 1), promoted().outdated().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote exited with 0, but status did not confirm it within 30s"}},
-		{"a new process finds what the old one wrote down", worldOf(setOf(2, 1), pod(0).granted().began("promote", 15*time.Second).failures(1, "promote", 0, true).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"a new process uses the failure that the previous one recorded", worldOf(setOf(2, 1), pod(0).granted().began("promote", 15*time.Second).failures(1, "promote", 0, true).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote exited with 0, but status did not confirm it within 30s"}},
-		{"a pod that goes is waited for", worldOf(setOf(2, 1), promoted().age(40*time.Second).statusSince(7, 500*time.Millisecond).deleted(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"when its container has ended it has failed", worldOf(setOf(2, 1), promoted().age(40*time.Second).deleted().ended(), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"wait for a terminating pod with an unconfirmed promotion", worldOf(setOf(2, 1), promoted().age(40*time.Second).statusSince(7, 500*time.Millisecond).deleted(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"record a failed promotion when the container has ended", worldOf(setOf(2, 1), promoted().age(40*time.Second).deleted().ended(), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"learned: promote of 0 failed: it exited with 0, but status did not confirm it; 0 is not primary: its container has ended"}},
-		{"unless the next container may have got it", worldOf(setOf(2, 1), promoted().crashed(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"of equals another is seeded then, though the pod is a new one", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9")), []string{"1: Seed, alone"}},
-		{"it rolls when it runs as secondary", worldOf(setOf(3, 1), pod(0).failures(2, "promote", 0, false).but(ofAFormerPod).secondary().sequence("9").outdated(), pod(1).primary().sequence("9").outdated(), pod(2).secondary().sequence("9").outdated()),
+		{"wait when the next container may have received the promotion", worldOf(setOf(2, 1), promoted().crashed(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"seed another member with the same sequence after a failure of the former pod", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9")), []string{"1: Seed, alone"}},
+		{"update continues after a failed promotion of a running secondary", worldOf(setOf(3, 1), pod(0).failures(2, "promote", 0, false).but(ofAFormerPod).secondary().sequence("9").outdated(), pod(1).primary().sequence("9").outdated(), pod(2).secondary().sequence("9").outdated()),
 			[]string{"2: Stop, with 1"}},
-		{"what fails in the new pod is stopped first", worldOf(setOf(2, 1), pod(0).born(5*time.Minute).failures(2, "seed", 0, false).but(ofAFormerPod).status(1), pod(1).primary()), []string{"0: Stop, with 1"}},
-		{"another spec may be better", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9"), with(func(w *world) { w.set.Generation++ })), []string{"0: Seed, alone"}},
-		{"one that came up is well", worldOf(setOf(2, 1), pod(0).failures(3, "seed", 0, false).but(ofAFormerPod).primary(), pod(1).secondary()), nil},
-		{"a secondary is not started again meanwhile", worldOf(setOf(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
-		{"then it has failed", worldOf(setOf(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
+		{"stop a member that failed in the new pod", worldOf(setOf(2, 1), pod(0).born(5*time.Minute).failures(2, "seed", 0, false).but(ofAFormerPod).status(1), pod(1).primary()), []string{"0: Stop, with 1"}},
+		{"retry the seed after the spec was edited", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9"), with(func(w *world) { w.set.Generation++ })), []string{"0: Seed, alone"}},
+		{"no action when the member runs as primary after failures", worldOf(setOf(2, 1), pod(0).failures(3, "seed", 0, false).but(ofAFormerPod).primary(), pod(1).secondary()), nil},
+		{"no retry of an unconfirmed start as secondary", worldOf(setOf(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
+		{"record a failed start as secondary that status never confirmed", worldOf(setOf(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
 			[]string{"learned: secondary of 0 failed: it exited with 0, but status did not confirm it"}},
-		{"and is stopped before it is tried again", worldOf(setOf(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
-		{"one that comes up meanwhile is not stopped", worldOf(setOf(2, 1), pod(0).failures(2, "secondary", 0, true).secondary(), pod(1).primary()), nil},
+		{"stop a secondary after its failed start before a retry", worldOf(setOf(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
+		{"no stop of a secondary that runs after failures", worldOf(setOf(2, 1), pod(0).failures(2, "secondary", 0, true).secondary(), pod(1).primary()), nil},
 	})
 }
 
@@ -97,14 +97,14 @@ func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
 		primaries int
 		steps     []func(*stage)
 	}{
-		"a promotion":           {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
-		"after half a scenario": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
-		"a promotion that the next container gets": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), func(s *stage) {
+		"the effect of a promotion is delayed":                         {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
+		"the effect of a promotion is delayed by a quarter of an hour": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
+		"the next container receives the delayed promotion": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), func(s *stage) {
 			s.db.kill(s.db.of(s.pod(1))) // and its kubelet reports it later
 			s.db.start(s.pod(1))
 		}, saysZero("rss-db-1 promote"), primaries(1), effect}},
-		"a promotion while the set goes to 0 and back": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), scaleTo(0), denial, scaleTo(3), primaries(1), effect}},
-		"a seed of those that all should be primary":   {3, []func(*stage){isSent("rss-db-0 seed"), saysZero("rss-db-0 seed"), primaries(2), write, write, effect}},
+		"the effect of a promotion is delayed during a scale-down to 0": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), scaleTo(0), denial, scaleTo(3), primaries(1), effect}},
+		"the effect of a seed is delayed when all members are primary":  {3, []func(*stage){isSent("rss-db-0 seed"), saysZero("rss-db-0 seed"), primaries(2), write, write, effect}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := setOf(3, 1)
@@ -145,7 +145,7 @@ func TestAStartThatDoesNothing(t *testing.T) {
 			s.db.end(c, "says 0")
 			s.db.late = nil
 			if tries++; tries > 2 {
-				t.Fatal("it is tried again and again")
+				t.Fatal("the seed is retried more than twice")
 			}
 		}
 		for _, m := range append(s.machines(), s.db.moves()...) {
@@ -154,7 +154,7 @@ func TestAStartThatDoesNothing(t *testing.T) {
 		s.Now = s.Now.Add(100 * time.Millisecond)
 	}
 	if by := s.db.acting()[0].pod; by == "rss-db-0" {
-		t.Errorf("%s is primary", by)
+		t.Errorf("%s is primary, although its seed did nothing", by)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAnOutageRightAfterAPromotion(t *testing.T) {
 		}
 		s.settle(time.Minute)
 		if all := s.db.acting(); len(all) != 1 || all[0] != promoted {
-			s.Fatal(t, "another one is primary after it")
+			s.Fatal(t, "another member is primary after the outage")
 		}
 	}
 }

@@ -73,7 +73,7 @@ var _ = Describe("a drain", func() {
 		return &b, user.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &b)
 	}
 
-	It("RS-64 RS-65 begins with a cordon, and stays where no member can take the role", func(ctx SpecContext) {
+	It("RS-64 RS-65 begins with a cordon, and waits while no successor exists", func(ctx SpecContext) {
 		set := started(ctx, p)
 		Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-0"))
 		cordon(ctx, nodes[2], true)
@@ -95,7 +95,7 @@ var _ = Describe("a drain", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-67 hands no role over while a policy opens the budget again", func(ctx SpecContext) {
+	It("RS-67 hands no role over while a policy opens the budget", func(ctx SpecContext) {
 		set := started(ctx, p)
 		Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-0"))
 		server.Mutate(ctx, p.namespace, apiserver.Mutation{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets",
@@ -111,7 +111,7 @@ var _ = Describe("a drain", func() {
 		Expect(podsOf(ctx, p.namespace)["rss-example-0"].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, v1alpha1.RolePrimary))
 	})
 
-	It("asks about evictions by a configuration that the API server stores as it is wanted", func(ctx SpecContext) {
+	It("uses a webhook configuration that the API server stores unchanged", func(ctx SpecContext) {
 		kept := policy.Keeper{Live: user, Runner: &action.Runner{Client: user, Live: user}}
 		keep := func(token string) *registrationv1.ValidatingWebhookConfiguration {
 			GinkgoHelper()
@@ -129,17 +129,17 @@ var _ = Describe("a drain", func() {
 		}
 		made := keep("token")
 		DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, made)).To(Succeed()) })
-		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "it is written again")
+		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "the configuration is written again")
 		// W3 The controller of a cloud provider excludes its own namespaces.
 		edited := keep("token")
 		edited.Webhooks[0].NamespaceSelector.MatchExpressions = append(edited.Webhooks[0].NamespaceSelector.MatchExpressions,
 			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist})
 		Expect(user.Update(ctx, edited)).To(Succeed())
-		Expect(keep("token").ResourceVersion).To(Equal(edited.ResourceVersion), "W3 what a cloud adds is taken back")
+		Expect(keep("token").ResourceVersion).To(Equal(edited.ResourceVersion), "W3 fields that a cloud provider added are removed")
 		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(Equal("/another" + replicatedstatefulset.EvictionPath))
 	})
 
-	It("RS-80 RS-82 begins with an eviction too, whose answer says what is done", func(ctx SpecContext) {
+	It("RS-80 RS-82 begins with an eviction request, whose response names the successors", func(ctx SpecContext) {
 		set := started(ctx, p)
 		first := podsOf(ctx, p.namespace)["rss-example-0"]
 		told := func() map[string]string {
@@ -152,7 +152,7 @@ var _ = Describe("a drain", func() {
 		err := evictOnce(ctx, &first, metav1.DryRunAll)
 		Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(words)))
-		Expect(told()).NotTo(HaveKey(string(first.UID)), "a dry run is written down")
+		Expect(told()).NotTo(HaveKey(string(first.UID)), "a dry run is recorded")
 		err = evictOnce(ctx, &first)
 		Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(words)))
@@ -173,7 +173,7 @@ var _ = Describe("a drain", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-67 RS-66 RS-69 has a budget of the primaries, of which no other budget has one", func(ctx SpecContext) {
+	It("RS-67 RS-66 RS-69 has a separate budget for the primaries", func(ctx SpecContext) {
 		set := started(ctx, p)
 		selected := func(name string) []string {
 			GinkgoHelper()

@@ -30,25 +30,25 @@ func TestEpoch(t *testing.T) {
 		told    string
 		stored  int64
 	}{
-		{"the first of all", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), "seed", "1", 1},
+		{"the first seed", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), "seed", "1", 1},
 		{"the next seed", worldOf(fencedSet(1, 1), epochWas(41), pod(0).idle().sequence("3")), "seed", "42", 42},
-		{"who takes over", worldOf(fencedSet(2, 1), epochWas(4), pod(0).crashed(), pod(1).secondary().sequence("9")), "promote", "5", 5},
-		{"who joins", worldOf(fencedSet(2, 1), epochWas(4), pod(0).primary(), pod(1).idle().sequence("4")), "secondary", "4", 4},
-		{"another primary beside the first", worldOf(fencedSet(2, 2), epochWas(4), pod(0).primary(), pod(1).idle().sequence("4")), "primary", "4", 4},
+		{"a promotion", worldOf(fencedSet(2, 1), epochWas(4), pod(0).crashed(), pod(1).secondary().sequence("9")), "promote", "5", 5},
+		{"a secondary", worldOf(fencedSet(2, 1), epochWas(4), pod(0).primary(), pod(1).idle().sequence("4")), "secondary", "4", 4},
+		{"an additional primary", worldOf(fencedSet(2, 2), epochWas(4), pod(0).primary(), pod(1).idle().sequence("4")), "primary", "4", 4},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			chain := lastOf(&p)
 			c := chain[len(chain)-1].Command
 			if c == nil || c.Name != r.command || c.Argv[1] != "--epoch="+r.told {
-				t.Fatalf("it sends %+v in %q", c, gist(&p))
+				t.Fatalf("sent %+v in %q", c, gist(&p))
 			}
 			record := chain[len(chain)-2].Object.(*v1alpha1.ReplicatedStatefulSet)
 			if record.Status.Epoch != r.stored {
-				t.Errorf("epoch %d is on record before the command", record.Status.Epoch)
+				t.Errorf("epoch %d is recorded before the command", record.Status.Epoch)
 			}
 			if i := slices.IndexFunc(record.Status.Grants, func(g v1alpha1.Grant) bool { return g.Pod == c.Pod.Name }); startsPrimary(c.Name) && record.Status.Grants[i].Epoch != r.stored {
-				t.Errorf("the grant is of epoch %d", record.Status.Grants[i].Epoch)
+				t.Errorf("the epoch of the grant is %d", record.Status.Grants[i].Epoch)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestEpochOfQuestions(t *testing.T) {
 	p := decide(worldOf(fencedSet(1, 1), epochWas(7), pod(0)))
 	chain := lastOf(&p)
 	if c := chain[0].Command; c == nil || !slices.Equal(c.Argv, []string{"/status", "--epoch=7"}) {
-		t.Errorf("it asks %+v in %q", c, gist(&p))
+		t.Errorf("the query is %+v in %q", c, gist(&p))
 	}
 }
 
@@ -77,6 +77,6 @@ func TestWithEpoch(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if !slices.Equal(said, before) {
-		t.Error("the spec was changed")
+		t.Error("the spec was modified")
 	}
 }

@@ -34,21 +34,21 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 		world *world
 		want  []string
 	}{
-		{"V18 a start whose container ended has started no member", worldOf(setOf(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
+		{"V18 a start whose container ended emits CommandEnded", worldOf(setOf(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
 			[]string{"Normal CommandEnded: secondary of rss-db-0 ended with its container"}},
-		{"V18 one that never was primary is not demoted", worldOf(setOf(2, 1), pod(0).granted().idle(), well()),
+		{"V18 a member that never was primary emits NotPromoted", worldOf(setOf(2, 1), pod(0).granted().idle(), well()),
 			[]string{"Normal NotPromoted: rss-db-0 is not primary: status reports that it has stopped"}},
-		{"V18 one that was, is", worldOf(setOf(2, 1), pod(0).granted().confirmed().idle(), well()),
+		{"V18 a former primary emits Demoted", worldOf(setOf(2, 1), pod(0).granted().confirmed().idle(), well()),
 			[]string{"Normal Demoted: rss-db-0 is not primary: status reports that it has stopped"}},
-		{"V18 a demotion is a demotion", worldOf(setOf(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
+		{"V18 a successful demote emits Demoted", worldOf(setOf(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
 			[]string{"Normal Demoted: demote of rss-db-0 succeeded"}},
-		{"V18 a seed is a seed, though its end was not seen", worldOf(setOf(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
+		{"V18 a seed with unknown outcome emits Seeded", worldOf(setOf(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
 			[]string{"Normal Seeded: seed of rss-db-0 took effect: status reports primary"}},
-		{"V18 a stop whose end was not seen has stopped a member", worldOf(setOf(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
+		{"V18 a stop with unknown outcome emits MemberStopped", worldOf(setOf(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
 			[]string{"Normal MemberStopped: stop of rss-db-0 took effect: status reports idle"}},
-		{"V18 a start that failed is a failure", worldOf(setOf(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
+		{"V18 a failed start emits MemberFailed", worldOf(setOf(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
 			[]string{"Warning MemberFailed: secondary of rss-db-0 failed with exit code 1"}},
-		{"V15 what could not be sent is no member's failure", worldOf(setOf(2, 1), unsent("secondary"), well()),
+		{"V15 an unsent command emits CommandNotSent", worldOf(setOf(2, 1), unsent("secondary"), well()),
 			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0 and changed nothing there; it will be retried if it is still needed: the stream broke"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -86,10 +86,10 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 		want   time.Duration
 	}{
 		{"a fast API server", 0, 0, 5 * time.Second},
-		{"one that takes 3 s to read the world", 3 * time.Second, 0, 11 * time.Second},
-		{"after a command that could not be sent in time", 0, 1, 10 * time.Second},
-		{"after two", 0, 2, 20 * time.Second},
-		{"never longer", time.Minute, 9, podexec.MaxHurry},
+		{"an API server that takes 3 s for a pass", 3 * time.Second, 0, 11 * time.Second},
+		{"after one command that was not sent in time", 0, 1, 10 * time.Second},
+		{"after two commands that were not sent in time", 0, 2, 20 * time.Second},
+		{"the maximum", time.Minute, 9, podexec.MaxHurry},
 	} {
 		t.Run("V15 "+r.name, func(t *testing.T) {
 			f := pod(0).secondary().sequence("9")
@@ -103,14 +103,14 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			}
 			sent, written := p.Steps[0][0][1].Command, p.Steps[0][0][0].Object.(*v1alpha1.ReplicatedStatefulSet).Status
 			if sent.Within != r.want {
-				t.Errorf("it has to begin within %s, want %s", sent.Within, r.want)
+				t.Errorf("the command must begin within %s, want %s", sent.Within, r.want)
 			}
 			until := w.now.Add(r.want + strayAfter)
 			if got := strayUntil(written.Commands[0].StartedAt, written.Commands[0].BeginWithin); !got.Equal(until) {
-				t.Errorf("by its record it reaches no container any more from %s, want %s", got, until)
+				t.Errorf("by its record, the command can reach a container until %s, want %s", got, until)
 			}
 			if got := strayUntil(written.Grants[0].Since, written.Grants[0].BeginWithin); !got.Equal(until) {
-				t.Errorf("by its grant it reaches no container any more from %s, want %s", got, until)
+				t.Errorf("by its grant, the command can reach a container until %s, want %s", got, until)
 			}
 		})
 	}
@@ -132,9 +132,9 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"a write that was taken", nil, []string{"Normal NotPromoted: rss-db-0 is not primary: status reports that it has stopped"}},
-		{"one that met another version", conflict, nil},
-		{"one that the API server refused", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
+		{"a successful write", nil, []string{"Normal NotPromoted: rss-db-0 is not primary: status reports that it has stopped"}},
+		{"a conflict", conflict, nil},
+		{"a refused write", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
 	} {
 		told, w := &heard{}, worldOf(setOf(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
 		p := decide(w)
@@ -145,7 +145,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
 		c.report(context.Background(), &p, outcomes)
 		if !slices.Equal(*told, r.want) {
-			t.Errorf("V7 %s: it tells %q, want %q", r.name, *told, r.want)
+			t.Errorf("V7 %s: the events are %q, want %q", r.name, *told, r.want)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestAHandoverIsTold(t *testing.T) {
 			}
 		}
 		if want := []string{"Normal HandingOver: rss-db-0: its eviction was requested, and rss-db-1 can take over"}; !slices.Equal(*told, want) {
-			t.Errorf("it tells %q, want %q", *told, want)
+			t.Errorf("the events are %q, want %q", *told, want)
 		}
 	}
 }
@@ -176,15 +176,15 @@ func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
 		world *world
 		want  bool
 	}{
-		{"status says primary", worldOf(setOf(1, 1), pod(0).primary()), true},
-		{"it is found as primary", worldOf(setOf(1, 1), pod(0).status(8)), true},
-		{"it is to become one", worldOf(setOf(1, 1), pod(0).granted().runs("seed", time.Second)), false},
-		{"it was one, and does not answer", worldOf(setOf(1, 1), pod(0).granted().confirmed()), true},
+		{"status reports primary", worldOf(setOf(1, 1), pod(0).primary()), true},
+		{"the member is found as primary", worldOf(setOf(1, 1), pod(0).status(8)), true},
+		{"the seed of the member is running", worldOf(setOf(1, 1), pod(0).granted().runs("seed", time.Second)), false},
+		{"a confirmed primary does not answer", worldOf(setOf(1, 1), pod(0).granted().confirmed()), true},
 	} {
 		granted := derive(r.world).record.granted
 		if len(granted) != 1 || granted[0].Confirmed != r.want {
 			t.Errorf("%s: %+v", r.name, granted)
 		}
 	}
-	check(t, []row{{"nothing is written before an act for that alone", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("3")), []string{"1: Secondary, with 0"}}})
+	check(t, []row{{"no write only to confirm a primary", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("3")), []string{"1: Secondary, with 0"}}})
 }

@@ -54,7 +54,7 @@ func FuzzValidate(f *testing.F) {
 		}
 		set := withDefaults(&object)
 		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
-			t.Error("defaults are filled in twice")
+			t.Error("defaulting is not idempotent")
 		}
 		warnings(set)
 		validateOverrides(set)
@@ -81,12 +81,12 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 		"length of all": len(bounds.Spec(spec, nil)) == 0,
 	} {
 		if !within {
-			t.Errorf("%s is beyond bounds, and passes", name)
+			t.Errorf("%s exceeds its limits and is accepted", name)
 		}
 	}
 	built := buildStatefulSet(set, replicas, hashes{})
 	if hash := buildTemplate(set, hashes{}).Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
-		t.Error("each look at it would recreate the members")
+		t.Error("two builds of the template have different hashes")
 	}
 	for key, value := range ownLabels(set) {
 		if built.Spec.Template.Labels[key] != value {
@@ -110,7 +110,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	}
 	for name, command := range spec.Pod.Commands {
 		if d := timeoutOf(command); d < minTimeout || d > maxTime {
-			t.Errorf("%s may take %s", name, d)
+			t.Errorf("the timeout of %s is %s", name, d)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func FuzzOrders(f *testing.F) {
 		}
 		for _, pod := range []string{seed, switchover} {
 			if n, ok := ordinalOf(set, pod); !ok || n >= int(replicas) {
-				t.Errorf("the order to %s is taken, of %d members", pod, replicas)
+				t.Errorf("the order of %s is accepted with %d members", pod, replicas)
 			}
 		}
 	})
@@ -209,7 +209,7 @@ func FuzzSequence(f *testing.F) {
 			}
 		}
 		if _, known := sequenceOf(podexec.Result{Outcome: podexec.Failed, Stdout: "1"}); known {
-			t.Error("a command that failed says how new the data is")
+			t.Error("the output of a failed command is used as a sequence")
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 	set.Spec.Seeding = v1alpha1.SeedingQuorum
 	s := play(t, set.DeepCopy(), 40*time.Second, write, partition("n1"), deleteSet, quarter, quarter)
 	if s.set() != nil {
-		t.Fatal("not gone")
+		t.Fatal("the object is not deleted")
 	}
 	s.Say("! it is created again")
 	s.Put(set.DeepCopy())
@@ -122,17 +122,17 @@ func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
 
 // dark are scenarios that TestRandomOrders runs too.
 var dark = []told{
-	{name: "dark 5 to 3", set: setOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
-	{name: "dark 3 to 1", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
-	{name: "dark 5 to 2 to 4", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
-	{name: "3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
-	{name: "two of four", set: setOf(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
-	{name: "links", set: setOf(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
-	{name: "slow", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
-	{name: "slow, 3 to 2", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
-	{name: "two, and a slow one", set: setOf(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
-	{name: "galera", set: setOf(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
-	{name: "no member follows", set: setOf(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
+	{name: "scale 5 to 3 without a primary", set: setOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
+	{name: "scale 3 to 1 without a primary", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
+	{name: "scale 5 to 2 to 4 without a primary", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
+	{name: "scale 3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
+	{name: "two primaries of four", set: setOf(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
+	{name: "replication links are cut", set: setOf(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
+	{name: "replication is slow", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
+	{name: "replication is slow, scale 3 to 2", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
+	{name: "two primaries and a slow secondary", set: setOf(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
+	{name: "all members are primary", set: setOf(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
+	{name: "no secondaries", set: setOf(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
 }
 
 func anyLink(s *stage) { s.anySecondary(link) }
@@ -163,11 +163,11 @@ func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
 	together(write, adopted, (*stage).restart)(s)
 	s.settle(time.Minute)
 	if all := s.db.acting(); len(all) != 1 || all[0].pod != "rss-db-0" {
-		s.Fatal(t, "the primary is another one")
+		s.Fatal(t, "another member is primary")
 	}
 	s.Delete(s.pod(0))
 	s.settle(time.Minute)
 	if all := s.db.acting(); len(all) != 1 || s.pod(0) == nil || s.pod(0).OwnerReferences[0].Kind != "StatefulSet" {
-		s.Fatal(t, "its place was not taken when it had gone")
+		s.Fatal(t, "the deleted primary was not replaced")
 	}
 }

@@ -18,8 +18,8 @@ var notOurs = with(func(w *world) {
 
 func TestWhatIsNotOursIsNotScaled(t *testing.T) {
 	check(t, []row{
-		{"a StatefulSet of another object", worldOf(setOf(3, 1), notOurs), nil},
-		{"nor when the object is deleted, which does not wait for it", worldOf(setOf(3, 1), notOurs, with(func(w *world) {
+		{"no scaling of a foreign StatefulSet", worldOf(setOf(3, 1), notOurs), nil},
+		{"no scaling of a foreign StatefulSet when the object is deleted", worldOf(setOf(3, 1), notOurs, with(func(w *world) {
 			w.set.DeletionTimestamp = ptr.To(metaTime(time.Second))
 		})), []string{"patch replicatedstatefulset db: Release"}},
 	})
@@ -34,21 +34,21 @@ func TestTheDark(t *testing.T) {
 		return []thing{pod(0).idle().sequence("3").outdated(), pod(1).idle().sequence("9").outdated(), pod(2).idle().sequence("9").outdated()}
 	}
 	check(t, []row{
-		{"one that goes does not stand for a wanted one", worldOf(setOf(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
-		{"nor in a quorum", worldOf(five, pod(0).pending(), pod(1).pending(), pod(2).pending(), pod(3).idle().sequence("4"), pod(4).idle().sequence("4"), replicas(3)), nil},
-		{"one that crashed a moment ago is awaited", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).crashed(), pod(2).crashed(), replicas(1)), nil},
-		{"one that is deleted by hand is recreated before it goes", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().deleted(), replicas(2)), nil},
-		{"and the newest copy on record", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},
-		{"unless one that stays has it too", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
+		{"no seed while only a member to remove is available for a wanted one", worldOf(setOf(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
+		{"no seed while only members to remove are available for a quorum", worldOf(five, pod(0).pending(), pod(1).pending(), pod(2).pending(), pod(3).idle().sequence("4"), pod(4).idle().sequence("4"), replicas(3)), nil},
+		{"no scale-down while members to remove crashed a moment ago", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).crashed(), pod(2).crashed(), replicas(1)), nil},
+		{"no scale-down while the pod of a member to remove is terminating", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().deleted(), replicas(2)), nil},
+		{"no scale-down while the recorded newest copy is missing", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},
+		{"scale down when a remaining member has the recorded newest copy", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
 			[]string{"patch statefulset rss-db: Scale, from 3 to 2"}},
-		{"RS-34 no member goes before it is known how the primary is", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
-		{"RS-38 no door is open while pods still go", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
+		{"RS-34 no scale-down while the primary is being stopped", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
+		{"RS-38 no scale-up with too few replicas while pods terminate", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		}), pod(0).idle().deleted(), pod(1).idle().deleted(), pod(2).idle().deleted()), nil},
-		{"a copy is started before its pod is recreated", worldOf(setOf(3, 1), stale()...), []string{"1: Seed, alone"}},
-		{"all the more where it has no claim", worldOf(noClaims, stale()...), []string{"1: Seed, alone"}},
-		{"no member is started beside a pod of a former object", worldOf(quorum(), pod(0).deleted().onNode(off).strange(), pod(1).idle().sequence("3"), pod(2).idle().sequence("3")), nil},
-		{"seed-from of a pod that cannot be is refused", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("9"), pod(2).idle().sequence("9"),
+		{"seed an outdated member before its pod is recreated", worldOf(setOf(3, 1), stale()...), []string{"1: Seed, alone"}},
+		{"seed an outdated member without a claim before its pod is recreated", worldOf(noClaims, stale()...), []string{"1: Seed, alone"}},
+		{"no seed while a pod of a former object is terminating on an unreachable node", worldOf(quorum(), pod(0).deleted().onNode(off).strange(), pod(1).idle().sequence("3"), pod(2).idle().sequence("3")), nil},
+		{"seed-from is refused for a missing member", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("9"), pod(2).idle().sequence("9"),
 			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-7")), []string{"patch replicatedstatefulset db: Refused, 7 was not seeded: no such member"}},
 	})
 }
@@ -56,8 +56,8 @@ func TestTheDark(t *testing.T) {
 // TestStrays tests commands that may still reach a container.
 func TestStrays(t *testing.T) {
 	check(t, []row{
-		{"one that this process still sends", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 16*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
-		{"RS-22 where the node's clock is ahead", worldOf(setOf(2, 1), pod(0).granted().began("promote", 4*time.Second).restarted(-12*time.Second), pod(1).secondary().sequence("9")),
+		{"no promotion while this process still sends a command", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 16*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
+		{"RS-22 query status when the clock of the node is ahead", worldOf(setOf(2, 1), pod(0).granted().began("promote", 4*time.Second).restarted(-12*time.Second), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
 	})
 }
@@ -73,6 +73,6 @@ func TestAPrimaryThatDoesNotAnswerAnyMoreIsToldOf(t *testing.T) {
 	s := summarize(&p)
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded)
 	if c == nil || c.Reason != v1alpha1.ReasonMembersDegraded {
-		t.Errorf("it says %+v", c)
+		t.Errorf("the condition is %+v", c)
 	}
 }

@@ -23,24 +23,24 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 	}
 	other := func() *podFixture { return pod(0).primary().sequence("9") }
 	check(t, []row{
-		{"V12 a stop is not sent again while the program may need a moment", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 500*time.Millisecond)), nil},
-		{"V12 status is asked on meanwhile", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 2*time.Second)), []string{"1 asked status"}},
-		{"V12 then it has failed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 no retry of a stop while the program may still stop", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 500*time.Millisecond)), nil},
+		{"V12 query status each second after a stop", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 2*time.Second)), []string{"1 asked status"}},
+		{"V12 record a failed stop that status never confirmed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it exited with 0, but status did not confirm it"}},
-		{"V12 also where status says that it failed", worldOf(setOf(2, 1), other(), stopped(1, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 record a failed stop when status reports a failure", worldOf(setOf(2, 1), other(), stopped(1, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it exited with 0, but status did not confirm it"}},
-		{"V12 not for an answer of before the time was over", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
-		{"V12 one that status confirms has ended", worldOf(setOf(2, 1), other(), stopped(7, 5*time.Second, 500*time.Millisecond)),
+		{"V12 query status again before a stop is recorded as failed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
+		{"V12 record the success of a stop that status confirms", worldOf(setOf(2, 1), other(), stopped(7, 5*time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: status reports that it has stopped"}},
-		{"V12 one whose container ended with it too", worldOf(setOf(2, 1), other(), pod(1).granted().ends("stop", podexec.Succeeded, 0).crashed()),
+		{"V12 record the success of a stop whose container ended", worldOf(setOf(2, 1), other(), pod(1).granted().ends("stop", podexec.Succeeded, 0).crashed()),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: its container has ended"}},
-		{"V12 a demote that does nothing has failed", worldOf(setOf(2, 1), other(), demoted(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 record a failed demote that status never confirmed", worldOf(setOf(2, 1), other(), demoted(8, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: demote of 1 failed: it exited with 0, but status did not confirm it"}},
-		{"V12 and the member is stopped instead", worldOf(setOf(2, 1), other(), pod(1).failures(1, "demote", 0, false).primary()), []string{"1: Stop, with 0 1"}},
-		{"V12 a second stop waits a moment", worldOf(setOf(2, 1), other(), pod(1).failures(1, "stop", 0, false).lately(500*time.Millisecond).primary()), nil},
-		{"V12 what two stops do not end, ends with its pod", worldOf(setOf(2, 1), other(), pod(1).failures(2, "stop", 0, false).primary()),
+		{"V12 stop the primary after a failed demote", worldOf(setOf(2, 1), other(), pod(1).failures(1, "demote", 0, false).primary()), []string{"1: Stop, with 0 1"}},
+		{"V12 no second stop within the backoff", worldOf(setOf(2, 1), other(), pod(1).failures(1, "stop", 0, false).lately(500*time.Millisecond).primary()), nil},
+		{"V12 delete the pod after two failed stops", worldOf(setOf(2, 1), other(), pod(1).failures(2, "stop", 0, false).primary()),
 			[]string{"delete pod 1: Failed, 2 starts or stops failed"}},
-		{"V12 one that failed, and that stop does not mend, is recreated", worldOf(setOf(2, 1), other(), pod(1).status(1).failures(1, "stop", 0, false)),
+		{"V12 delete the pod of a failed member after a failed stop", worldOf(setOf(2, 1), other(), pod(1).status(1).failures(1, "stop", 0, false)),
 			[]string{"delete pod 1: Failed, stop failed: it exited with 0, but status did not confirm it"}},
 	})
 }
@@ -61,13 +61,13 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 		steps []func(*stage)
 		sends int
 	}{
-		"a stop of one that goes":        {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), scaleTo(2)}, 2},
-		"a stop of a primary too many":   {setOf(3, 2, "demote", "promote"), []func(*stage){idles("rss-db-1 stop"), primariesTo(1)}, 2},
-		"a demote of one too many":       {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), primariesTo(1)}, 1},
-		"neither does anything":          {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), idles("rss-db-1 stop"), primariesTo(1)}, 2},
-		"a stop for a new template":      {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), image("two")}, 2},
-		"a demote for a switchover":      {setOf(3, 1), []func(*stage){idles("rss-db-0 demote"), switchTo(2)}, 1},
-		"a stop of all where all should": {setOf(3, 3, "secondary", "promote", "demote"), []func(*stage){idles("rss-db-1 stop"), scaleTo(0)}, 2},
+		"a stop for a scale-down":                  {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), scaleTo(2)}, 2},
+		"a stop of a surplus primary":              {setOf(3, 2, "demote", "promote"), []func(*stage){idles("rss-db-1 stop"), primariesTo(1)}, 2},
+		"a demote of a surplus primary":            {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), primariesTo(1)}, 1},
+		"a demote and a stop of a surplus primary": {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), idles("rss-db-1 stop"), primariesTo(1)}, 2},
+		"a stop for a new template":                {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), image("two")}, 2},
+		"a demote for a switchover":                {setOf(3, 1), []func(*stage){idles("rss-db-0 demote"), switchTo(2)}, 1},
+		"a stop of the set":                        {setOf(3, 3, "secondary", "promote", "demote"), []func(*stage){idles("rss-db-1 stop"), scaleTo(0)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, scenario.set)
@@ -89,7 +89,7 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 				}
 			}
 			if !degraded {
-				t.Error("Degraded never said so")
+				t.Error("Degraded was never True")
 			}
 			for command := range s.db.idles {
 				if n := s.told(from, strings.Replace(command, " ", ": /", 1)); n > scenario.sends {
@@ -126,18 +126,18 @@ func TestV12LabelsDoNotChangeToAndFro(t *testing.T) {
 		world func(*podFixture) *world
 		want  []string
 	}{
-		{"while it is one too many", func(f *podFixture) *world { return worldOf(setOf(2, 1), pod(0).primary(), f) }, nil},
-		{"while it should go", func(f *podFixture) *world {
+		{"labels stay while the member is a surplus primary", func(f *podFixture) *world { return worldOf(setOf(2, 1), pod(0).primary(), f) }, nil},
+		{"labels stay while the member should be removed", func(f *podFixture) *world {
 			return worldOf(setOf(2, 2, "secondary"), pod(0).primary(), f, replicas(1))
 		}, nil},
-		{"not where no one wants it to stop any more", func(f *podFixture) *world { return worldOf(setOf(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
+		{"labels change when the member may stay primary", func(f *podFixture) *world { return worldOf(setOf(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
 	} {
 		t.Run("V12 "+r.name, func(t *testing.T) {
 			f := pod(1).failures(1, "stop", 0, false).lately(500 * time.Millisecond).primary()
 			f.labels = none
 			p := decide(r.world(f))
 			if got := labelsOf(&p); !slices.Equal(got, r.want) {
-				t.Errorf("labels %q, want %q", got, r.want)
+				t.Errorf("the labels are %q, want %q", got, r.want)
 			}
 		})
 	}

@@ -84,7 +84,7 @@ var _ = Describe("resources in place", func() {
 		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement(v1alpha1.EventMemberUpdated))
 	})
 
-	It("RS-110 recreates members where the API server refuses, and says why", func(ctx SpecContext) {
+	It("RS-110 recreates members when the API server refuses a resize, and reports the reason", func(ctx SpecContext) {
 		set := served(ctx)
 		before := uids(ctx)
 		guaranteed := asks("200m") // another QoS class than that of the pods
@@ -99,7 +99,7 @@ var _ = Describe("resources in place", func() {
 		Expect(p.maxPrimaries()).To(Equal(1))
 	})
 
-	It("RS-99 takes no other word for a way to update", func(ctx SpecContext) {
+	It("RS-99 refuses an unknown value of updateStrategy.inPlace", func(ctx SpecContext) {
 		set := replicated(p.namespace)
 		set.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{InPlace: "Images"}
 		Expect(user.Create(ctx, set)).To(MatchError(ContainSubstring("spec.updateStrategy.inPlace: Unsupported value")))

@@ -34,7 +34,7 @@ var _ = Describe("maintenance", func() {
 		}).Should(Succeed())
 	}
 
-	It("RS-89 RS-90 RS-92 parks a primary, and leaves it alone until it is taken off the list", func(ctx SpecContext) {
+	It("RS-89 RS-90 RS-92 parks a primary, and sends it no commands until it leaves the list", func(ctx SpecContext) {
 		set := started(ctx, p)
 		first := set.Status.Members.Primary[0]
 		park(ctx, set, first)
@@ -71,7 +71,7 @@ var _ = Describe("maintenance", func() {
 		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElements(v1alpha1.EventMemberParked, v1alpha1.EventMemberUnparked))
 	})
 
-	It("RS-90 RS-92 keeps the role where all others are parked too", func(ctx SpecContext) {
+	It("RS-90 RS-92 keeps a primary that has no successor because all members are listed", func(ctx SpecContext) {
 		set := started(ctx, p)
 		park(ctx, set, "rss-example-0", "rss-example-1", "rss-example-2", "rss-example-5")
 		says(ctx, set, v1alpha1.ReasonNoSuccessor)

@@ -20,13 +20,13 @@ func TestASetIsCountedInThePhaseThatItIsIn(t *testing.T) {
 	for _, phase := range phases {
 		in(one, phase)
 		if got, want := seriesOf(t, clustersGauge, "counted", "name", "phase"), []string{"one " + string(phase) + " 1", "other Running 1"}; !slices.Equal(got, want) {
-			t.Errorf("counted %q, want %q", got, want)
+			t.Errorf("the series are %q, want %q", got, want)
 		}
 	}
 	forgetMetrics(one)
 	forgetMetrics(other)
 	if got := seriesOf(t, clustersGauge, "counted", "name", "phase"); len(got) > 0 {
-		t.Errorf("counted after they went: %q", got)
+		t.Errorf("the series after the deletion are %q", got)
 	}
 }
 
@@ -79,15 +79,15 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 		holders []types.UID
 		want    types.UID
 	}{
-		{"none has gone yet", []types.UID{"a", "b", "c"}, ""},
-		{"one went", []types.UID{"b", "c"}, "a"},
-		{"and stays the last", []types.UID{"b", "c"}, "a"},
-		{"of two at once it is not known", nil, ""},
-		{"nor later", []types.UID{"a"}, ""},
-		{"until the next", nil, "a"},
+		{"all grants exist", []types.UID{"a", "b", "c"}, ""},
+		{"one grant was removed", []types.UID{"b", "c"}, "a"},
+		{"no further grant was removed", []types.UID{"b", "c"}, "a"},
+		{"two grants were removed at once", nil, ""},
+		{"a grant returned after two were removed at once", []types.UID{"a"}, ""},
+		{"the returned grant was removed", nil, "a"},
 	} {
 		if got := seen(row.holders...); got != row.want {
-			t.Errorf("%s: %q, want %q", row.says, got, row.want)
+			t.Errorf("%s: the last removed grant is of %q, want %q", row.says, got, row.want)
 		}
 	}
 }

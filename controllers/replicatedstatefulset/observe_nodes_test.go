@@ -19,7 +19,7 @@ import (
 // exists again in the API server alone.
 func TestMissingNodeIsReadLiveWhereItDecides(t *testing.T) {
 	if nodestate.Undecided >= fenceAfter {
-		t.Errorf("an absence of %s may fence, and is not read live", nodestate.Undecided)
+		t.Errorf("a Node that is missing for %s may be fenced without a live read", nodestate.Undecided)
 	}
 	none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	back := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()

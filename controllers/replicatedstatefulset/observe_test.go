@@ -39,15 +39,15 @@ func TestWhoIsAMember(t *testing.T) {
 		return names
 	}
 	if got := look(); !slices.Equal(got, want) {
-		t.Errorf("RS-49, RS-62: the members are %q, want those of this set, by ordinal", got)
+		t.Errorf("RS-49, RS-62: the members are %q, want the members of this set by ordinal", got)
 	}
 	if got := s.set().Status.Members.Ready; !slices.Equal(got, want) {
-		t.Errorf("RS-49: status.members.ready is %q, want all by ordinal", got)
+		t.Errorf("RS-49: status.members.ready is %q, want all members by ordinal", got)
 	}
 	strip(0)(s) // the primary
 	strip(10)(s)
 	if got := look(); !slices.Equal(got, want) {
-		t.Errorf("the members are %q, want also those whose labels were taken off", got)
+		t.Errorf("the members are %q, want also those without labels", got)
 	}
 }
 
@@ -69,10 +69,10 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 		out           string
 		want          int
 	}{
-		{"no answer", "status", podexec.Unknown, "", 3},
-		{"an answer", "status", podexec.Failed, "", 0},
-		{"a number", "sequence", podexec.Succeeded, "7\n", 0},
-		{"no number", "sequence", podexec.Succeeded, "seven", 3},
+		{"a status query without a response", "status", podexec.Unknown, "", 3},
+		{"a status query with a response", "status", podexec.Failed, "", 0},
+		{"a sequence with a number", "sequence", podexec.Succeeded, "7\n", 0},
+		{"a sequence without a number", "sequence", podexec.Succeeded, "seven", 3},
 		{"a sequence that failed", "sequence", podexec.Failed, "", 3},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -84,10 +84,10 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 				remembered.look(m.member, nil, noon) // the same result counts once
 			}
 			if got := m.tries[r.command]; got != r.want {
-				t.Errorf("it counts %d tries, want %d", got, r.want)
+				t.Errorf("tries is %d, want %d", got, r.want)
 			}
 			if _, said := m.said[r.command]; said != (r.outcome != podexec.Unknown) {
-				t.Errorf("it has said something: %t", said)
+				t.Errorf("a response is remembered: %t", said)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
 	for i := range unresponsiveAfter {
 		if m.unresponsive() {
-			t.Fatalf("after %d of %d", i, unresponsiveAfter)
+			t.Fatalf("unresponsive after %d of %d queries", i, unresponsiveAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
 		remembered.look(m.member, nil, noon)
@@ -108,11 +108,11 @@ func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 		remembered.look(m.member, nil, noon)
 	}
 	if !m.unresponsive() {
-		t.Error("not unresponsive")
+		t.Error("the member is not unresponsive after all queries")
 	}
 	m.restarted(time.Second)
 	if remembered.look(m.member, nil, noon); m.unresponsive() {
-		t.Error("unresponsive for what another container did not answer")
+		t.Error("the member is unresponsive because of queries to another container")
 	}
 }
 
@@ -138,19 +138,19 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	s.settle(10 * time.Second)
 	w, asked := s.lookLive()
 	if asked["*v1.StatefulSet"] != 1 || asked["*v1.PodDisruptionBudget"] != 2 || asked["*v1.Service"] != 0 {
-		t.Errorf("read live: %v, want the StatefulSet, the budgets, and nothing that the cache has", asked)
+		t.Errorf("the live reads are %v, want the StatefulSet and the budgets only", asked)
 	}
 	allowed := newStage(t, allowing(setOf(3, 1)))
 	allowed.settle(10 * time.Second)
 	if _, asked = allowed.lookLive(); asked["*v1.PodDisruptionBudget"] != 0 {
-		t.Errorf("read live: %v, and no role is handed over before an eviction", asked)
+		t.Errorf("the live reads are %v, want no budget with evictionPolicy Allow", asked)
 	}
 	gone := w.services["db-primary"]
 	s.DeleteNow(gone)
 	s.look()
 	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // belongs to another object
 	if w, _ = s.lookLive(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
-		t.Errorf("a Service that the cache does not hold is %v, want another object's", w.services[gone.Name])
+		t.Errorf("a Service that is missing in the cache is %v, want a foreign one", w.services[gone.Name])
 	}
 }
 
@@ -161,8 +161,8 @@ func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
 	s.settle(10 * time.Second)
 	w, _ := s.lookLive()
 	s.Put(closed(w.budget)) // and the cache does not see it
-	if w, _ = s.lookLive(); budgetSays(w.budget) != "most away 0, NotIn [primary]" {
-		t.Errorf("RS-67 the live budget says %q, as the cache does", budgetSays(w.budget))
+	if w, _ = s.lookLive(); budgetSays(w.budget) != "maxUnavailable 0, NotIn [primary]" {
+		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", budgetSays(w.budget))
 	}
 }
 
@@ -174,10 +174,10 @@ func TestRS62ASetHasItsOwnKey(t *testing.T) {
 	twin.Namespace = "another"
 	a, b := requestFor(child), requestFor(twin)
 	if len(a) != 1 || len(b) != 1 || a[0] == b[0] || !strings.HasPrefix(a[0].String(), "ns/") {
-		t.Errorf("the keys are %v and %v, want one for each namespace", a, b)
+		t.Errorf("the index keys are %v and %v, want one for each namespace", a, b)
 	}
 	if got := requestFor(&corev1.Pod{}); got != nil {
-		t.Errorf("a pod without an owner wakes %v", got)
+		t.Errorf("a pod without an owner enqueues %v", got)
 	}
 }
 
@@ -196,13 +196,13 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 			tainted.All[key] = n
 		}
 	}
-	for name, behind := range map[string]*objects.Objects{"misses all Nodes": missing, "shows all of them as off": tainted} {
+	for name, behind := range map[string]*objects.Objects{"misses all Nodes": missing, "shows all Nodes as powered off": tainted} {
 		s.r.Nodes = behind
 		for range 3 {
 			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 			for _, m := range w.members {
 				if m.node.Missing || m.node.OutOfService || !m.node.Ready || derive(w).isPoweredOff(m) {
-					t.Errorf("RS-34: the cache %s, and %s is taken for one on a machine that is off: %+v", name, m.name(), m.node)
+					t.Errorf("RS-34: the cache %s, and %s counts as on an unreachable Node: %+v", name, m.name(), m.node)
 				}
 			}
 			s.Now = s.Now.Add(fenceAfter)

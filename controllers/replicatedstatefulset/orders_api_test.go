@@ -36,7 +36,7 @@ var _ = Describe("orders in the spec", func() {
 		}).Should(Succeed())
 	}
 
-	It("RS-102 are carried out once, however often they are applied", func(ctx SpecContext) {
+	It("RS-102 are carried out once, although they are applied repeatedly", func(ctx SpecContext) {
 		set := started(ctx, p)
 		first, second := set.Status.Members.Primary[0], set.Status.Members.Secondary[0]
 		for range 3 {
@@ -64,18 +64,18 @@ var _ = Describe("orders in the spec", func() {
 		Expect(set.Status.Orders).To(HaveLen(3))
 	})
 
-	It("RS-103 are none in a new object", func(ctx SpecContext) {
+	It("RS-103 are ignored in a new object", func(ctx SpecContext) {
 		startOperator(p)
 		set := replicated(p.namespace)
 		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-9", ID: "old"}
 		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-1", ID: "old"}
-		Expect(user.Create(ctx, set)).To(Succeed(), "a member that is not there any more is no obstacle")
+		Expect(user.Create(ctx, set)).To(Succeed(), "an order of a missing member must not block the creation")
 		comesTo(ctx, set, "old", v1alpha1.OrderIgnored)
 		Expect(set.Status.Orders).To(HaveEach(HaveField("Result", v1alpha1.OrderIgnored)))
 		Expect(set.Status.Orders).To(HaveLen(2))
 	})
 
-	It("RS-102 of another member need another id", func(ctx SpecContext) {
+	It("RS-102 need another id for another member", func(ctx SpecContext) {
 		set := newSet(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		sync(ctx, set, "rss-"+set.Name+"-1", "a")

@@ -37,26 +37,26 @@ func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 		world    *world
 		want     string
 	}{
-		{"all is well", two(pod(0).primary(), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
-		{"the only primary is frozen: its probe fails since a moment", two(pod(0).primary().unready(5*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
-		{"it has been for minutes, and a person has to come", two(pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
-		{"it is frozen and has no probe: status hangs, with minutes of its time left", two(pod(0).primary().hangs(31*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
-		{"status takes its time", two(pod(0).primary().hangs(20*time.Second), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
-		{"it is frozen, and the operator is a new one", two(pod(0).granted().but(foundMute), follower(), shown("rss-db-0", "rss-db-1")), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
+		{"the set is healthy", two(pod(0).primary(), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"the only primary is frozen, and its probe has failed for seconds", two(pod(0).primary().unready(5*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
+		{"the only primary is frozen, and its probe has failed for minutes", two(pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
+		{"the only primary is frozen without a probe, and status hangs", two(pod(0).primary().hangs(31*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
+		{"status is slow", two(pod(0).primary().hangs(20*time.Second), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"the only primary is frozen, and the operator is new", two(pod(0).granted().but(foundMute), follower(), shown("rss-db-0", "rss-db-1")), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
 		{"one of two primaries is frozen", worldOf(setOf(2, 2), pod(0).primary(), pod(1).primary().unready(2*time.Minute)), "2 1 2 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
-		{"a secondary is frozen: clients are served, a person has to come", two(pod(0).primary(), follower().hangs(time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersDegraded"},
-		{"a secondary is not Ready since a moment: clients are served", two(pod(0).primary(), follower().unready(59*time.Second)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
-		{"W11 a secondary is not Ready for minutes: clients are served, and a condition says so", two(pod(0).primary(), follower().unready(2*time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersNotReady"},
-		{"it has just become primary and is not Ready yet", two(pod(0).status(8).grantedFor(5*time.Second).unready(time.Hour), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
-		{"the primary has crashed, another is about to take over", two(pod(0).crashed(), follower(), lost(2*time.Second)), "2 1 0 Creating; A=F/BelowTarget P=T/Seeding D=F/Healthy"},
-		{"the machine of the primary is cut off: no member can take over before a person has looked", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
-		{"the primary does not stop, whatever is said to it", two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()), "2 2 2 Running; A=T/OnTarget P=T/Recovering D=T/MembersFailed"},
-		{"the set was stopped by hand", worldOf(setOf(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
-		{"it is paused, and its primary is frozen", two(with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
+		{"a secondary is frozen, and clients are served", two(pod(0).primary(), follower().hangs(time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersDegraded"},
+		{"a secondary has not been Ready for less than a minute, and clients are served", two(pod(0).primary(), follower().unready(59*time.Second)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"W11 a secondary has not been Ready for minutes, and clients are served", two(pod(0).primary(), follower().unready(2*time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersNotReady"},
+		{"the new primary is not Ready yet", two(pod(0).status(8).grantedFor(5*time.Second).unready(time.Hour), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
+		{"the primary has crashed, and a failover is in progress", two(pod(0).crashed(), follower(), lost(2*time.Second)), "2 1 0 Creating; A=F/BelowTarget P=T/Seeding D=F/Healthy"},
+		{"the node of the primary is unreachable, and the failover needs manual intervention", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
+		{"a surplus primary does not stop", two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()), "2 2 2 Running; A=T/OnTarget P=T/Recovering D=T/MembersFailed"},
+		{"the set is stopped by its spec", worldOf(setOf(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
+		{"the set is paused, and its primary is frozen", two(with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
 	} {
 		t.Run("V13 "+r.sentence, func(t *testing.T) {
 			if got := saidOf(r.world); got != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+				t.Errorf("the status is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
 	}
@@ -77,13 +77,13 @@ func TestV13WhatHelps(t *testing.T) {
 		world           *world
 		want            []string
 	}{
-		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+		{"a frozen primary with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"rss-db-0 is primary, but its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
-		{"frozen without", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
+		{"a frozen primary without a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
 			[]string{"status does not respond: rss-db-0 (pending since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
 		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
 			[]string{"stop of rss-db-1 failed: it exited with 0, but status did not confirm it", "kubectl -n ns exec rss-db-1 -c main -- /status"}},
-		{"who is not served, and why", v1alpha1.ConditionAvailable, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+		{"the reason why clients are not served", v1alpha1.ConditionAvailable, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
 	} {
 		p := decide(r.world)
@@ -91,7 +91,7 @@ func TestV13WhatHelps(t *testing.T) {
 		c := meta.FindStatusCondition(s.Conditions, r.condition)
 		for _, want := range r.want {
 			if !strings.Contains(c.Message, want) {
-				t.Errorf("V13 %s: %s says %q, want %q in it", r.name, r.condition, c.Message, want)
+				t.Errorf("V13 %s: %s is %q, want it to contain %q", r.name, r.condition, c.Message, want)
 			}
 		}
 	}
@@ -124,10 +124,10 @@ func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	}{
 		{"while status hangs", worldOf(setOf(2, 1), pod(0).primary().hangs(20*time.Second), pod(1).secondary()), 10 * time.Second},
 		{"while a primary is not Ready", worldOf(setOf(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
-		{"when status was asked", worldOf(setOf(2, 1), pod(0).primary(), pod(1)), answersWithin},
+		{"when status is queried", worldOf(setOf(2, 1), pod(0).primary(), pod(1)), answersWithin},
 	} {
 		if p := decide(r.world); p.Wait != r.want {
-			t.Errorf("V13 %s: it looks again after %s, want %s", r.name, p.Wait, r.want)
+			t.Errorf("V13 %s: requeued after %s, want %s", r.name, p.Wait, r.want)
 		}
 	}
 }
@@ -150,13 +150,13 @@ func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
 		s.round()
 		s.Now = s.Now.Add(500 * time.Millisecond)
 		if !s.degraded() || !slices.Equal(s.set().Status.Unanswered, record) {
-			t.Fatalf("V13: a new operator forgets who does not answer: %v", s.set().Status.Unanswered)
+			t.Fatalf("V13: status.unanswered changed after a restart of the operator: %v", s.set().Status.Unanswered)
 		}
 	}
 	unhang(s)
 	s.settle(20 * time.Second)
 	if s.degraded() || len(s.set().Status.Unanswered) > 0 {
-		t.Errorf("V13: it answers, and Degraded is %t, the record %v", s.degraded(), s.set().Status.Unanswered)
+		t.Errorf("V13: after an answer Degraded is %t, and the record is %v", s.degraded(), s.set().Status.Unanswered)
 	}
 }
 
@@ -185,17 +185,17 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 		pod  *podFixture
 		want time.Duration // age; 0 for none
 	}{
-		{"it is asked", asked(time.Second), time.Second},
-		{"it is asked still, a while later", asked(time.Second), time.Second},
-		{"it did not end in its time", pod(0).answered("status", podexec.Unknown, 0, "", 40*time.Second), time.Second},
-		{"it answers", pod(0).idle(), 0},
-		{"it could not be sent: that is no silence", pod(0).unsent("status", 9*time.Second, 1), 0},
-		{"it did not end", pod(0).silent(1), 5 * time.Second},
-		{"another container runs", pod(0).restarted(time.Second), 0},
+		{"status is queried", asked(time.Second), time.Second},
+		{"status is still running", asked(time.Second), time.Second},
+		{"status timed out", pod(0).answered("status", podexec.Unknown, 0, "", 40*time.Second), time.Second},
+		{"status answered", pod(0).idle(), 0},
+		{"status could not be sent", pod(0).unsent("status", 9*time.Second, 1), 0},
+		{"status timed out without a previous record", pod(0).silent(1), 5 * time.Second},
+		{"the container was restarted", pod(0).restarted(time.Second), 0},
 	} {
 		s.look(r.pod.member, nil, noon)
 		if got := r.pod.askedAt; r.want == 0 && !got.IsZero() || r.want > 0 && !got.Equal(ago(r.want)) {
-			t.Errorf("V13 %s: asked in vain since %s, want %s ago", r.name, got, r.want)
+			t.Errorf("V13 %s: unanswered since %s, want %s ago", r.name, got, r.want)
 		}
 	}
 }
@@ -216,6 +216,6 @@ func TestV13NoMemberIsBlamedWhilePaused(t *testing.T) {
 		s.Now = s.Now.Add(time.Second)
 	}
 	if s.degraded() || len(s.set().Status.Unanswered) > 0 {
-		t.Errorf("it is paused, and does not answer: %v", s.set().Status.Unanswered)
+		t.Errorf("a member of a paused set counts as unresponsive: %v", s.set().Status.Unanswered)
 	}
 }

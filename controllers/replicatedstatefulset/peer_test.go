@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-var _ = Describe("who may create a ReplicatedStatefulSet and no pods", func() {
-	It("does not learn what there is", func(ctx SpecContext) {
+var _ = Describe("a user without the right to create pods", func() {
+	It("does not learn which objects exist", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", v1alpha1.GroupVersion.Group, "replicatedstatefulsets")).To(Succeed())
 		taken := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "example-primary", Namespace: ns}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}

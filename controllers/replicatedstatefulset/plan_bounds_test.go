@@ -126,7 +126,7 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 	s.Spec.ReconcileInterval, s.Spec.FailureWindow = "100Y", "31D"
 	s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "25h"}
 	if a, b, c := reconcileInterval(&s.Spec), failureWindow(&s.Spec), timeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
-		t.Errorf("heeded are %s, %s and %s", a, b, c)
+		t.Errorf("the effective times are %s, %s and %s", a, b, c)
 	}
 	want := []string{
 		"spec.reconcileInterval is 100Y, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
@@ -134,7 +134,7 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 		"spec.pod.commands[stop].timeout is 25h, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
 	}
 	if got := oddTimes(&s.Spec); !slices.Equal(got, want) {
-		t.Errorf("it warns %q", got)
+		t.Errorf("the warnings are %q", got)
 	}
 }
 
@@ -146,14 +146,14 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	n := noting{s.Cluster, map[string]int{}}
 	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
 	if !strings.Contains(w.invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
-		t.Errorf("%s, and the StatefulSet is %v", w.invalid, s.statefulSet())
+		t.Errorf("the error is %s, and the StatefulSet is %v", w.invalid, s.statefulSet())
 	}
 	count := 0
 	for range w.wantedNames() {
 		count++
 	}
 	if count != maxReplicas {
-		t.Errorf("%d names are looked for", count)
+		t.Errorf("%d names are wanted", count)
 	}
 }
 
@@ -168,10 +168,10 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 		s.r.Live = n
 		w := s.observe(s.set(), engine.View{Reader: n, Live: true})
 		if len(w.members) != 1 || w.members[0].name() != "rss-db-7" {
-			t.Errorf("of %d: %d members are found, want the one that lost its labels", r.replicas, len(w.members))
+			t.Errorf("replicas %d: %d members are found, want the one that lost its labels", r.replicas, len(w.members))
 		}
 		if got := int32(n.asked["*v1.Pod"]); got > max(r.gets, 1) {
-			t.Errorf("of %d: %d pods are read one by one", r.replicas, got)
+			t.Errorf("replicas %d: %d pods are read one by one", r.replicas, got)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 		names = append(names, m.name())
 	}
 	if !slices.Equal(names, []string{"rss-db-999"}) {
-		t.Errorf("members are %q", names)
+		t.Errorf("the members are %q", names)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 	s.restart()
 	if w = observe(); w.rules != before {
-		t.Errorf("a new process has %q, and it was %q", w.rules, before)
+		t.Errorf("after a restart the hash is %q, was %q", w.rules, before)
 	}
 }
 

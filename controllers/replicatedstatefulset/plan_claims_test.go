@@ -50,15 +50,15 @@ func TestClaimsGrow(t *testing.T) {
 		return append([]thing{pod(0).primary(), pod(1).secondary()}, more...)
 	}
 	check(t, []row{
-		{"two claims that are too small", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("0"), grown("1")}},
-		{"one that grew before", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "2Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("1")}},
-		{"one that is larger by hand", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "5Gi", bound))...), nil},
-		{"one that has no volume yet", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", corev1.ClaimPending))...), nil},
-		{"one of another name", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-2", "1Gi", bound))...), nil},
-		{"a template that asks for less, past admission", worldOf(grows("2Gi", "1Gi"), members(there("data-rss-db-0", "2Gi", bound))...), nil},
-		{"what was smaller when the set was made", worldOf(grows("2Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound))...), nil},
-		{"a set that is paused", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), with(func(w *world) { w.set.Spec.Paused = true }))...), []string{grown("0")}},
-		{"a stranger's", worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).strange(), there("data-rss-db-1", "1Gi", bound)), nil},
+		{"two smaller claims", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("0"), grown("1")}},
+		{"one of two claims has the wanted size", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "2Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("1")}},
+		{"a claim that a user made larger", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "5Gi", bound))...), nil},
+		{"a claim without a volume", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", corev1.ClaimPending))...), nil},
+		{"a claim with another name", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-2", "1Gi", bound))...), nil},
+		{"a template with a smaller size that bypassed admission", worldOf(grows("2Gi", "1Gi"), members(there("data-rss-db-0", "2Gi", bound))...), nil},
+		{"a claim that was smaller when the set was created", worldOf(grows("2Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound))...), nil},
+		{"a paused set", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), with(func(w *world) { w.set.Spec.Paused = true }))...), []string{grown("0")}},
+		{"the claim of a foreign pod", worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).strange(), there("data-rss-db-1", "1Gi", bound)), nil},
 	})
 }
 
@@ -72,6 +72,6 @@ func TestAGrownClaim(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if was := a.From.(*corev1.PersistentVolumeClaim); len(was.Labels) != 1 {
-		t.Error("what was read was changed")
+		t.Error("the claim that was read was modified")
 	}
 }

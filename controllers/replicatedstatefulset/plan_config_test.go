@@ -91,13 +91,13 @@ func TestRS96WhatRestartsNobody(t *testing.T) {
 		{"metadata of the Secret changes", func(s *stage) { secret("creds", "one")(s) }},
 		{"the operator restarts", func(s *stage) { s.restart() }},
 		{"another Secret changes", func(s *stage) { secret("other", "two")(s) }},
-		{"an edit is taken back within the window", func(s *stage) {
+		{"an edit is reverted within the batching window", func(s *stage) {
 			secret("creds", "two")(s)
 			s.look()
 			s.pass()
 			secret("creds", "one")(s)
 		}},
-		{"the Secret is gone, and comes back as it was", func(s *stage) {
+		{"the Secret is deleted and recreated with the same contents", func(s *stage) {
 			gone("creds")(s)
 			s.settle(30 * time.Second)
 			secret("creds", "one")(s)
@@ -106,8 +106,8 @@ func TestRS96WhatRestartsNobody(t *testing.T) {
 			s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Paused = true })
 			secret("creds", "two")(s)
 		}},
-		{"the StatefulSet is lost, and the next one adopts the pods", together(orphan, deleteStatefulSet)},
-		{"the same after a change that the pods were told of", func(s *stage) {
+		{"the StatefulSet is recreated and adopts the pods", together(orphan, deleteStatefulSet)},
+		{"the StatefulSet is recreated and adopts the pods after a restart for a change", func(s *stage) {
 			secret("creds", "two")(s)
 			s.settle(30 * time.Second)
 			s.mark = s.pods()
@@ -143,7 +143,7 @@ func TestRS97AMissingSecretRestartsNobodyAndIsSaid(t *testing.T) {
 	secret("creds", "two")(s)
 	s.settle(30 * time.Second)
 	if s.same(before) || s.condition(v1alpha1.ConditionDegraded).Reason != v1alpha1.ReasonHealthy {
-		t.Error("it does not go on")
+		t.Error("the rollout does not continue")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	s.Now = s.Now.Add(configuration.Retry)
 	s.settle(30 * time.Second)
 	if s.same(before) {
-		t.Error("it is not followed once it may be read")
+		t.Error("the Secret is not followed once it can be read")
 	}
 }
 
@@ -205,7 +205,7 @@ func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	secret("creds", "one")(s) // the cache does not show it
 	s.pass()
 	if got := stampOf(s.statefulSet()); got != hash {
-		t.Errorf("the StatefulSet carries %v, was %v", got, hash)
+		t.Errorf("the hash on the StatefulSet is %v, was %v", got, hash)
 	}
 	s.settle(30 * time.Second)
 	if !s.same(before) {
@@ -240,7 +240,7 @@ func TestASetThatIsNotFollowedKeepsItsTemplate(t *testing.T) {
 	set := withDefaults(setOf(3, 1))
 	plain := buildTemplate(set, hashes{})
 	if plain.Annotations[v1alpha1.AnnotationTemplate] != templateHash(set, &plain.Spec, hashes{}) || plain.Annotations[v1alpha1.AnnotationConfigHash] != "" {
-		t.Error("a set without the field has something of it")
+		t.Error("the template of a set without the field has a hash of its configuration")
 	}
 	set.Spec.UpdateOnEnvChange = true
 	if followed := buildTemplate(set, hashes{}); followed.Annotations[v1alpha1.AnnotationTemplate] != plain.Annotations[v1alpha1.AnnotationTemplate] {
@@ -257,11 +257,11 @@ func TestWhatIsFollowed(t *testing.T) {
 	set.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{OperatorSecret: "clients", Member: &v1alpha1.MemberTLS{PeerSecret: "peer", ServerSecret: "server"}}}
 	set.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec": {"volumes": [{"name": "v", "configMap": {"name": "conf"}}], "imagePullSecrets": [{"name": "pull2"}]}}`)}
 	if got, want := fmt.Sprint(usesIndex(set)), "[ConfigMap conf Secret creds Secret extra Secret peer Secret server]"; got != want {
-		t.Errorf("it follows %s, want %s", got, want)
+		t.Errorf("followed are %s, want %s", got, want)
 	}
 	set.Spec.UpdateOnEnvChange = false
 	if got := usesIndex(set); got != nil {
-		t.Errorf("it follows %v, and should nothing", got)
+		t.Errorf("followed are %v, want none", got)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestMoreThanAreFollowedAreRefused(t *testing.T) {
 	}
 	errs := validateConfig(set, field.NewPath("spec", "updateOnEnvChange"))
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "at most 256") {
-		t.Errorf("it is %v", errs)
+		t.Errorf("the errors are %v", errs)
 	}
 	set.Spec.UpdateOnEnvChange = false
 	if errs := validateConfig(set, nil); errs != nil {
@@ -290,11 +290,11 @@ func TestTheNextStatefulSetComparesWhatPodsHave(t *testing.T) {
 		hash    string
 		records string // the hash of the record; "-" for no record
 	}{
-		{"a new set has all from its beginning", configuration.View{State: complete}, false, "now", "now"},
-		{"a new set of which something is missing begins when it comes", configuration.View{State: configuration.State{Key: "k", Hash: "x", Missing: []string{"it"}}}, false, "", "-"},
-		{"one that adopts pods that were told of no change tells them of none", configuration.View{State: complete}, true, "", "-"},
-		{"one that adopts pods that were told of one keeps that, and compares", configuration.View{State: complete, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
-		{"also while nothing can be read", configuration.View{State: configuration.State{Key: "k", Unreadable: "no"}, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
+		{"a new set records its configuration", configuration.View{State: complete}, false, "now", "now"},
+		{"a new set with missing configuration records nothing yet", configuration.View{State: configuration.State{Key: "k", Hash: "x", Missing: []string{"it"}}}, false, "", "-"},
+		{"adopted pods without a hash keep none", configuration.View{State: complete}, true, "", "-"},
+		{"adopted pods with a hash keep it, and it is compared", configuration.View{State: complete, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
+		{"adopted pods with a hash keep it while the configuration is unreadable", configuration.View{State: configuration.State{Key: "k", Unreadable: "no"}, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
 	} {
 		got := firstTarget(&row.view, row.adopts, noon)
 		records := "-"
@@ -317,18 +317,18 @@ func TestARestartIsSeenInTheStatefulSetOfASet(t *testing.T) {
 		change func(*appsv1.StatefulSet)
 		want   bool
 	}{
-		{"just written", func(s *appsv1.StatefulSet) { s.Generation = 2 }, true},
-		{"a member has the former template", func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 2 }, true},
-		{"all have the present one", func(*appsv1.StatefulSet) {}, false},
-		{"it has no pod", func(s *appsv1.StatefulSet) { s.Spec.Replicas, s.Generation = ptr.To(int32(0)), 2 }, false},
-		{"it goes", func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Generation = &metav1.Time{Time: noon}, 2 }, false},
-		{"for another reason", func(s *appsv1.StatefulSet) { s.Annotations, s.Generation = nil, 2 }, false},
+		{"the spec was just written", func(s *appsv1.StatefulSet) { s.Generation = 2 }, true},
+		{"a member has the previous template", func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 2 }, true},
+		{"all members have the current template", func(*appsv1.StatefulSet) {}, false},
+		{"the StatefulSet has 0 replicas", func(s *appsv1.StatefulSet) { s.Spec.Replicas, s.Generation = ptr.To(int32(0)), 2 }, false},
+		{"the StatefulSet is terminating", func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Generation = &metav1.Time{Time: noon}, 2 }, false},
+		{"the restart has another reason", func(s *appsv1.StatefulSet) { s.Annotations, s.Generation = nil, 2 }, false},
 	} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{v1alpha1.AnnotationConfigRecord: begun.String()}},
 			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3))}, Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdatedReplicas: 3}}
 		row.change(set)
 		if got := !restartsSince(set).IsZero(); got != row.want {
-			t.Errorf("%s: restarts is %v", row.says, got)
+			t.Errorf("%s: restarting is %v", row.says, got)
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
 		configuration.ReasonChanged: v1alpha1.ReasonConfigChanged, configuration.ReasonTurn: v1alpha1.ReasonConfigTurn,
 	} {
 		if said != want {
-			t.Errorf("says %s, and the API %s", said, want)
+			t.Errorf("the reason is %s, want %s of the API", said, want)
 		}
 	}
 }
@@ -366,6 +366,6 @@ func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
 		t.Errorf("the record names %q", got.Cached)
 	}
 	if !strings.Contains(w.config.cached, "kubectl cordon n1 && kubectl -n "+w.set.Namespace+" delete pod db-1 && kubectl uncordon n1") {
-		t.Errorf("it says %s", w.config.cached)
+		t.Errorf("the message is %s", w.config.cached)
 	}
 }

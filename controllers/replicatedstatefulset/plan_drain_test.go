@@ -71,36 +71,36 @@ func TestDecideDrain(t *testing.T) {
 		return pod(n).secondary().later("9")
 	}
 	check(t, []row{
-		{"RS-64 it hands over to a member whose Node is not cordoned", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
-		{"RS-64 a secondary on a cordoned Node stays what it is", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), ready(1).cordoned(), ready(2)), nil},
-		{"RS-65 it stays if all others are to leave too", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2).cordoned()), nil},
-		{"RS-65 or are behind, and are asked", worldOf(setOf(3, 1), leaving(), pod(1).secondary().sequence("8"), ready(2).cordoned()), []string{"1 asked sequence"}},
-		{"RS-65 or run degraded", worldOf(setOf(2, 1), leaving(), pod(1).status(190).later("9")), nil},
-		{"RS-65 or while a member is missing", worldOf(setOf(3, 1), leaving(), ready(1), pod(2).pending()), nil},
-		{"RS-65 or an update is under way", worldOf(setOf(3, 1), leaving(), ready(1), ready(2).outdated()), []string{"2: Stop, with 0"}},
-		{"RS-65 or a person asked for another", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")), []string{"0: Demote, with 0"}},
-		{"RS-65 or it is paused", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), with(func(w *world) { w.set.Spec.Paused = true })), nil},
-		{"RS-65 or demote failed", worldOf(setOf(3, 1), leaving().failures(1, "demote", 1, false), ready(1), ready(2)), nil},
-		{"RS-65 or it came back a moment ago, having the newest copy", worldOf(setOf(3, 1), leaving().changed("demote", 50*time.Second), ready(1), ready(2)), nil},
-		{"and is tried again after a minute", worldOf(setOf(3, 1), leaving().changed("demote", 70*time.Second), ready(1), ready(2)), []string{"0: Demote, with 0"}},
-		{"RS-66 not where evictions are allowed", worldOf(allowing(setOf(3, 1)), leaving(), ready(1), ready(2)), nil},
-		{"RS-66 nor where all are primary", worldOf(setOf(2, 2), pod(0).primary().cordoned(), pod(1).primary()), nil},
-		{"RS-66 nor where none follows", worldOf(setOf(2, 1, "secondary", "promote", "demote"), leaving(), pod(1).idle().sequence("9")), nil},
-		{"RS-80 so it does when its eviction was asked for", worldOf(setOf(3, 1), evicted(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
-		{"RS-80 by a clock that is ahead", worldOf(setOf(2, 1), evicted().wasToGo(-time.Minute), ready(1)), []string{"0: Demote, with 0"}},
-		{"RS-81 but not when that was long ago", worldOf(setOf(2, 1), evicted().wasToGo(2*time.Minute), ready(1)), nil},
-		{"RS-81 nor to one whose eviction was asked for too", worldOf(setOf(2, 1), evicted(), ready(1).wasToGo(0)), nil},
-		{"RS-81 nor while a member is missing", worldOf(setOf(3, 1), evicted(), ready(1), pod(2).pending()), nil},
-		{"RS-81 nor where evictions are allowed", worldOf(allowing(setOf(2, 1)), evicted(), ready(1)), nil},
-		{"RS-81 a secondary whose eviction was asked for stays what it is", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), ready(1).wasToGo(0)), nil},
-		{"RS-80 of equals the one is promoted that is not to be evicted", worldOf(setOf(3, 1), ready(0).wasToGo(0), ready(1), ready(2)), []string{"1: Promote, alone"}},
-		{"RS-64 of equals the one is promoted whose Node is not cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), ready(1), ready(2)), []string{"1: Promote, alone"}},
-		{"W11 of equals the one is promoted whose pod is Ready, also on a cordoned Node", worldOf(setOf(3, 1), ready(0).unready(time.Second), ready(1).unready(time.Second), ready(2).cordoned()), []string{"2: Promote, alone"}},
-		{"W11 but never one with an older copy", worldOf(setOf(3, 1), ready(0).unready(time.Second), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
-		{"W11 it hands over to a member whose pod is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2)), []string{"0: Demote, with 0"}},
-		{"W11 it stays if no other is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2).unready(time.Second)), nil},
-		{"RS-64 but never one with an older copy", worldOf(setOf(3, 1), ready(0).cordoned(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
-		{"RS-64 so too where another primary is wanted", worldOf(setOf(4, 2), pod(0).primary(), ready(1).cordoned(), ready(2), ready(3)), []string{"2: Promote, with 0"}},
+		{"RS-64 hand over to a member whose Node is not cordoned", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-64 no change for a secondary on a cordoned Node", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), ready(1).cordoned(), ready(2)), nil},
+		{"RS-65 no handover while all other Nodes are cordoned too", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2).cordoned()), nil},
+		{"RS-65 no handover while the successor lags; query it again", worldOf(setOf(3, 1), leaving(), pod(1).secondary().sequence("8"), ready(2).cordoned()), []string{"1 asked sequence"}},
+		{"RS-65 no handover to a degraded member", worldOf(setOf(2, 1), leaving(), pod(1).status(190).later("9")), nil},
+		{"RS-65 no handover while a member is missing", worldOf(setOf(3, 1), leaving(), ready(1), pod(2).pending()), nil},
+		{"RS-65 no handover while an update is in progress", worldOf(setOf(3, 1), leaving(), ready(1), ready(2).outdated()), []string{"2: Stop, with 0"}},
+		{"RS-65 hand over to the member that a user requested", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")), []string{"0: Demote, with 0"}},
+		{"RS-65 no handover while paused", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-65 no handover after demote failed", worldOf(setOf(3, 1), leaving().failures(1, "demote", 1, false), ready(1), ready(2)), nil},
+		{"RS-65 no handover within a minute after one that was undone", worldOf(setOf(3, 1), leaving().changed("demote", 50*time.Second), ready(1), ready(2)), nil},
+		{"retry a handover a minute after one that was undone", worldOf(setOf(3, 1), leaving().changed("demote", 70*time.Second), ready(1), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-66 no handover with evictionPolicy Allow", worldOf(allowing(setOf(3, 1)), leaving(), ready(1), ready(2)), nil},
+		{"RS-66 no handover when all members are primary", worldOf(setOf(2, 2), pod(0).primary().cordoned(), pod(1).primary()), nil},
+		{"RS-66 no handover without secondaries", worldOf(setOf(2, 1, "secondary", "promote", "demote"), leaving(), pod(1).idle().sequence("9")), nil},
+		{"RS-80 hand over after an eviction request", worldOf(setOf(3, 1), evicted(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-80 hand over after an eviction request with a time in the future", worldOf(setOf(2, 1), evicted().wasToGo(-time.Minute), ready(1)), []string{"0: Demote, with 0"}},
+		{"RS-81 no handover after an expired eviction request", worldOf(setOf(2, 1), evicted().wasToGo(2*time.Minute), ready(1)), nil},
+		{"RS-81 no handover to a member with an eviction request", worldOf(setOf(2, 1), evicted(), ready(1).wasToGo(0)), nil},
+		{"RS-81 no handover after an eviction request while a member is missing", worldOf(setOf(3, 1), evicted(), ready(1), pod(2).pending()), nil},
+		{"RS-81 no handover after an eviction request with evictionPolicy Allow", worldOf(allowing(setOf(2, 1)), evicted(), ready(1)), nil},
+		{"RS-81 no change for a secondary with an eviction request", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), ready(1).wasToGo(0)), nil},
+		{"RS-80 among equal sequences, promote a member without an eviction request", worldOf(setOf(3, 1), ready(0).wasToGo(0), ready(1), ready(2)), []string{"1: Promote, alone"}},
+		{"RS-64 among equal sequences, promote a member whose Node is not cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), ready(1), ready(2)), []string{"1: Promote, alone"}},
+		{"W11 among equal sequences, promote a Ready member although its Node is cordoned", worldOf(setOf(3, 1), ready(0).unready(time.Second), ready(1).unready(time.Second), ready(2).cordoned()), []string{"2: Promote, alone"}},
+		{"W11 promote the newest copy although its pod is not Ready", worldOf(setOf(3, 1), ready(0).unready(time.Second), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
+		{"W11 hand over to a member whose pod is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2)), []string{"0: Demote, with 0"}},
+		{"W11 no handover while no other pod is Ready", worldOf(setOf(3, 1), leaving(), ready(1).unready(time.Second), ready(2).unready(time.Second)), nil},
+		{"RS-64 promote the newest copy although its Node is cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
+		{"RS-64 promote an additional primary whose Node is not cordoned", worldOf(setOf(4, 2), pod(0).primary(), ready(1).cordoned(), ready(2), ready(3)), []string{"2: Promote, with 0"}},
 	})
 }
 
@@ -116,36 +116,36 @@ func TestDraining(t *testing.T) {
 		world        *world
 		reason, says string
 	}{
-		{"none", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"it waits for the copy", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "waiting for rss-db-1 to catch up with rss-db-0"},
-		{"it is under way", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "waiting for command demote"},
-		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon one of their Nodes, repair one of them, or add a member. To evict it anyway, and lose data that no other member has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
-		{"W11 the others are not Ready", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready); uncordon one of their Nodes, repair one of them, or add a member"},
-		{"W11 another has not been Ready for a moment", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(time.Second)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready)"},
-		{"W11 nor is the primary", worldOf(setOf(2, 1), leaving().unready(2*time.Minute), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonHandingOver, ""},
+		{"no primary on a cordoned Node", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"the successor lags", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "waiting for rss-db-1 to catch up with rss-db-0"},
+		{"demote is running", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "waiting for command demote"},
+		{"all other Nodes are cordoned", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon one of their Nodes, repair one of them, or add a member. To evict it anyway, and lose data that no other member has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
+		{"W11 the successor has not been Ready for minutes", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready); uncordon one of their Nodes, repair one of them, or add a member"},
+		{"W11 the successor has not been Ready for a second", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(time.Second)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready)"},
+		{"W11 neither the primary nor the successor is Ready", worldOf(setOf(2, 1), leaving().unready(2*time.Minute), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonHandingOver, ""},
 		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing: rss-db-1 (pending)"},
 		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
 		{"demote failed", worldOf(setOf(2, 1), leaving().failures(1, "demote", 1, false), pod(1).secondary()), v1alpha1.ReasonNoSuccessor, "demote failed with exit code 1; it will be retried"},
-		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "next attempt at"},
-		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the current template"},
+		{"the last handover was undone", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "next attempt at"},
+		{"an update is in progress", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the current template"},
 		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted until all of them run; see Progressing and Degraded. Members that should leave their Nodes: rss-db-0. To evict one anyway: kubectl -n ns delete pod <pod>"},
-		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonWaitingForCommand, "No member is evicted until all commands have ended; missing: rss-db-2 (command secondary is in progress). Members that should leave their Nodes: rss-db-0"},
-		{"RS-67 a handover has ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members that should leave their Nodes may be evicted although a primary is missing, because spec.evictionTimeout has expired: rss-db-0"},
-		{"RS-80 its eviction was asked for", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver,
+		{"RS-67 a command of the handover is running", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonWaitingForCommand, "No member is evicted until all commands have ended; missing: rss-db-2 (command secondary is in progress). Members that should leave their Nodes: rss-db-0"},
+		{"RS-67 all commands of the handover have ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"a primary is missing, and no Node is cordoned", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"a Node is cordoned, and the set was never seeded", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"a primary is missing, and evictionTimeout has expired", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members that should leave their Nodes may be evicted although a primary is missing, because spec.evictionTimeout has expired: rss-db-0"},
+		{"RS-80 the eviction of the primary was requested", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver,
 			"rss-db-0 is primary and its eviction was requested; it is not evicted until another member has its role: waiting for rss-db-1 to catch up with rss-db-0"},
-		{"RS-81 and that of all others", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().wasToGo(0)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its eviction was requested)"},
-		{"RS-81 or long ago", worldOf(setOf(2, 1), pod(0).primary().wasToGo(2*time.Minute), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"its time is not over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(59*time.Minute)), v1alpha1.ReasonNoSuccessor, "it is not evicted until another member has its role"},
-		{"its time is over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "it may be evicted, because spec.evictionTimeout has expired"},
+		{"RS-81 the evictions of all members were requested", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().wasToGo(0)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its eviction was requested)"},
+		{"RS-81 the eviction request of the primary has expired", worldOf(setOf(2, 1), pod(0).primary().wasToGo(2*time.Minute), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"evictionTimeout has not expired", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(59*time.Minute)), v1alpha1.ReasonNoSuccessor, "it is not evicted until another member has its role"},
+		{"evictionTimeout has expired", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "it may be evicted, because spec.evictionTimeout has expired"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDraining)
 			if c == nil || c.Reason != r.reason || !strings.Contains(c.Message, r.says) || (c.Status == metav1.ConditionFalse) != slices.Contains(notDraining, r.reason) {
-				t.Errorf("it is %+v", c)
+				t.Errorf("the condition is %+v", c)
 			}
 		})
 	}
@@ -159,10 +159,10 @@ func budgetSays(b *policyv1.PodDisruptionBudget) string {
 	}
 	var parts []string
 	if least := b.Spec.MinAvailable; least != nil {
-		parts = append(parts, "least "+least.String())
+		parts = append(parts, "minAvailable "+least.String())
 	}
 	if most := b.Spec.MaxUnavailable; most != nil {
-		parts = append(parts, "most away "+most.String())
+		parts = append(parts, "maxUnavailable "+most.String())
 	}
 	for _, e := range b.Spec.Selector.MatchExpressions {
 		parts = append(parts, fmt.Sprint(e.Operator, " ", e.Values))
@@ -187,27 +187,27 @@ func TestBudgets(t *testing.T) {
 		world        *world
 		all, primary string
 	}{
-		{"RS-67 one of those that are no primary may go", worldOf(setOf(3, 1), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "least 1" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 of two", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).secondary()), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 none while no member is primary", worldOf(setOf(3, 1), seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while the label of the primary is wrong", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while its pod goes", worldOf(setOf(2, 1), seeded, pod(0).primary().deleted(), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while its Node does not answer", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-70 but when the time is over", worldOf(setOf(2, 1), seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"a set that was never seeded holds up no drain", worldOf(setOf(3, 1), pod(0).idle(), pod(1).idle(), pod(2).idle()), "least 1" + notPrimary, "least 1" + ofPrimary},
-		{"RS-68 where all are primary one of all may go", worldOf(setOf(3, 3), seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "most away 1", "none"},
-		{"RS-68 so it is of a single member", worldOf(setOf(1, 1), seeded, pod(0).primary()), "most away 1", "none"},
-		{"RS-68 where none follows", worldOf(setOf(3, 1, "secondary", "promote", "demote"), seeded, pod(0).primary(), pod(1).idle(), pod(2).idle()), "most away 1", "none"},
-		{"RS-66 where evictions are allowed", worldOf(allowing(setOf(3, 1)), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "most away 1", "none"},
-		{"RS-69 as many as the set says", worldOf(custom(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](2)}), five()...), "least 2" + notPrimary, "least 1" + ofPrimary},
-		{"RS-69 or as few", worldOf(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](4)}), five()...), "least 4" + notPrimary, "least 1" + ofPrimary},
-		{"RS-69 of all where evictions are allowed", worldOf(allowing(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](3)})), five()...), "least 3", "none"},
-		{"RS-69 or without any", worldOf(custom(v1alpha1.BudgetPolicy{Disabled: true}), five()...), "none", "none"},
-		{"while members go, those that are left count", worldOf(setOf(5, 1), append(five(), replicas(3))...), "least 3" + notPrimary, "least 1" + ofPrimary},
-		{"a stopped set keeps them", worldOf(setOf(3, 1), seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "least 2" + notPrimary, "least 0" + ofPrimary},
-		{"RS-70 a primary may go when its time is over", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 0" + ofPrimary},
-		{"RS-70 and not before", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-70 nor another", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 one of two secondaries may be evicted", worldOf(setOf(3, 1), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "minAvailable 1" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-67 the only secondary may be evicted", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).secondary()), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-67 no eviction while no member is primary", worldOf(setOf(3, 1), seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "maxUnavailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-67 no eviction while the label of the primary is wrong", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "maxUnavailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-67 no eviction while the pod of the primary is terminating", worldOf(setOf(2, 1), seeded, pod(0).primary().deleted(), pod(1).secondary()), "maxUnavailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-67 no eviction while the Node of the primary is unreachable", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "maxUnavailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-70 evictions without a primary after evictionTimeout", worldOf(setOf(2, 1), seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"evictions in a set that was never seeded", worldOf(setOf(3, 1), pod(0).idle(), pod(1).idle(), pod(2).idle()), "minAvailable 1" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-68 one of three primaries may be evicted", worldOf(setOf(3, 3), seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "maxUnavailable 1", "none"},
+		{"RS-68 the only member may be evicted", worldOf(setOf(1, 1), seeded, pod(0).primary()), "maxUnavailable 1", "none"},
+		{"RS-68 one member may be evicted without secondaries", worldOf(setOf(3, 1, "secondary", "promote", "demote"), seeded, pod(0).primary(), pod(1).idle(), pod(2).idle()), "maxUnavailable 1", "none"},
+		{"RS-66 one member may be evicted with evictionPolicy Allow", worldOf(allowing(setOf(3, 1)), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "maxUnavailable 1", "none"},
+		{"RS-69 maxUnavailable of the spec", worldOf(custom(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](2)}), five()...), "minAvailable 2" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-69 minAvailable of the spec", worldOf(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](4)}), five()...), "minAvailable 4" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-69 minAvailable of the spec with evictionPolicy Allow", worldOf(allowing(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](3)})), five()...), "minAvailable 3", "none"},
+		{"RS-69 no budget when it is disabled", worldOf(custom(v1alpha1.BudgetPolicy{Disabled: true}), five()...), "none", "none"},
+		{"minAvailable during a scale-down", worldOf(setOf(5, 1), append(five(), replicas(3))...), "minAvailable 3" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"minAvailable of a stopped set", worldOf(setOf(3, 1), seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "minAvailable 2" + notPrimary, "minAvailable 0" + ofPrimary},
+		{"RS-70 the primary may be evicted after evictionTimeout", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "minAvailable 0" + notPrimary, "minAvailable 0" + ofPrimary},
+		{"RS-70 no eviction of the primary before evictionTimeout", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
+		{"RS-70 no eviction of a primary whose Node is not cordoned", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			set := r.world.set
@@ -219,7 +219,7 @@ func TestBudgets(t *testing.T) {
 				}
 			}
 			if all, primary := budgetSays(made["rss-db"]), budgetSays(made["rss-db.primary"]); all != r.all || primary != r.primary {
-				t.Errorf("they say %q and %q, want %q and %q", all, primary, r.all, r.primary)
+				t.Errorf("the budgets are %q and %q, want %q and %q", all, primary, r.all, r.primary)
 			}
 		})
 	}
@@ -237,10 +237,10 @@ func TestW11PodsThatAreNotReady(t *testing.T) {
 		world        *world
 		all, primary policyv1.UnhealthyPodEvictionPolicyType
 	}{
-		{"W11 a secondary may", runs(setOf(3, 1)), always, ""},
-		{"W11 not where its data would go with its pod", runs(unclaimed(setOf(3, 1))), "", ""},
-		{"W11 not while a primary is missing", worldOf(setOf(3, 1), epochOne, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), healthy, ""},
-		{"W11 not where a primary is among them", runs(allowing(setOf(3, 1))), healthy, ""},
+		{"W11 evict an unready secondary", runs(setOf(3, 1)), always, ""},
+		{"W11 no eviction of an unready member without a claim", runs(unclaimed(setOf(3, 1))), "", ""},
+		{"W11 no eviction of an unready member while a primary is missing", worldOf(setOf(3, 1), epochOne, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), healthy, ""},
+		{"W11 no eviction of an unready member when the budget selects the primary", runs(allowing(setOf(3, 1))), healthy, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			set := r.world.set
@@ -252,7 +252,7 @@ func TestW11PodsThatAreNotReady(t *testing.T) {
 				}
 			}
 			if all, primary := made["rss-db"], made["rss-db.primary"]; all != r.all || primary != r.primary {
-				t.Errorf("they say %q and %q, want %q and %q", all, primary, r.all, r.primary)
+				t.Errorf("the budgets are %q and %q, want %q and %q", all, primary, r.all, r.primary)
 			}
 		})
 	}
@@ -266,9 +266,9 @@ func TestBudgetsAreMadeAnew(t *testing.T) {
 		world *world
 		says  string
 	}{
-		"RS-67 of a set that runs":    {worldOf(setOf(2, 1), none, epochOne, pod(0).primary(), pod(1).secondary()), "most away 0, NotIn [primary]"},
-		"RS-67 where one hands over":  {worldOf(setOf(2, 1), none, epochOne, pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
-		"a set that was never seeded": {worldOf(setOf(2, 1), none, pod(0).idle(), pod(1).idle()), "least 0, NotIn [primary]"},
+		"RS-67 the budget of a running set":         {worldOf(setOf(2, 1), none, epochOne, pod(0).primary(), pod(1).secondary()), "maxUnavailable 0, NotIn [primary]"},
+		"RS-67 the budget of a set with a handover": {worldOf(setOf(2, 1), none, epochOne, pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "maxUnavailable 0, NotIn [primary]"},
+		"the budget of a set that was never seeded": {worldOf(setOf(2, 1), none, pod(0).idle(), pod(1).idle()), "minAvailable 0, NotIn [primary]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, says := decide(r.world), "nothing"
@@ -278,7 +278,7 @@ func TestBudgetsAreMadeAnew(t *testing.T) {
 				}
 			}
 			if says != r.says {
-				t.Errorf("it says %q, want %q", says, r.says)
+				t.Errorf("the budget is %q, want %q", says, r.says)
 			}
 		})
 	}
@@ -311,12 +311,12 @@ func TestBudgetIsOpened(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"at rest", shutWorld(pod(0).primary(), pod(1).secondary()), "least 0, NotIn [primary]"},
-		{"not while a command runs", shutWorld(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
-		{"nor while no member is primary", shutWorld(pod(0).secondary(), pod(1).secondary()), "none"},
-		{"nor while one is missing and a command is on a Node that does not answer", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
-		{"RS-70 but when the time is over", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
-		{"nor while one is about to be told to hand over", shutWorld(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
+		{"open at rest", shutWorld(pod(0).primary(), pod(1).secondary()), "minAvailable 0, NotIn [primary]"},
+		{"closed while a command is running", shutWorld(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
+		{"closed while no member is primary", shutWorld(pod(0).secondary(), pod(1).secondary()), "none"},
+		{"closed while a primary is missing and a command runs on an unreachable Node", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
+		{"RS-70 open after evictionTimeout", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "minAvailable 0, NotIn [primary]"},
+		{"closed before a handover begins", shutWorld(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "maxUnavailable 0, NotIn [primary]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p, got := decide(r.world), "none"
@@ -326,7 +326,7 @@ func TestBudgetIsOpened(t *testing.T) {
 				}
 			}
 			if got != r.want {
-				t.Errorf("it says %q, want %q", got, r.want)
+				t.Errorf("the budget is %q, want %q", got, r.want)
 			}
 		})
 	}
@@ -358,23 +358,23 @@ func TestHandoverWritesTheBudget(t *testing.T) {
 		closedAt string
 		writes   bool
 	}{
-		{"RS-67 an open one", worldOf(setOf(2, 1), leaving, ready), "", true},
-		{"RS-67 a closed one", shutWorld(leaving, ready), "", true},
-		{"RS-67 one that another process closed", shutWorld(leaving, ready), "before", true},
-		{"RS-67 one that another process closed since this one did", shutWorld(leaving, ready, byUs), "later", true},
-		{"RS-67 one that this process closed", shutWorld(leaving, ready, byUs), "before", false},
+		{"RS-67 an open budget is closed", worldOf(setOf(2, 1), leaving, ready), "", true},
+		{"RS-67 a closed budget without a time is written", shutWorld(leaving, ready), "", true},
+		{"RS-67 a budget that another process closed is written", shutWorld(leaving, ready), "before", true},
+		{"RS-67 a budget that another process closed after this one is written", shutWorld(leaving, ready, byUs), "later", true},
+		{"RS-67 a budget that this process closed is not written again", shutWorld(leaving, ready, byUs), "before", false},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			r.world.budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: r.closedAt}
 			chain := handedOver(t, r.world)
 			b, writes := chain[0].Object.(*policyv1.PodDisruptionBudget)
 			if writes != r.writes {
-				t.Fatalf("it begins with %s", chain[0])
+				t.Fatalf("the chain begins with %s", chain[0])
 			}
 			before := r.world.budget
-			if writes && (!chain[0].Unchanged || budgetSays(b) != "most away 0, NotIn [primary]" || b.ResourceVersion != before.ResourceVersion ||
+			if writes && (!chain[0].Unchanged || budgetSays(b) != "maxUnavailable 0, NotIn [primary]" || b.ResourceVersion != before.ResourceVersion ||
 				b.Annotations[v1alpha1.AnnotationClosedAt] == before.Annotations[v1alpha1.AnnotationClosedAt]) {
-				t.Errorf("it writes %s: %+v", budgetSays(b), b.Annotations)
+				t.Errorf("written is %s: %+v", budgetSays(b), b.Annotations)
 			}
 		})
 	}
@@ -386,7 +386,7 @@ func TestHandoverNeedsAClosedBudget(t *testing.T) {
 	chain := handedOver(t, worldOf(setOf(2, 1), pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")))
 	verify := chain[0].Verify
 	if chain[0].Reason != reasonBudget || verify == nil {
-		t.Fatalf("RS-67 it begins with %s, and does not look at the answer", chain[0])
+		t.Fatalf("RS-67 the chain begins with %s, and does not verify the response", chain[0])
 	}
 	for _, r := range []struct {
 		name string
@@ -395,7 +395,7 @@ func TestHandoverNeedsAClosedBudget(t *testing.T) {
 	}{
 		{"RS-67 a closed budget", ptr.To(intstr.FromInt32(0)), false},
 		{"RS-67 a budget that a policy opened", ptr.To(intstr.FromInt32(1)), true},
-		{"RS-67 a budget of which a policy removed the number", nil, true},
+		{"RS-67 a budget without a number after a policy", nil, true},
 	} {
 		answer := chain[0].Object.DeepCopyObject().(*policyv1.PodDisruptionBudget)
 		answer.Spec.MaxUnavailable = r.most
@@ -410,7 +410,7 @@ func TestHandoverNeedsAClosedBudget(t *testing.T) {
 func TestHandoverBeginsWithATrueLabel(t *testing.T) {
 	p := decide(shutWorld(pod(0).primary().cordoned().sequence("9").labelled("secondary"), pod(1).secondary().later("9")))
 	if lines := strings.Join(p.Steps.Strings(), "\n"); strings.Contains(lines, "exec") || !strings.Contains(lines, "patch pod rss-db-0: Role, primary") {
-		t.Errorf("RS-67 it does\n%s", lines)
+		t.Errorf("RS-67 the plan is\n%s", lines)
 	}
 }
 
@@ -566,7 +566,7 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 			ask(s)
 			s.settle(2 * time.Minute)
 			if p := s.pod(0); p.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary || s.whyNotEvicted(p) != "" {
-				s.Fatal(t, "the drain does not pass: "+s.whyNotEvicted(p))
+				s.Fatal(t, "the drain is blocked: "+s.whyNotEvicted(p))
 			}
 		}
 	}
@@ -581,7 +581,7 @@ func (s *stage) watchEvictions() {
 				continue
 			}
 			if c := s.db.of(p); c != nil && c.role == primary {
-				s.Breaks("%s acts as primary, and may be evicted", p.Name)
+				s.Breaks("%s acts as primary and may be evicted", p.Name)
 			}
 			if len(acting) < int(*s.set().Spec.Primaries) {
 				s.Breaks("%s may be evicted while a primary is missing", p.Name)

@@ -18,47 +18,47 @@ import (
 // TestGuards tests the guards of the promise: for each row, exactly one guard prevents the failure.
 func TestGuards(t *testing.T) {
 	check(t, []row{
-		{"RS-10 no member is seeded before all have said how new their copies are", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).idle()),
+		{"RS-10 no seed while the sequence of a member is unknown", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).idle()),
 			[]string{"2 asked sequence"}},
-		{"RS-34 no member takes over while one that runs has not said what it is", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2)), []string{"2 asked status"}},
-		{"no other is started while one that runs has not said what it is", worldOf(setOf(3, 2), pod(0).primary(), pod(1), pod(2).secondary().sequence("9")), []string{"1 asked status"}},
-		{"nor while one may be on its way to primary", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).began("promote", 12*time.Second)), []string{"2 asked status"}},
-		{"RS-15 nor while a secondary does not know how new its copy is", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("x")), []string{"2 asked sequence"}},
-		{"a role is handed over", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary(),
+		{"RS-34 no promotion while the role of a running member is unknown", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2)), []string{"2 asked status"}},
+		{"no start of another primary while the role of a running member is unknown", worldOf(setOf(3, 2), pod(0).primary(), pod(1), pod(2).secondary().sequence("9")), []string{"1 asked status"}},
+		{"no promotion while another promotion is unresolved", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).began("promote", 12*time.Second)), []string{"2 asked status"}},
+		{"RS-15 no promotion while the sequence of a secondary is unreadable", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("x")), []string{"2 asked sequence"}},
+		{"demote the primary for a switchover", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary(),
 			annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
-		{"not while a member is missing", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).pending(),
+		{"no switchover while a member is missing", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).pending(),
 			annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), nil},
-		{"nothing is recreated while a command may reach it", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).began("promote", 12*time.Second).crashed().outdated()), nil},
-		{"no member hands over to a pod of another object", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second).outdated(), pod(1).secondary().sequence("9").strange()), nil},
-		{"what runs is not asked about meanwhile", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 12*time.Second).status(8), pod(1).secondary()), nil},
-		{"one that has ended by itself is its StatefulSet's to delete", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended()), nil},
-		{"one that has to be stopped is not started while the stop cannot be sent", worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "secondary", 1, true).unsent("stop", 4*time.Second, 3).
+		{"no deletion of a pod that a command may still reach", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).began("promote", 12*time.Second).crashed().outdated()), nil},
+		{"no handover to a foreign pod", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second).outdated(), pod(1).secondary().sequence("9").strange()), nil},
+		{"no query while a command is running in the member", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 12*time.Second).status(8), pod(1).secondary()), nil},
+		{"a finished pod is left to its StatefulSet", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended()), nil},
+		{"no start of a member that needs a stop while the stop cannot be sent", worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "secondary", 1, true).unsent("stop", 4*time.Second, 3).
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "4", 1500*time.Millisecond)), nil},
-		{"who is too many is chosen by what they say now", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "3", 40*time.Second), pod(1).primary().sequence("9"), pod(2).secondary()),
+		{"query the sequence again before a surplus primary is chosen", worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "3", 40*time.Second), pod(1).primary().sequence("9"), pod(2).secondary()),
 			[]string{"0 asked sequence"}},
-		{"RS-34 never an older one, though the newest cannot be promoted", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").failures(1, "promote", 5, false), pod(2).secondary().sequence("8")), nil},
-		{"RS-17 no member is started before all that could be have said how new they are", worldOf(setOf(3, 1), pod(0).primary(), pod(1).idle(), pod(2).idle().sequence("9")), []string{"1 asked sequence"}},
-		{"a successor is asked after the primary was", worldOf(setOf(2, 1), pod(0).primary().sequence("9").outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)), []string{"1 asked sequence"}},
-		{"at once, though it has said something a moment before", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 1300*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 1500*time.Millisecond)), []string{"1 asked sequence"}},
-		{"what was said before a demotion is asked again at once", worldOf(setOf(2, 1), pod(0).answered("sequence", podexec.Succeeded, 0, "9", 1400*time.Millisecond).changed("demote", 350*time.Millisecond).statusSince(0, 100*time.Millisecond),
+		{"RS-34 no promotion of an older copy although the newest cannot be promoted", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").failures(1, "promote", 5, false), pod(2).secondary().sequence("8")), nil},
+		{"RS-17 no start while the sequence of another idle member is unknown", worldOf(setOf(3, 1), pod(0).primary(), pod(1).idle(), pod(2).idle().sequence("9")), []string{"1 asked sequence"}},
+		{"query the successor again if it was read before the primary", worldOf(setOf(2, 1), pod(0).primary().sequence("9").outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)), []string{"1 asked sequence"}},
+		{"query the successor again at once although it answered recently", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 1300*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 1500*time.Millisecond)), []string{"1 asked sequence"}},
+		{"query sequences again at once if they were read before a demotion", worldOf(setOf(2, 1), pod(0).answered("sequence", podexec.Succeeded, 0, "9", 1400*time.Millisecond).changed("demote", 350*time.Millisecond).statusSince(0, 100*time.Millisecond),
 			pod(1).statusSince(0, 100*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "9", 1400*time.Millisecond), lost(300*time.Millisecond)), []string{"0 asked sequence", "1 asked sequence"}},
-		{"and one that lacks something a second later", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 21400*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "8", 500*time.Millisecond)), nil},
-		{"a container that a command may have reached is deleted when the next one cannot be reached too", worldOf(setOf(2, 1), pod(0).granted().began("promote", 14*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),
+		{"no query of a lagging successor within a second", worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 21400*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "8", 500*time.Millisecond)), nil},
+		{"query status of a container that a stray command may have reached before its pod is deleted", worldOf(setOf(2, 1), pod(0).granted().began("promote", 14*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
-		{"a copy that had more before has lost something", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), recordedSequence("rss-db-0", "9")), nil},
-		{"RS-33 who goes is not promoted", worldOf(setOf(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
+		{"no seed while a member has a lower sequence than recorded", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), recordedSequence("rss-db-0", "9")), nil},
+		{"RS-33 no promotion of a member to remove", worldOf(setOf(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
 			[]string{"1: Promote, with 0"}},
-		{"RS-20 no secondary while a primary is missing", worldOf(setOf(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
-		{"RS-18 a start as secondary too has to end first, where a primary runs", worldOf(setOf(3, 2), pod(0).primary(), pod(1).runs("secondary", time.Second), pod(2).secondary().sequence("9")), nil},
-		{"a second primary waits for the first to be well", worldOf(setOf(3, 2), pod(0).granted().onNode(off), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), nil},
-		{"nothing is run in a pod of another object", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).strange()), nil},
-		{"and it is not started", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("3").strange()), nil},
-		{"who is asked now is told nothing", worldOf(setOf(2, 1), pod(0).primary(), pod(1).status(1).but(func(w *world) { w.members[1].touched = noon })), []string{"1 asked status"}},
-		{"one command at a time is begun in a set", worldOf(setOf(3, 1), pod(0).primary(), pod(1).status(1), pod(2).status(1)), []string{"1: Stop, with 0"}},
-		{"one at a time in a pod", worldOf(setOf(2, 1), pod(0).primary().sequence("1"), pod(1).status(1).runs("secondary", time.Second)), nil},
-		{"what could not be sent is tried again later", worldOf(setOf(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 3).
+		{"RS-20 no start as secondary while a primary is missing", worldOf(setOf(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
+		{"RS-18 no promotion while a start as secondary is in progress and a primary runs", worldOf(setOf(3, 2), pod(0).primary(), pod(1).runs("secondary", time.Second), pod(2).secondary().sequence("9")), nil},
+		{"no second primary while the first is unreachable", worldOf(setOf(3, 2), pod(0).granted().onNode(off), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), nil},
+		{"no query and no seed with a foreign pod", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).strange()), nil},
+		{"no start in a foreign pod", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("3").strange()), nil},
+		{"no stop while status must be queried first", worldOf(setOf(2, 1), pod(0).primary(), pod(1).status(1).but(func(w *world) { w.members[1].touched = noon })), []string{"1 asked status"}},
+		{"one command at a time in a set", worldOf(setOf(3, 1), pod(0).primary(), pod(1).status(1), pod(2).status(1)), []string{"1: Stop, with 0"}},
+		{"one command at a time in a pod", worldOf(setOf(2, 1), pod(0).primary().sequence("1"), pod(1).status(1).runs("secondary", time.Second)), nil},
+		{"no retry of an unsent command within its backoff", worldOf(setOf(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 3).
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), nil},
-		{"and no later", worldOf(setOf(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 2).
+		{"retry an unsent command after its backoff", worldOf(setOf(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 2).
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), []string{"1: Secondary, with 0"}},
 	})
 }
@@ -66,17 +66,17 @@ func TestGuards(t *testing.T) {
 // TestGuardsOfTheRecord tests the guards of the record.
 func TestGuardsOfTheRecord(t *testing.T) {
 	check(t, []row{
-		{"another program in the pod does not speak for the container that was granted", worldOf(setOf(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
+		{"query status when another container runs in the pod of a grant", worldOf(setOf(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
-		{"whatever it answers", worldOf(setOf(2, 1), pod(0).granted().beside("agent").idle(), pod(1).secondary().sequence("9")), nil},
-		{"a container of which the kubelet says nothing has not ended", worldOf(setOf(2, 1), pod(0).granted().waiting(), pod(1).secondary().sequence("9")), nil},
-		{"a seed is held up by a start whose end was not seen", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).began("seed", 12*time.Second).crashed()), nil},
-		{"a grant that is young outlives its container: the start may reach the next one", worldOf(setOf(2, 1), pod(0).grantedFor(14*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
-		{"not for ever", worldOf(setOf(2, 1), pod(0).grantedFor(16*time.Second).crashed(), pod(1).secondary().sequence("9")), []string{"learned: 0 is not primary: its container has ended"}},
-		{"a primary in the next container counts there", worldOf(setOf(2, 1), pod(0).granted().restarted(time.Minute).status(8), pod(1).secondary()),
+		{"keep the grant although another container in the pod reports stopped", worldOf(setOf(2, 1), pod(0).granted().beside("agent").idle(), pod(1).secondary().sequence("9")), nil},
+		{"keep the grant while the container has no reported state", worldOf(setOf(2, 1), pod(0).granted().waiting(), pod(1).secondary().sequence("9")), nil},
+		{"no seed while another start is unresolved", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).began("seed", 12*time.Second).crashed()), nil},
+		{"keep a recent grant of an ended container, because the start may reach the next one", worldOf(setOf(2, 1), pod(0).grantedFor(14*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
+		{"remove an old grant of an ended container", worldOf(setOf(2, 1), pod(0).grantedFor(16*time.Second).crashed(), pod(1).secondary().sequence("9")), []string{"learned: 0 is not primary: its container has ended"}},
+		{"record a primary that runs in the next container", worldOf(setOf(2, 1), pod(0).granted().restarted(time.Minute).status(8), pod(1).secondary()),
 			[]string{"learned: 0 was found running as primary"}},
-		{"one that failed in the next container may be primary", worldOf(setOf(2, 1), pod(0).granted().restarted(time.Minute).status(1), pod(1).secondary()), []string{"0: Stop, alone"}},
-		{"an answer from before the last command is none", worldOf(setOf(2, 1), pod(0).granted().idle().changed("promote", 5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
+		{"stop a member that failed in the next container, because it may be primary", worldOf(setOf(2, 1), pod(0).granted().restarted(time.Minute).status(1), pod(1).secondary()), []string{"0: Stop, alone"}},
+		{"query status again if it was read before the last command", worldOf(setOf(2, 1), pod(0).granted().idle().changed("promote", 5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
 	})
 }
 
@@ -90,29 +90,29 @@ func debugged(state corev1.ContainerState) func(*world) {
 // TestGuardsOfWhatGoes tests that pods and copies stay until they are no longer needed.
 func TestGuardsOfWhatGoes(t *testing.T) {
 	check(t, []row{
-		{"one that goes is released when its kubelet has seen it stop", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
-		{"and not while it runs", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().deleted()), nil},
-		{"nor while a container for debugging runs in it, which may have started the program", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
+		{"remove the finalizer of a terminating pod when its container has ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
+		{"keep the finalizer of a terminating pod while its container runs", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().deleted()), nil},
+		{"keep the finalizer of a terminating pod while an ephemeral container runs", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
 			corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))), nil},
-		{"and when that has ended too it is released", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
+		{"remove the finalizer of a terminating pod when its ephemeral container has ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
 			corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}))), []string{"patch pod 1: Release"}},
-		{"nor while it is on record", worldOf(setOf(2, 1), pod(0).granted().ended().deleted(), pod(1).secondary()), []string{"learned: 0 is not primary: its container has ended"}},
-		{"no pod is protected that goes", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().deleted().but(func(w *world) { w.members[1].pod.Finalizers = nil })), nil},
-		{"the record is kept before anything is decided on them", worldOf(setOf(3, 1), pod(0).granted().crashed(), pod(1).secondary().sequence("9"), pod(2).status(1)),
+		{"keep the finalizer of a terminating pod while it has a grant", worldOf(setOf(2, 1), pod(0).granted().ended().deleted(), pod(1).secondary()), []string{"learned: 0 is not primary: its container has ended"}},
+		{"no finalizer is added to a terminating pod", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().deleted().but(func(w *world) { w.members[1].pod.Finalizers = nil })), nil},
+		{"update the record before other decisions", worldOf(setOf(3, 1), pod(0).granted().crashed(), pod(1).secondary().sequence("9"), pod(2).status(1)),
 			[]string{"learned: 0 is not primary: its container has ended"}},
-		{"RS-41 one that goes, and one on a lost node, is no successor", worldOf(setOf(3, 1), pod(0).secondary().sequence("9").deleted(), pod(1).secondary().sequence("9").onNode(off),
+		{"RS-41 no handover to a terminating or unreachable member", worldOf(setOf(3, 1), pod(0).secondary().sequence("9").deleted(), pod(1).secondary().sequence("9").onNode(off),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), nil},
-		{"RS-14 while one that failed is being stopped, no other is seeded", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 1, true).runs("stop", time.Second), pod(1).idle().sequence("9")),
+		{"RS-14 no seed while a failed member is being stopped", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 1, true).runs("stop", time.Second), pod(1).idle().sequence("9")),
 			nil},
-		{"RS-20 no secondary before the primaries are there", worldOf(setOf(4, 2), pod(0).primary(), pod(1).idle(), pod(2).granted().runs("primary", time.Second), pod(3).idle().sequence("3")), nil},
-		{"of a failed primary the stop comes before a new one", worldOf(setOf(2, 1), pod(0).granted().status(9).runs("stop", time.Second), pod(1).secondary().sequence("9")), nil},
-		{"exit code 6 holds for the spec, not for the pod", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
+		{"RS-20 no start as secondary while the start of a primary is in progress", worldOf(setOf(4, 2), pod(0).primary(), pod(1).idle(), pod(2).granted().runs("primary", time.Second), pod(3).idle().sequence("3")), nil},
+		{"no promotion while a failed primary is being stopped", worldOf(setOf(2, 1), pod(0).granted().status(9).runs("stop", time.Second), pod(1).secondary().sequence("9")), nil},
+		{"exit code 6 blocks starts in the next pod too", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
 			w.set.Status.Failures = []v1alpha1.Failure{{Pod: "rss-db-1", UID: "former", Count: 1, Code: 6, Command: "secondary", Generation: 3}}
 		})), nil},
-		{"until it is edited", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
+		{"exit code 6 blocks no start after the spec was edited", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
 			w.set.Status.Failures = []v1alpha1.Failure{{Pod: "rss-db-1", UID: "former", Count: 1, Code: 6, Command: "secondary", Generation: 2}}
 		})), []string{"1: Secondary, with 0"}},
-		{"RS-39 the newest copy is on the last ordinal", worldOf(setOf(5, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("3"), pod(3).idle().sequence("3"), pod(4).idle().sequence("4")),
+		{"RS-39 seed the last ordinal when it has the highest sequence", worldOf(setOf(5, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("3"), pod(3).idle().sequence("3"), pod(4).idle().sequence("4")),
 			[]string{"4: Seed, alone"}},
 	})
 }
@@ -125,22 +125,22 @@ func TestTheLastDoor(t *testing.T) {
 		first, second *podFixture
 		sent          bool
 	}{
-		{"a stop is sent", "stop", pod(0).primary(), well(), true},
-		{"a first primary is", "promote", pod(0).crashed(), well(), true},
-		{"no seed beside as many primaries as are wanted", "seed", pod(0).primary(), well(), false},
-		{"no primary", "primary", pod(0).primary(), well(), false},
-		{"no promote", "promote", pod(0).primary(), well(), false},
-		{"nor beside one that may be", "promote", pod(0).granted().onNode(off), well(), false},
-		{"nothing while a command runs there", "stop", pod(0).primary(), well().but(func(w *world) { w.members[1].busy = &podexec.Command{Name: "status"} }), false},
-		{"nor while one may, whose end was not seen", "stop", pod(0).primary(), well().began("secondary", time.Second), false},
-		{"nor where no member is reached", "stop", pod(0).primary(), well().onNode(off), false},
-		{"nor in the pod of another object", "stop", pod(0).primary(), well().strange(), false},
+		{"a stop is sent to a secondary", "stop", pod(0).primary(), well(), true},
+		{"promote is sent when no primary runs", "promote", pod(0).crashed(), well(), true},
+		{"seed is not sent when enough primaries run", "seed", pod(0).primary(), well(), false},
+		{"primary is not sent when enough primaries run", "primary", pod(0).primary(), well(), false},
+		{"promote is not sent when enough primaries run", "promote", pod(0).primary(), well(), false},
+		{"promote is not sent while an unreachable member may be primary", "promote", pod(0).granted().onNode(off), well(), false},
+		{"nothing is sent while a command is running in the member", "stop", pod(0).primary(), well().but(func(w *world) { w.members[1].busy = &podexec.Command{Name: "status"} }), false},
+		{"nothing is sent while a command in the member is unresolved", "stop", pod(0).primary(), well().began("secondary", time.Second), false},
+		{"nothing is sent to an unreachable node", "stop", pod(0).primary(), well().onNode(off), false},
+		{"nothing is sent to a foreign pod", "stop", pod(0).primary(), well().strange(), false},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			f := derive(worldOf(setOf(2, 1), r.first, r.second))
 			p := plan{on: f, record: f.record, asked: map[string]bool{}}
 			if p.send(f, f.members[1], r.command, r.command, "the caller forgot to ask"); p.Acts() > 0 != r.sent {
-				t.Errorf("it does %q", gist(&p))
+				t.Errorf("the plan is %q", gist(&p))
 			}
 		})
 	}
@@ -157,54 +157,54 @@ func TestNothingStarves(t *testing.T) {
 		})
 	}
 	check(t, []row{
-		{"RS-40 a failed secondary holds up no promotion", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 1, true).runs("stop", time.Second)),
+		{"RS-40 promote while a failed secondary is being stopped", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 1, true).runs("stop", time.Second)),
 			[]string{"1: Promote, alone"}},
-		{"RS-40 neither does one that cannot run in its pod", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 5, false)), []string{"1: Promote, alone"}},
-		{"RS-40 nor one on a lost node that is not primary", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).onNode(off)), []string{"1: Promote, alone"}},
-		{"a secondary whose copy is not known is waited for, and no idle member taken in its place", worldOf(setOf(3, 2), pod(0).primary(), pod(1).secondary(), pod(2).idle().sequence("9")),
+		{"RS-40 promote although a secondary cannot run in its pod", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 5, false)), []string{"1: Promote, alone"}},
+		{"RS-40 promote although a member without a grant is unreachable", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).onNode(off)), []string{"1: Promote, alone"}},
+		{"query the sequence of a secondary before an idle member is started", worldOf(setOf(3, 2), pod(0).primary(), pod(1).secondary(), pod(2).idle().sequence("9")),
 			[]string{"1 asked sequence"}},
-		{"RS-57 a member that does not say what it is is recreated, when it is out of date", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(5).outdated()),
+		{"RS-57 recreate an outdated member that does not answer status", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(5).outdated()),
 			[]string{"delete pod 1: Renew, its template is outdated, and it has no running member"}},
-		{"not before it was asked some times", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(4).outdated()), nil},
-		{"not when it could not be asked", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).unsent("status", 5*time.Second, 5).outdated()), nil},
-		{"not when it may be primary", worldOf(setOf(2, 1), pod(0).granted().silent(5).outdated(), pod(1).secondary().outdated()), nil},
-		{"RS-57 one with the new template that has not answered holds up the next", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).silent(4), pod(2).idle().outdated()), []string{"2 asked sequence"}},
-		{"RS-33 one that does not answer goes with its pod", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(5), replicas(2)), []string{"patch statefulset rss-db: Scale, from 3 to 2"}},
-		{"RS-33 but one that may answer yet is waited for", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(4), replicas(2)), nil},
-		{"RS-57 a primary that no member follows is recreated when its sequence is on record", worldOf(setOf(3, 1, "secondary"), pod(0).primary().sequence("9").outdated(), pod(1).idle(), pod(2).idle()),
+		{"keep an outdated member that did not answer only a few times", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(4).outdated()), nil},
+		{"keep an outdated member while status could not be sent", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).unsent("status", 5*time.Second, 5).outdated()), nil},
+		{"keep an outdated member that does not answer and may be primary", worldOf(setOf(2, 1), pod(0).granted().silent(5).outdated(), pod(1).secondary().outdated()), nil},
+		{"RS-57 no further update while an updated member has not answered", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).silent(4), pod(2).idle().outdated()), []string{"2 asked sequence"}},
+		{"RS-33 scale down a member that does not answer", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(5), replicas(2)), []string{"patch statefulset rss-db: Scale, from 3 to 2"}},
+		{"RS-33 no scale-down of a member that did not answer only a few times", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(4), replicas(2)), nil},
+		{"RS-57 stop a primary without followers when its sequence is recorded", worldOf(setOf(3, 1, "secondary"), pod(0).primary().sequence("9").outdated(), pod(1).idle(), pod(2).idle()),
 			[]string{"0: Stop, with 0"}},
-		{"RS-57 and not before", worldOf(setOf(3, 1, "secondary"), pod(0).primary().outdated(), pod(1).idle(), pod(2).idle()), []string{"0 asked sequence"}},
-		{"RS-57 of two that no member follows, one at a time", worldOf(setOf(3, 2, "secondary"), pod(0).primary().outdated(), pod(1).primary().outdated(), pod(2).idle()), []string{"1: Stop, with 0 1"}},
-		{"a primary that no member follows does not go with its ordinal", worldOf(setOf(3, 1, "secondary"), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"),
+		{"RS-57 query the sequence of a primary without followers before it is stopped", worldOf(setOf(3, 1, "secondary"), pod(0).primary().outdated(), pod(1).idle(), pod(2).idle()), []string{"0 asked sequence"}},
+		{"RS-57 stop one of two primaries without followers", worldOf(setOf(3, 2, "secondary"), pod(0).primary().outdated(), pod(1).primary().outdated(), pod(2).idle()), []string{"1: Stop, with 0 1"}},
+		{"no removal of a primary without followers before another member has its data", worldOf(setOf(3, 1, "secondary"), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"0 asked sequence", "1 asked sequence"}},
-		{"RS-38 a StatefulSet that was deleted does not open the door", worldOf(setOf(3, 1), stopped(2, false)), []string{"create statefulset rss-db: Child, 0 pods"}},
-		{"RS-38 it is made with as many as there were", worldOf(setOf(3, 1), stopped(3, false)), []string{"create statefulset rss-db: Child, 3 pods"}},
-		{"RS-45 nothing is deleted in a set that is paused", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).granted().began("promote", 21*time.Second).secondary(), pod(1).secondary()), nil},
-		{"RS-45 a set that begins paused has no pods", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })), []string{"create statefulset rss-db: Child, 0 pods"}},
-		{"RS-45 RS-47 one whose StatefulSet was deleted keeps the pods that run", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), replicas(0), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })),
+		{"RS-38 recreate a deleted StatefulSet with 0 pods while replicas is too low", worldOf(setOf(3, 1), stopped(2, false)), []string{"create statefulset rss-db: Child, 0 pods"}},
+		{"RS-38 recreate a deleted StatefulSet with as many pods as before", worldOf(setOf(3, 1), stopped(3, false)), []string{"create statefulset rss-db: Child, 3 pods"}},
+		{"RS-45 no pod is deleted while paused", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).granted().began("promote", 21*time.Second).secondary(), pod(1).secondary()), nil},
+		{"RS-45 create the StatefulSet with 0 pods when the set is created paused", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })), []string{"create statefulset rss-db: Child, 0 pods"}},
+		{"RS-45 RS-47 recreate a deleted StatefulSet with the running pods while paused", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), replicas(0), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })),
 			[]string{"create statefulset rss-db: Child, 2 pods"}},
-		{"RS-45 RS-47 and gets those back that went with it", worldOf(setOf(3, 1), with(func(w *world) {
+		{"RS-45 RS-47 recreate a deleted StatefulSet with the recorded replicas while paused", worldOf(setOf(3, 1), with(func(w *world) {
 			w.set.Spec.Paused, w.stateful = true, nil
 			w.set.Status.RestoreReplicas = 2
 		})), []string{"create statefulset rss-db: Child, 2 pods"}},
-		{"RS-33 RS-47 in a scale-down too the pods that run stay until they are stopped", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(1), with(func(w *world) { w.stateful = nil })),
+		{"RS-33 RS-47 recreate a deleted StatefulSet with the running pods during a scale-down", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(1), with(func(w *world) { w.stateful = nil })),
 			[]string{"create statefulset rss-db: Child, 3 pods"}},
-		{"RS-33 a switchover whose demotion failed is over", worldOf(setOf(2, 1), pod(0).primary().failures(1, "demote", 1, false), pod(1).secondary(), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
+		{"RS-33 refuse a switchover after its demotion failed", worldOf(setOf(2, 1), pod(0).primary().failures(1, "demote", 1, false), pod(1).secondary(), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
 			with(func(w *world) { w.requestedAt = ago(time.Minute + 300*time.Millisecond) })), []string{"patch replicatedstatefulset db: Refused, 1 was not promoted: demote of 0 failed with exit code 1"}},
-		{"RS-33 asked again, it is stopped", worldOf(setOf(2, 1), pod(0).primary().sequence("4").failures(1, "demote", 1, false), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "4", 0), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
+		{"RS-33 stop the primary when the switchover is requested again", worldOf(setOf(2, 1), pod(0).primary().sequence("4").failures(1, "demote", 1, false), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "4", 0), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
 			with(func(w *world) { w.requestedAt = ago(time.Second) })), []string{"0: Stop, with 0"}},
-		{"RS-47 a template that was edited is put right", worldOf(setOf(1, 1), pod(0).primary(), edited("another")), []string{"patch statefulset rss-db: Template"}},
-		{"RS-47 not again, if that changed nothing", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), inVainFor("another")), nil},
-		{"RS-47 but another edit is", worldOf(setOf(1, 1), pod(0).primary(), edited("a third"), inVainFor("another")), []string{"patch statefulset rss-db: Template"}},
-		{"RS-47 one that is edited again and again is put right after a while", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), mendedAt(4900*time.Millisecond)), nil},
-		{"RS-47 and no later", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), mendedAt(5*time.Second)), []string{"patch statefulset rss-db: Template"}},
-		{"RS-57 a new spec is not made to wait", worldOf(setOf(1, 1), pod(0).primary(), mendedAt(time.Second), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "two" })), []string{"patch statefulset rss-db: Template"}},
-		{"RS-47 what the API server adds to it stays", worldOf(setOf(1, 1), pod(0).primary(), edited("one")), nil},
-		{"what failed is tried again after a while", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(1900*time.Millisecond)), nil},
-		{"and no later", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(2*time.Second)), []string{"1: Secondary, with 0"}},
-		{"RS-27 a pod that is new is not recreated for starts that failed", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(59*time.Second)), []string{"1: Stop, with 0"}},
-		{"RS-27 after a minute it is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(time.Minute)), []string{"delete pod 1: Failed, 2 starts or stops failed"}},
-		{"RS-27 one that may be primary is at once", worldOf(setOf(2, 1), pod(0).granted().status(9).failures(2, "promote", 1, true).born(time.Second), pod(1).secondary()),
+		{"RS-47 restore an edited template", worldOf(setOf(1, 1), pod(0).primary(), edited("another")), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 no retry of a restore that was reverted", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), inVainFor("another")), nil},
+		{"RS-47 restore the template after another edit", worldOf(setOf(1, 1), pod(0).primary(), edited("a third"), inVainFor("another")), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 no restore of a frequently edited template within its backoff", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), mendedAt(4900*time.Millisecond)), nil},
+		{"RS-47 restore a frequently edited template after its backoff", worldOf(setOf(1, 1), pod(0).primary(), edited("another"), mendedAt(5*time.Second)), []string{"patch statefulset rss-db: Template"}},
+		{"RS-57 apply a changed spec without backoff", worldOf(setOf(1, 1), pod(0).primary(), mendedAt(time.Second), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "two" })), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 keep fields of the template that the API server added", worldOf(setOf(1, 1), pod(0).primary(), edited("one")), nil},
+		{"no retry of a failed start within its backoff", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(1900*time.Millisecond)), nil},
+		{"retry a failed start after its backoff", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(2*time.Second)), []string{"1: Secondary, with 0"}},
+		{"RS-27 no recreation of a new pod after failed starts", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(59*time.Second)), []string{"1: Stop, with 0"}},
+		{"RS-27 recreate a pod that is a minute old after failed starts", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(time.Minute)), []string{"delete pod 1: Failed, 2 starts or stops failed"}},
+		{"RS-27 recreate a new pod that may be primary after failed starts", worldOf(setOf(2, 1), pod(0).granted().status(9).failures(2, "promote", 1, true).born(time.Second), pod(1).secondary()),
 			[]string{"delete pod 0: Failed, 2 starts or stops failed"}},
 	})
 }
@@ -214,32 +214,32 @@ func TestNothingStarves(t *testing.T) {
 func TestScaleDownInTheDark(t *testing.T) {
 	scaled := []string{"patch statefulset rss-db: Scale, from 3 to 2"}
 	check(t, []row{
-		{"RS-33 who alone has the newest copy is seeded before it goes", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), []string{"2: Seed, alone"}},
-		{"RS-33 or promoted", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), replicas(2)), []string{"2: Promote, alone"}},
-		{"RS-33 who does not goes first", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), pod(2).idle().sequence("4"), replicas(2)), scaled},
-		{"RS-33 no member goes before it has said what it has", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle(), replicas(2)), []string{"2 asked sequence"}},
-		{"RS-33 nor before the others have", worldOf(setOf(3, 1), pod(0).idle(), pod(1).pending(), pod(2).idle().sequence("4"), replicas(2)), []string{"0 asked sequence"}},
-		{"RS-33 who cannot say anything goes", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), replicas(2)), scaled},
-		{"RS-33 what a secondary said before the loss is old", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), replicas(2),
+		{"RS-33 seed the member to remove when only it has the newest copy", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), []string{"2: Seed, alone"}},
+		{"RS-33 promote the member to remove when only it has the newest copy", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), replicas(2)), []string{"2: Promote, alone"}},
+		{"RS-33 remove a member when another one has an equal copy", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), pod(2).idle().sequence("4"), replicas(2)), scaled},
+		{"RS-33 no removal of a member whose sequence is unknown", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle(), replicas(2)), []string{"2 asked sequence"}},
+		{"RS-33 no removal while the sequence of a remaining member is unknown", worldOf(setOf(3, 1), pod(0).idle(), pod(1).pending(), pod(2).idle().sequence("4"), replicas(2)), []string{"0 asked sequence"}},
+		{"RS-33 remove a pending member", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), replicas(2)), scaled},
+		{"RS-33 query sequences again if they were read before the loss", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), replicas(2),
 			with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"0 asked sequence", "1 asked sequence", "2 asked sequence"}},
-		{"RS-33 no member is promoted before who goes has said what it has", worldOf(setOf(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
+		{"RS-33 no promotion while the member to remove is being queried", worldOf(setOf(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
 			pod(2).idle().but(func(w *world) { w.members[2].busy = &podexec.Command{Name: "sequence"} }), replicas(2)), nil},
-		{"RS-33 nor while it cannot", worldOf(setOf(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
+		{"RS-33 no promotion while the sequence of the member to remove is unknown", worldOf(setOf(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
 			pod(2).idle().answered("sequence", podexec.Failed, 1, "", 1500*time.Millisecond), replicas(2)), nil},
-		{"RS-33 who has more than those that run is first once more", worldOf(setOf(2, 1), pod(0).secondary().sequence("8"), pod(1).idle().sequence("9"), replicas(1)), []string{"1: Seed, alone"}},
-		{"RS-33 unless the others were known to have all that it had", worldOf(setOf(2, 1), pod(0).secondary().sequence("8"),
+		{"RS-33 seed the member to remove when it is newer than the secondary", worldOf(setOf(2, 1), pod(0).secondary().sequence("8"), pod(1).idle().sequence("9"), replicas(1)), []string{"1: Seed, alone"}},
+		{"RS-33 promote the secondary when it had all data before the stop of the member to remove", worldOf(setOf(2, 1), pod(0).secondary().sequence("8"),
 			pod(1).changed("stop", 20*time.Second).idle().sequence("9").but(func(w *world) {
 				m := w.members[1]
 				r := m.results["stop"]
 				r.Proven, w.lossOf = true, m.pod.UID
 				m.results["stop"] = r
 			}), replicas(1)), []string{"0: Promote, alone"}},
-		{"RS-33 what the primary said before a stop of another is old", worldOf(setOf(4, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
+		{"RS-33 query the primary again if it was read before the stop of another member", worldOf(setOf(4, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second),
 			pod(3).changed("stop", 7*time.Second).answered("status", podexec.Failed, 7, "", 6*time.Second), replicas(2)), []string{"2 asked sequence"}},
-		{"RS-33 the last primary of those that go waits until one that stays is primary", worldOf(setOf(4, 2, "secondary", "promote", "demote"), pod(0).idle().sequence("9"), pod(1).idle().sequence("9"),
+		{"RS-33 start a remaining member as primary before the last primary is removed", worldOf(setOf(4, 2, "secondary", "promote", "demote"), pod(0).idle().sequence("9"), pod(1).idle().sequence("9"),
 			pod(2).status(8).granted().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(3).idle(), replicas(2)), []string{"0: Primary, with 2"}},
-		{"RS-33 when the newest runs as primary, it hands over", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
+		{"RS-33 stop the primary to remove when the secondaries have all its data", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"2: Stop, with 2"}},
 	})
 }
@@ -252,14 +252,14 @@ func TestAsking(t *testing.T) {
 		return pod(0).primary().answered("status", podexec.Failed, 8, "", age+time.Second) // it took a second
 	}
 	check(t, []row{
-		{"RS-48 a healthy member is not asked before a minute is over", worldOf(setOf(1, 1), asked(59*time.Second)), nil},
-		{"RS-48 then it is", worldOf(setOf(1, 1), asked(time.Minute)), []string{"0 asked status"}},
-		{"RS-48 the interval can be edited", worldOf(setOf(1, 1), interval("10s"), asked(10*time.Second)), []string{"0 asked status"}},
-		{"RS-48 and is kept", worldOf(setOf(1, 1), interval("10s"), asked(9*time.Second)), nil},
-		{"RS-48 what happens to its pod asks at once", worldOf(setOf(1, 1), asked(9*time.Second).but(func(w *world) { w.members[0].touched = ago(time.Second) })), []string{"0 asked status"}},
-		{"RS-16 a sequence is not asked of those that run well", worldOf(setOf(3, 2), pod(0).primary(), pod(1).primary(), pod(2).secondary()), nil},
-		{"RS-30 an answer that was lost is waited for longer each time", worldOf(setOf(1, 1), pod(0).granted().silent(3)), []string{"0 asked status"}},
-		{"RS-30 and longer", worldOf(setOf(1, 1), pod(0).granted().silent(4)), nil},
+		{"RS-48 no status query of a healthy member within a minute", worldOf(setOf(1, 1), asked(59*time.Second)), nil},
+		{"RS-48 query the status of a healthy member after a minute", worldOf(setOf(1, 1), asked(time.Minute)), []string{"0 asked status"}},
+		{"RS-48 query status after the configured interval", worldOf(setOf(1, 1), interval("10s"), asked(10*time.Second)), []string{"0 asked status"}},
+		{"RS-48 no status query within the configured interval", worldOf(setOf(1, 1), interval("10s"), asked(9*time.Second)), nil},
+		{"RS-48 query status at once after a change of the pod", worldOf(setOf(1, 1), asked(9*time.Second).but(func(w *world) { w.members[0].touched = ago(time.Second) })), []string{"0 asked status"}},
+		{"RS-16 no sequence query of healthy members", worldOf(setOf(3, 2), pod(0).primary(), pod(1).primary(), pod(2).secondary()), nil},
+		{"RS-30 query status again after three lost responses", worldOf(setOf(1, 1), pod(0).granted().silent(3)), []string{"0 asked status"}},
+		{"RS-30 wait longer after four lost responses", worldOf(setOf(1, 1), pod(0).granted().silent(4)), nil},
 	})
 }
 
@@ -271,25 +271,25 @@ func TestDeletion(t *testing.T) {
 	scaled := []string{"patch statefulset rss-db: Scale, from 2 to 0"}
 	freed := "patch replicatedstatefulset db: Release"
 	check(t, []row{
-		{"RS-46 secondaries are stopped first", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
-		{"RS-46 then primaries", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary().sequence("1"), pod(1).idle()), []string{"0: Stop, with 0"}},
-		{"RS-46 then the pods go", worldOf(setOf(2, 1), gone(time.Second), pod(0).idle(), pod(1).idle()), scaled},
-		{"RS-46 then the object", worldOf(setOf(2, 1), gone(time.Second), empty), []string{freed}},
-		{"also one that is paused", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
-		{"a primary on a lost node is waited for", worldOf(setOf(2, 1), gone(599*time.Second), pod(0).granted().onNode(off), pod(1).idle()), nil},
-		{"ten minutes", worldOf(setOf(2, 1), gone(10*time.Minute), pod(0).granted().onNode(off), pod(1).idle()), scaled},
-		{"a pod on a lost node is waited for", worldOf(setOf(2, 1), gone(1199*time.Second), empty, pod(0).granted().onNode(off).deleted()), nil},
-		{"twenty minutes", worldOf(setOf(2, 1), gone(20*time.Minute), empty, pod(0).granted().onNode(off).deleted()), []string{"patch pod 0: Release"}},
-		{"and the object when all of them are let go", worldOf(setOf(2, 1), gone(20*time.Minute), empty, pod(0).granted().onNode(off).deleted().but(func(w *world) { w.members[0].pod.Finalizers = nil })), []string{freed}},
-		{"with a namespace all goes at once", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true }), pod(0).primary(), pod(1).secondary()),
+		{"RS-46 stop secondaries first", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
+		{"RS-46 stop the primary when the secondaries are idle", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary().sequence("1"), pod(1).idle()), []string{"0: Stop, with 0"}},
+		{"RS-46 scale down when all members are idle", worldOf(setOf(2, 1), gone(time.Second), pod(0).idle(), pod(1).idle()), scaled},
+		{"RS-46 remove the finalizer of the object when no pod exists", worldOf(setOf(2, 1), gone(time.Second), empty), []string{freed}},
+		{"stop members of a deleted object although it is paused", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
+		{"wait for an unreachable primary of a deleted object", worldOf(setOf(2, 1), gone(599*time.Second), pod(0).granted().onNode(off), pod(1).idle()), nil},
+		{"scale down after waiting ten minutes for an unreachable primary", worldOf(setOf(2, 1), gone(10*time.Minute), pod(0).granted().onNode(off), pod(1).idle()), scaled},
+		{"wait for a terminating pod on an unreachable node", worldOf(setOf(2, 1), gone(1199*time.Second), empty, pod(0).granted().onNode(off).deleted()), nil},
+		{"remove the finalizer of a terminating pod on an unreachable node after twenty minutes", worldOf(setOf(2, 1), gone(20*time.Minute), empty, pod(0).granted().onNode(off).deleted()), []string{"patch pod 0: Release"}},
+		{"remove the finalizer of the object when its pods have none", worldOf(setOf(2, 1), gone(20*time.Minute), empty, pod(0).granted().onNode(off).deleted().but(func(w *world) { w.members[0].pod.Finalizers = nil })), []string{freed}},
+		{"remove the finalizers of pods at once when the namespace is deleted", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true }), pod(0).primary(), pod(1).secondary()),
 			[]string{"patch pod 0: Release", "patch pod 1: Release"}},
-		{"what cannot be served goes at once", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.invalid = "bad" }), pod(0).primary()), []string{"patch pod 0: Release"}},
-		{"so does what its pods are to outlive", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.set.Finalizers = append(w.set.Finalizers, "orphan") }), pod(0).primary()),
+		{"remove the finalizers of pods at once when the spec is invalid", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.invalid = "bad" }), pod(0).primary()), []string{"patch pod 0: Release"}},
+		{"remove the finalizers of pods at once when they are orphaned", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.set.Finalizers = append(w.set.Finalizers, "orphan") }), pod(0).primary()),
 			[]string{"patch pod 0: Release"}},
-		{"and the object after them", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
-		{"a member that does not answer holds nothing up", worldOf(setOf(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
-		{"nothing is recreated any more", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second).outdated(), pod(1).idle().outdated()), nil},
-		{"nothing is started any more", worldOf(setOf(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
+		{"remove the finalizer of the object at once when the namespace is deleted", worldOf(setOf(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
+		{"scale down although a member does not answer", worldOf(setOf(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
+		{"no pod of a deleted object is recreated", worldOf(setOf(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second).outdated(), pod(1).idle().outdated()), nil},
+		{"no member of a deleted object is started", worldOf(setOf(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
 	})
 }
 

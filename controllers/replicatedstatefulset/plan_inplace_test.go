@@ -112,56 +112,56 @@ func TestResourcesInPlace(t *testing.T) {
 	never.Spec.UpdateStrategy = nil
 	same := sizedSet("1")
 	check(t, []row{
-		{"RS-99 a secondary first: it is noted what is to be", two(first(), second().of("old", "1", "1")), of(note, "1")},
-		{"RS-99 then it is told", two(first(), second().of("old", "1", "1").noted("new", time.Second)), of(resize, "1")},
-		{"RS-99 then its kubelet is waited for", two(first(), sent(time.Second)), nil},
-		{"RS-99 also where it has not said that it has seen it", two(first(), unseen(second().of("old", "2", "2").noted("new", time.Second))), nil},
-		{"RS-99 or is at it", two(first(), second().of("old", "2", "2").noted("new", time.Second).says(corev1.PodResizeInProgress, "")), nil},
-		{"RS-99 or it is not Ready", two(first(), second().of("old", "2", "2").noted("new", time.Second).unready(0)), nil},
-		{"RS-99 then it is of the new revision", two(first(), second().of("old", "2", "2").noted("new", time.Second)), of(mark, "1")},
-		{"RS-99 the primary last, and it stays primary", two(first(), updated()), of(note, "0")},
-		{"RS-99 and is told", two(first().noted("new", time.Second), updated()), of(resize, "0")},
-		{"RS-99 and done", two(pod(0).primary().of("old", "2", "2").noted("new", time.Second), updated()), of(mark, "0")},
-		{"RS-99 one that is begun before others", worldOf(three("2"), history(), first(), second().of("old", "1", "1").noted("new", time.Second), pod(2).secondary().of("old", "1", "1")), of(resize, "1")},
-		{"RS-99 none while a member is missing", two(first(), pod(1).pending()), nil},
-		{"RS-99 what is done is noted while a member is missing", worldOf(three("2"), history(), first(), second().of("old", "2", "2").noted("new", time.Second), pod(2).pending()), of(mark, "1")},
-		{"by default it is recreated", worldOf(never, history(), first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 any other change", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }, first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 one of a label of the pods", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Labels = map[string]string{"tier": "data"} }, first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 a request that goes", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
+		{"RS-99 annotate a secondary with the new revision first", two(first(), second().of("old", "1", "1")), of(note, "1")},
+		{"RS-99 resize an annotated secondary", two(first(), second().of("old", "1", "1").noted("new", time.Second)), of(resize, "1")},
+		{"RS-99 wait until the kubelet has resized the pod", two(first(), sent(time.Second)), nil},
+		{"RS-99 wait until the kubelet has observed the resize", two(first(), unseen(second().of("old", "2", "2").noted("new", time.Second))), nil},
+		{"RS-99 wait while the resize is in progress", two(first(), second().of("old", "2", "2").noted("new", time.Second).says(corev1.PodResizeInProgress, "")), nil},
+		{"RS-99 wait while the resized pod is not Ready", two(first(), second().of("old", "2", "2").noted("new", time.Second).unready(0)), nil},
+		{"RS-99 label a resized pod with the new revision", two(first(), second().of("old", "2", "2").noted("new", time.Second)), of(mark, "1")},
+		{"RS-99 annotate the primary last, without a handover", two(first(), updated()), of(note, "0")},
+		{"RS-99 resize the primary without a handover", two(first().noted("new", time.Second), updated()), of(resize, "0")},
+		{"RS-99 label the resized primary with the new revision", two(pod(0).primary().of("old", "2", "2").noted("new", time.Second), updated()), of(mark, "0")},
+		{"RS-99 continue a begun resize before another one", worldOf(three("2"), history(), first(), second().of("old", "1", "1").noted("new", time.Second), pod(2).secondary().of("old", "1", "1")), of(resize, "1")},
+		{"RS-99 no resize while a member is missing", two(first(), pod(1).pending()), nil},
+		{"RS-99 label a resized pod while a member is missing", worldOf(three("2"), history(), first(), second().of("old", "2", "2").noted("new", time.Second), pod(2).pending()), of(mark, "1")},
+		{"recreate the member by default", worldOf(never, history(), first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 recreate the member after a change of the image", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 recreate the member after a change of its labels", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Labels = map[string]string{"tier": "data"} }, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 recreate the member when a request is removed", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
 			old.Spec.Pod.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 		}, first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 one that a resize cannot make", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
+		{"RS-110 recreate the member after a change that a resize does not support", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
 			old.Spec.Pod.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
 		}, first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 a container that restarts", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceCPU, corev1.RestartContainer)), of(stop, "1")},
-		{"RS-99 not for another resource", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceMemory, corev1.RestartContainer)), of(note, "1")},
-		{"RS-110 a program that reads its resources when it starts", worldOf(reading(sizedSet("2")), history(), first(), second().of("old", "1", "1")), of(stop, "1")},
-		{"RS-110 a revision that is not there any more", two(first(), second().of("gone", "1", "1").outdated()), of(stop, "1")},
-		{"RS-110 or is not the one of the pod", two(first(), second().of("old", "1", "1").outdated()), of(stop, "1")},
-		{"RS-110 refused", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "new")), of(stop, "1")},
-		{"RS-110 but not for another revision", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "between")), of(resize, "1")},
-		{"RS-110 never to be had on the Node", two(first(), sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible)), of(stop, "1")},
-		{"RS-110 unless that was said before it was told", two(first(), unseen(sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible))), nil},
-		{"RS-110 deferred", two(first(), sent(resizeWithin-time.Second).says(corev1.PodResizePending, corev1.PodReasonDeferred)), nil},
-		{"RS-110 for too long", two(first(), sent(resizeWithin).says(corev1.PodResizePending, corev1.PodReasonDeferred)), of(stop, "1")},
-		{"RS-110 not in a time in which nobody looked", two(first(), sent(resizeWithin), with(func(w *world) { w.watch.Since = ago(time.Minute) })), nil},
-		{"RS-110 what was never sent begins anew", two(first(), second().of("old", "1", "1").noted("new", resizeWithin)), of(note, "1")},
-		{"RS-110 what is done after all is done", two(first(), second().of("old", "2", "2").noted("new", resizeWithin)), of(mark, "1")},
-		{"RS-111 another change comes meanwhile", two(first(), second().of("old", "3", "1").noted("between", time.Second)), of(note, "1")},
-		{"RS-111 and the pod is told again", two(first(), second().of("old", "3", "3").noted("new", time.Second, "between")), of(resize, "1")},
-		{"RS-111 also of one that took a request away again", two(first(), second().of("old", "3", "3").noted("memory", time.Second)), of(stop, "1")},
-		{"RS-111 or took it away before that", two(first(), second().of("old", "3", "3").noted("between", time.Second, "memory")), of(stop, "1")},
-		{"RS-111 or is not there any more", two(first(), second().of("old", "3", "3").noted("between", time.Second, "gone")), of(stop, "1")},
-		{"RS-111 or where there were too many", two(first(), second().of("old", "3", "3").noted("between", time.Second, "old", "old", "old", "old")), of(stop, "1")},
-		{"RS-111 the first one comes back", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("between", time.Second)),
+		{"RS-110 recreate the member when the resize would restart its container", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceCPU, corev1.RestartContainer)), of(stop, "1")},
+		{"RS-99 resize although another resource has the policy RestartContainer", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceMemory, corev1.RestartContainer)), of(note, "1")},
+		{"RS-110 recreate the member when its environment contains the resources", worldOf(reading(sizedSet("2")), history(), first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 recreate the member when its revision is missing", two(first(), second().of("gone", "1", "1").outdated()), of(stop, "1")},
+		{"RS-110 recreate the member when its template does not match its revision", two(first(), second().of("old", "1", "1").outdated()), of(stop, "1")},
+		{"RS-110 recreate the member after a refused resize", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "new")), of(stop, "1")},
+		{"RS-110 resize after a refused resize to another revision", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "between")), of(resize, "1")},
+		{"RS-110 recreate the member when the resize is infeasible", two(first(), sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible)), of(stop, "1")},
+		{"RS-110 wait when Infeasible was reported before the resize", two(first(), unseen(sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible))), nil},
+		{"RS-110 wait while the resize is deferred", two(first(), sent(resizeWithin-time.Second).says(corev1.PodResizePending, corev1.PodReasonDeferred)), nil},
+		{"RS-110 recreate the member when the resize is deferred for too long", two(first(), sent(resizeWithin).says(corev1.PodResizePending, corev1.PodReasonDeferred)), of(stop, "1")},
+		{"RS-110 time without an operator does not count for the resize", two(first(), sent(resizeWithin), with(func(w *world) { w.watch.Since = ago(time.Minute) })), nil},
+		{"RS-110 annotate again when the resize was not sent in time", two(first(), second().of("old", "1", "1").noted("new", resizeWithin)), of(note, "1")},
+		{"RS-110 label a pod that was resized late", two(first(), second().of("old", "2", "2").noted("new", resizeWithin)), of(mark, "1")},
+		{"RS-111 annotate the pod again after another change", two(first(), second().of("old", "3", "1").noted("between", time.Second)), of(note, "1")},
+		{"RS-111 resize the pod again after another change", two(first(), second().of("old", "3", "3").noted("new", time.Second, "between")), of(resize, "1")},
+		{"RS-111 recreate the member when the other change removes a request", two(first(), second().of("old", "3", "3").noted("memory", time.Second)), of(stop, "1")},
+		{"RS-111 recreate the member when an earlier change is removing a request", two(first(), second().of("old", "3", "3").noted("between", time.Second, "memory")), of(stop, "1")},
+		{"RS-111 recreate the member when an earlier revision is missing", two(first(), second().of("old", "3", "3").noted("between", time.Second, "gone")), of(stop, "1")},
+		{"RS-111 recreate the member when there are too many earlier revisions", two(first(), second().of("old", "3", "3").noted("between", time.Second, "old", "old", "old", "old")), of(stop, "1")},
+		{"RS-111 annotate the pod when the change is reverted", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("between", time.Second)),
 			of(strings.Replace(note, "new", "old", 1), "1")},
-		{"RS-111 and the pod is told", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("old", time.Second, "between")),
+		{"RS-111 resize the pod when the change is reverted", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("old", time.Second, "between")),
 			[]string{"resize pod 1: Resize, to old"}},
-		{"RS-111 one whose note cannot be read is recreated", two(first(), second().of("old", "1", "1").but(func(w *world) {
+		{"RS-111 recreate the member when its annotation cannot be decoded", two(first(), second().of("old", "1", "1").but(func(w *world) {
 			w.members[1].pod.Annotations[v1alpha1.AnnotationInPlace] = "?"
 		})), of(stop, "1")},
-		{"RS-111 and where nothing is changed in place any more", worldOf(never.DeepCopy(), history(), pod(0).primary().of("new", "2", "2"), updated().noted("new", time.Second)), of(stop, "1")},
+		{"RS-111 recreate the member when in-place changes are disabled", worldOf(never.DeepCopy(), history(), pod(0).primary().of("new", "2", "2"), updated().noted("new", time.Second)), of(stop, "1")},
 	})
 }
 
@@ -199,10 +199,10 @@ func TestWritesInPlaceAreBoundToThePodThatWasRead(t *testing.T) {
 	} {
 		p := decide(inPlaceWorld(f))
 		if len(p.Steps) != 1 || len(p.Steps[0]) != 1 || len(p.Steps[0][0]) != 1 {
-			t.Fatalf("it does %q, want one write", p.Steps.Strings())
+			t.Fatalf("the plan is %q, want one write", p.Steps.Strings())
 		}
 		if a := p.Steps[0][0][0]; !a.Unchanged || a.From.GetUID() != "u1" {
-			t.Errorf("%s: a process that was frozen would write it on a pod that changed since", a)
+			t.Errorf("%s: the write is not bound to the version of the pod that was read", a)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestWritesInPlaceAreBoundToThePodThatWasRead(t *testing.T) {
 func TestANoteNamesAllRevisionsThatAPodMayHave(t *testing.T) {
 	p := decide(inPlaceWorld(pod(1).secondary().of("old", "3", "3").noted("between", time.Minute, "new", "old")))
 	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "InPlace") {
-		t.Fatalf("it does %q", got)
+		t.Fatalf("the plan is %q", got)
 	}
 	note, readable := noteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
 	if !readable || note.Revision != "new" || !slices.Equal(note.Earlier, []string{"old", "between"}) || !note.Since.Time.Equal(noon) {
@@ -226,7 +226,7 @@ func TestAPodThatWasResizedIsLikeANewOne(t *testing.T) {
 	w.members[1].pod.Labels["chart"], w.members[1].pod.Labels["of a webhook"] = "1", "stays"
 	p := decide(w)
 	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "Resized") {
-		t.Fatalf("it does %q", got)
+		t.Fatalf("the plan is %q", got)
 	}
 	pod := p.Steps[0][0][0].Object.(*corev1.Pod)
 	if pod.Labels["chart"] != "2" || pod.Labels["of a webhook"] != "stays" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "new" {
@@ -241,12 +241,12 @@ func TestACachedWorldDoesNotSayHowAMemberIsUpdated(t *testing.T) {
 	w := inPlaceWorld(pod(1).secondary().of("old", "1", "1"))
 	w.live, w.revisions = false, nil
 	if p := decide(w); !p.asksOnly() || !p.looksLive {
-		t.Errorf("it does %q, and looks live: %t", gist(&p), p.looksLive)
+		t.Errorf("the plan is %q, and looksLive is %t", gist(&p), p.looksLive)
 	}
 	w = inPlaceWorld(pod(1).secondary().of("old", "2", "2").noted("new", time.Second))
 	w.live, w.revisions = false, nil
 	if p := decide(w); !p.looksLive {
-		t.Error("a resize that may be done is not looked at")
+		t.Error("a resize that may be complete is not verified with live objects")
 	}
 }
 
@@ -255,19 +255,19 @@ func TestWhatIsSaidOfAResize(t *testing.T) {
 	p := decide(w)
 	for _, text := range []string{"the resources of rss-db-1 in place", "has not finished by 12:04:00", "Deferred, 1 cpu is free"} {
 		if p.Waiting.Reason != v1alpha1.ReasonUpdating || !strings.Contains(p.Waiting.Message, text) {
-			t.Errorf("it says %+v, want %q in it", p.Waiting, text)
+			t.Errorf("the status is %+v, want it to contain %q", p.Waiting, text)
 		}
 	}
 	if want := 4 * time.Minute; p.Wait <= 0 || p.Wait > want {
-		t.Errorf("it looks again after %s, want %s at the latest", p.Wait, want)
+		t.Errorf("requeued after %s, want at most %s", p.Wait, want)
 	}
 	p = decide(inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonInfeasible)))
 	if !strings.Contains(p.notInPlace, "recreating rss-db-1") || !strings.Contains(p.notInPlace, "Infeasible, 1 cpu is free") {
-		t.Errorf("the event says %q", p.notInPlace)
+		t.Errorf("the event is %q", p.notInPlace)
 	}
 	if p = decide(worldOf(sizedSet("2"), history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }),
 		pod(0).primary().of("old", "1", "1"), pod(1).secondary().of("old", "1", "1"))); p.notInPlace != "" {
-		t.Errorf("of a change that is none of resources the event says %q", p.notInPlace)
+		t.Errorf("the event for a change of the image is %q, want none", p.notInPlace)
 	}
 }
 
@@ -320,16 +320,16 @@ func TestLargeRevisionsAreNotRead(t *testing.T) {
 	}
 	many := func(n int) string { return `{"containers":[` + strings.Repeat("{},", n-1) + "{}]}" }
 	if read(many(1)) == nil || read(many(maxContainers)) == nil {
-		t.Error("one that is no larger than ours is not read")
+		t.Error("a template within the limits is not read")
 	}
 	for name, spec := range map[string]string{
-		"containers": many(maxContainers + 1),
-		"a quantity": `{"containers":[{"resources":{"limits":{"cpu":"1e99999999"}}}]}`,
-		"a text":     `{"hostname":"` + strings.Repeat("x", 2*bounds.Bytes) + `"}`,
-		"no JSON":    `{`,
+		"too many containers": many(maxContainers + 1),
+		"a huge quantity":     `{"containers":[{"resources":{"limits":{"cpu":"1e99999999"}}}]}`,
+		"a long text":         `{"hostname":"` + strings.Repeat("x", 2*bounds.Bytes) + `"}`,
+		"invalid JSON":        `{`,
 	} {
 		if read(spec) != nil {
-			t.Errorf("one that is too large is read: %s", name)
+			t.Errorf("a template beyond the limits is read: %s", name)
 		}
 	}
 }
@@ -338,7 +338,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 	s := newStage(t, inPlace(setOf(3, 1)))
 	s.settle(time.Minute)
 	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
-		t.Errorf("of a set that is up to date %d templates are read", len(w.revisions))
+		t.Errorf("%d templates of an updated set are read, want 0", len(w.revisions))
 	}
 	cpuOf("2")(s)
 	for range 3 { // the StatefulSet gets the template, and its controller observes it
@@ -362,6 +362,6 @@ func TestRevisionsAreReadLive(t *testing.T) {
 		}
 	}
 	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
-		t.Error("revisions of another owner count")
+		t.Error("revisions of another owner are read")
 	}
 }

@@ -73,41 +73,41 @@ func TestDecideOrders(t *testing.T) {
 		return []string{"patch status of replicatedstatefulset db: Refused, " + text}
 	}
 	check(t, []row{
-		{"RS-102 it is on record before anything is done for it", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a")), []string{noted}},
-		{"RS-102 then a role is handed over", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), []string{"0: Demote, with 0"}},
-		{"RS-102 it ends when the member is primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+		{"RS-102 record an order before it is carried out", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 carry out a recorded order", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), []string{"0: Demote, with 0"}},
+		{"RS-102 an order is done when the member is primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
 			[]string{"patch status of replicatedstatefulset db: Override, 1 is primary, as requested"}},
-		{"RS-102 done is done, whoever is primary after that", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
-		{"RS-102 so is refused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderRefused)), nil},
-		{"RS-102 and an id that comes back after another", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-2", "b", v1alpha1.OrderDone), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
-		{"RS-102 under another id it is another order", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "b")), []string{noted}},
-		{"RS-102 under the id of another order too", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(v1alpha1.OrderSeedFrom, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "a")), []string{noted}},
-		{"RS-102 one that was begun is begun again while it had no effect", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)), []string{"0: Demote, with 0"}},
-		{"RS-102 and not once the old primary lost its role", worldOf(setOf(3, 1), at(0), at(1), pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+		{"RS-102 an order that is done is not repeated", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
+		{"RS-102 a refused order is not repeated", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderRefused)), nil},
+		{"RS-102 an order is not repeated when its id returns after another one", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-2", "b", v1alpha1.OrderDone), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
+		{"RS-102 another id is another order", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "b")), []string{noted}},
+		{"RS-102 the id of a seed order does not block a switchover order", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(v1alpha1.OrderSeedFrom, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 a started order without effect is retried", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)), []string{"0: Demote, with 0"}},
+		{"RS-102 a started order is refused when the old primary lost its role", worldOf(setOf(3, 1), at(0), at(1), pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
 			refused("1 was not promoted: the former primary was already stopped or demoted for it; current primary: 2" + overIt)},
-		{"RS-102 nor when the old one is primary again", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted), grantedSince(30*time.Second)),
+		{"RS-102 a started order is refused when the old primary is primary again", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted), grantedSince(30*time.Second)),
 			refused("1 was not promoted: the former primary was already stopped or demoted for it; current primary: 0" + overIt)},
-		{"RS-102 a demotion that failed since then ends it, also for the next operator", worldOf(setOf(3, 1), asked().failures(1, "demote", 1, false), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+		{"RS-102 a started order is refused after a failed demotion", worldOf(setOf(3, 1), asked().failures(1, "demote", 1, false), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
 			refused("1 was not promoted: demote of 0 failed with exit code 1" + overIt)},
-		{"RS-102 what cannot be is refused as the annotation is", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-7", v1alpha1.OrderWaiting)),
+		{"RS-102 an order of a missing member is refused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-7", v1alpha1.OrderWaiting)),
 			refused("7 was not promoted: no such member" + overIt)},
-		{"RS-102 it waits as the annotation does", worldOf(setOf(3, 1), asked(), at(1), pod(2).pending(), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), nil},
-		{"RS-102 and while the set is paused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), paused2), nil},
-		{"RS-102 an annotation that names another member comes in its place", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
+		{"RS-102 an order waits while a member is missing", worldOf(setOf(3, 1), asked(), at(1), pod(2).pending(), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), nil},
+		{"RS-102 an order waits while the set is paused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), paused2), nil},
+		{"RS-102 an order is refused when the annotation names another member", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
 			refused("1 was not promoted: annotation clusterlabs.org/switchover-to names 2" + overIt)},
-		{"RS-102 one that names the same is obeyed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
-		{"RS-102 taken off before it was begun, it was never there", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderWaiting), observed), []string{noted}},
-		{"RS-102 taken off while it is under way, it ends", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderStarted), observed),
+		{"RS-102 an order is carried out when the annotation names the same member", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
+		{"RS-102 a waiting order that was removed from the spec is dropped", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderWaiting), observed), []string{noted}},
+		{"RS-102 a started order that was removed from the spec is refused", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderStarted), observed),
 			refused("1 was not promoted: order a was removed from spec.switchoverTo while it was in progress" + overIt)},
-		{"RS-103 what a new object is made with is not carried out", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(1, 1)),
+		{"RS-103 an order in a new object is ignored", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(1, 1)),
 			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
-		{"RS-103 nor what it had before the operator looked at it", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(2, -1)),
+		{"RS-103 an order that was added before the first observation is ignored", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(2, -1)),
 			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
-		{"RS-103 nor what waited when its backup was made", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), generation(1, 9)),
+		{"RS-103 an order that waited in a restored object is ignored", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), generation(1, 9)),
 			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
-		{"RS-103 it stays so when the object is changed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderIgnored)), nil},
-		{"RS-102 what is no order is none", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "No ID")), nil},
-		{"RS-102 nor for a member of another set", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-other-1", "a")), nil},
+		{"RS-103 an ignored order stays ignored when the object changes", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderIgnored)), nil},
+		{"RS-102 an order with an invalid id is ignored", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "No ID")), nil},
+		{"RS-102 an order of a member of another set is ignored", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-other-1", "a")), nil},
 	})
 }
 
@@ -116,16 +116,16 @@ func TestDecideOrders(t *testing.T) {
 func TestDecideSeedOrders(t *testing.T) {
 	from := v1alpha1.OrderSeedFrom
 	check(t, []row{
-		{"RS-102 seeding is on record before", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a")), []string{noted}},
-		{"RS-102 then the member is seeded", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)), []string{"1: Seed, alone"}},
-		{"RS-102 that is done when it is granted", worldOf(setOf(3, 1), pod(0).idle(), pod(1).granted().runs("seed", time.Second), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
+		{"RS-102 record a seed order before it is carried out", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 carry out a recorded seed order", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)), []string{"1: Seed, alone"}},
+		{"RS-102 a seed order is done when the member has its grant", worldOf(setOf(3, 1), pod(0).idle(), pod(1).granted().runs("seed", time.Second), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
 			[]string{"patch status of replicatedstatefulset db: Override, 1 is being seeded, as requested"}},
-		{"RS-102 a start that failed is not made again", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
+		{"RS-102 a started seed order is not retried", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
 			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: it was started and did not become primary" + overIt}},
-		{"RS-102 nor one that was done", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("7"), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderDone)), []string{"0 asked sequence"}},
-		{"RS-103 nor what a new object is made with", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a"), generation(1, -1)),
+		{"RS-102 a seed order that is done is not repeated", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("7"), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderDone)), []string{"0 asked sequence"}},
+		{"RS-103 a seed order in a new object is ignored", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a"), generation(1, -1)),
 			[]string{"learned: 1 was not seeded: spec.seedFrom already had order a when the object was created. To carry it out, give the order a new id"}},
-		{"RS-102 it does not outdo a primary", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)),
+		{"RS-102 a seed order is refused while a primary runs", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)),
 			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: a primary is running or may be running" + overIt}},
 	})
 }
@@ -176,11 +176,11 @@ func TestOrdersAreBegunOnRecord(t *testing.T) {
 		switchingTo("rss-db-1", v1alpha1.OrderWaiting)))
 	got := writtenBefore(t, &demotes, v1alpha1.CommandDemote)
 	if len(got) != 1 || got[0].Result != v1alpha1.OrderStarted || got[0].From != "rss-db-0" || got[0].GrantedAt == nil || !got[0].Time.Time.Equal(noon) {
-		t.Errorf("before the demotion the status says %+v", got)
+		t.Errorf("the orders that are recorded before the demotion are %+v", got)
 	}
 	seeds := decide(worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)))
 	if got = writtenBefore(t, &seeds, v1alpha1.CommandSeed); len(got) != 1 || got[0].Result != v1alpha1.OrderStarted {
-		t.Errorf("before the seed the status says %+v", got)
+		t.Errorf("the orders that are recorded before the seed are %+v", got)
 	}
 }
 
@@ -198,6 +198,6 @@ func TestOrdersAreBounded(t *testing.T) {
 		ids = append(ids, x.ID)
 	}
 	if len(ids) != order.Most+1 || ids[0] != "n39" || ids[15] != "n24" || !slices.Contains(ids, "a") {
-		t.Errorf("these are remembered: %v", ids)
+		t.Errorf("the recorded orders are %v", ids)
 	}
 }

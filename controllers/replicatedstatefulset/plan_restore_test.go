@@ -23,22 +23,22 @@ func TestEpochAfterARestore(t *testing.T) {
 		world *world
 		want  int64
 	}{
-		{"the first after a restore", worldOf(fencedSet(1, 1), fromBackup, pod(0).idle().sequence("3")), noon.Unix() + 1},
-		{"the next is counted", worldOf(fencedSet(1, 1), fromBackup, epochWas(noon.Unix()-60), pod(0).idle().sequence("3")), noon.Unix() - 59},
-		{"where a person gave one", worldOf(fencedSet(1, 1), fromBackup, epochWas(41), pod(0).idle().sequence("3")), 42},
-		{"of commands that are told none", worldOf(setOf(1, 1), fromBackup, pod(0).idle().sequence("3")), 1},
-		{"of a set that was not restored", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), 1},
+		{"the first epoch after a restore without a recorded one", worldOf(fencedSet(1, 1), fromBackup, pod(0).idle().sequence("3")), noon.Unix() + 1},
+		{"the next epoch after a restore", worldOf(fencedSet(1, 1), fromBackup, epochWas(noon.Unix()-60), pod(0).idle().sequence("3")), noon.Unix() - 59},
+		{"the epoch after one that a user set", worldOf(fencedSet(1, 1), fromBackup, epochWas(41), pod(0).idle().sequence("3")), 42},
+		{"the first epoch of commands that do not use it", worldOf(setOf(1, 1), fromBackup, pod(0).idle().sequence("3")), 1},
+		{"the first epoch of a set that was not restored", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), 1},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			chain := lastOf(&p)
 			s := chain[len(chain)-2].Object.(*v1alpha1.ReplicatedStatefulSet).Status
 			if s.Epoch != r.want || s.Grants[0].Epoch != r.want {
-				t.Errorf("epoch %d and grants %+v are on record before the command, want %d", s.Epoch, s.Grants, r.want)
+				t.Errorf("epoch %d and grants %+v are recorded before the command, want %d", s.Epoch, s.Grants, r.want)
 			}
 			command := chain[len(chain)-1].Command.Argv
 			if told := "--epoch=" + strconv.FormatInt(r.want, 10); len(command) > 1 && command[1] != told {
-				t.Errorf("it sends %q, want %s", command, told)
+				t.Errorf("sent %q, want %s", command, told)
 			}
 		})
 	}
@@ -71,17 +71,17 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 		world *world
 		want  int32
 	}{
-		{"restored so", worldOf(setOf(0, 1), found), 5},
-		{"claims that came after it", worldOf(setOf(0, 1), young(map[string]string{backup.Label: "monday"})), 5},
-		{"not those that were made for it", worldOf(setOf(0, 1), young(nil)), 0},
-		{"what is on record stays", worldOf(setOf(0, 1), found, had(2)), 2},
-		{"one that runs knows itself", worldOf(setOf(3, 1), found), 0},
-		{"without claims nothing is newest", worldOf(setOf(0, 1), found, diskless), 0},
+		{"claims of a restored set", worldOf(setOf(0, 1), found), 5},
+		{"younger claims that were restored from the backup", worldOf(setOf(0, 1), young(map[string]string{backup.Label: "monday"})), 5},
+		{"claims that were created for the set", worldOf(setOf(0, 1), young(nil)), 0},
+		{"a recorded number of members", worldOf(setOf(0, 1), found, had(2)), 2},
+		{"a set that is not stopped", worldOf(setOf(3, 1), found), 0},
+		{"a set without claim templates", worldOf(setOf(0, 1), found, diskless), 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			if s := summarize(&p); s.RestoreReplicas != r.want {
-				t.Errorf("it comes back with %d or more, want %d", s.RestoreReplicas, r.want)
+				t.Errorf("restoreReplicas is %d, want %d", s.RestoreReplicas, r.want)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 	p := decide(w)
 	s := summarize(&p)
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c.Reason != v1alpha1.ReasonReplicasTooLow {
-		t.Errorf("with fewer than it had it says %s", c.Reason)
+		t.Errorf("with fewer replicas than before, Paused is %s", c.Reason)
 	}
 }
 
@@ -104,9 +104,9 @@ func TestChildrenWithoutAnOwner(t *testing.T) {
 		labels map[string]string
 		says   string
 	}{
-		{"one that was restored", map[string]string{v1alpha1.LabelManaged: v1alpha1.True},
+		{"a restored StatefulSet", map[string]string{v1alpha1.LabelManaged: v1alpha1.True},
 			"StatefulSet rss-db has no owner, like an object restored from a backup, and is not changed. To have it recreated, delete it; claims are kept: kubectl -n ns delete statefulset/rss-db"},
-		{"one of somebody else", nil, "StatefulSet rss-db belongs to another object and is not changed; rename or delete it"},
+		{"a foreign StatefulSet", nil, "StatefulSet rss-db belongs to another object and is not changed; rename or delete it"},
 	} {
 		p := decide(worldOf(setOf(3, 1), disowned(r.labels)))
 		s := summarize(&p)

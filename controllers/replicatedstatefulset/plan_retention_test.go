@@ -40,19 +40,19 @@ func TestWhenScaled(t *testing.T) {
 		world *world
 		want  string // the policy in the patch of the StatefulSet; "" if there is no patch
 	}{
-		{"a member goes", worldOf(retaining(keep, discard), gone(pod(2).idle())...), "Delete"},
-		{"it stays so while its pod is there", worldOf(retaining(keep, discard), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), ""},
-		{"and while the StatefulSet has not been seen", worldOf(retaining(keep, discard), gone(to(2), deletingScaled, unseen)...), ""},
-		{"and ends with the last of them", worldOf(retaining(keep, discard), gone(to(2), deletingScaled)...), "Retain"},
-		{"or by a word", worldOf(retaining(keep, keep), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), "Retain"},
-		{"a stop is no scale-down", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), replicas(0)), "Retain"},
-		{"nor is one that comes right after", worldOf(retaining(discard, discard), pod(0).primary().sequence("9"), pod(1).idle(), pod(2).idle(), replicas(0), deletingScaled), "Retain"},
-		{"nor the end of the object", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), deletedSince(time.Minute)), "Retain"},
-		{"a scale-up keeps", worldOf(retaining(discard, discard), append(two(), pod(2).secondary(), replicas(4))...), "Retain"},
-		{"a set that says Retain", worldOf(retaining(keep, keep), gone(pod(2).idle())...), "Retain"},
-		{"a set of before", worldOf(before, gone(pod(2).idle())...), "Retain"},
-		{"at rest nothing is written", worldOf(retaining(discard, discard), append(two(), pod(2).secondary())...), ""},
-		{"somebody's own word is put right", worldOf(retaining(discard, keep), append(two(), pod(2).secondary(), deletingScaled)...), "Retain"},
+		{"a member is scaled down", worldOf(retaining(keep, discard), gone(pod(2).idle())...), "Delete"},
+		{"the pod of a removed member is terminating", worldOf(retaining(keep, discard), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), ""},
+		{"the change of the StatefulSet is not observed yet", worldOf(retaining(keep, discard), gone(to(2), deletingScaled, unseen)...), ""},
+		{"the pods of all removed members are gone", worldOf(retaining(keep, discard), gone(to(2), deletingScaled)...), "Retain"},
+		{"the policy was changed to Retain during a scale-down", worldOf(retaining(keep, keep), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), "Retain"},
+		{"the set is stopped", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), replicas(0)), "Retain"},
+		{"the set is stopped right after a scale-down", worldOf(retaining(discard, discard), pod(0).primary().sequence("9"), pod(1).idle(), pod(2).idle(), replicas(0), deletingScaled), "Retain"},
+		{"the object is deleted", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), deletedSince(time.Minute)), "Retain"},
+		{"the set is scaled up", worldOf(retaining(discard, discard), append(two(), pod(2).secondary(), replicas(4))...), "Retain"},
+		{"a scale-down with Retain", worldOf(retaining(keep, keep), gone(pod(2).idle())...), "Retain"},
+		{"a scale-down without a policy", worldOf(before, gone(pod(2).idle())...), "Retain"},
+		{"no scale-down", worldOf(retaining(discard, discard), append(two(), pod(2).secondary())...), ""},
+		{"a user set Delete on the StatefulSet", worldOf(retaining(discard, keep), append(two(), pod(2).secondary(), deletingScaled)...), "Retain"},
 	} {
 		t.Run("RS-93 "+r.name, func(t *testing.T) {
 			p, got := decide(r.world), ""
@@ -64,14 +64,14 @@ func TestWhenScaled(t *testing.T) {
 				said := s.Spec.PersistentVolumeClaimRetentionPolicy
 				got = string(said.WhenScaled)
 				if said.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
-					t.Errorf("it deletes claims with itself")
+					t.Errorf("whenDeleted of the StatefulSet is not Retain")
 				}
 				if from := chain[0].From.(*appsv1.StatefulSet); from.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] != s.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
-					t.Error("it recreates pods")
+					t.Error("the patch changes the template hash")
 				}
 			}
 			if got != r.want {
-				t.Errorf("it says %q, want %q: %v", got, r.want, gist(&p))
+				t.Errorf("whenScaled is %q, want %q: %v", got, r.want, gist(&p))
 			}
 		})
 	}
@@ -108,21 +108,21 @@ func TestWhenDeleted(t *testing.T) {
 	}
 	late := with(func(w *world) { w.set.DeletionTimestamp = ptr.To(metaTime(2 * patience)) })
 	check(t, []row{
-		{"RS-93 a member's claim", ends(retaining(discard, keep), left("data-rss-db-0")), deletes("data-0")},
-		{"RS-93 one of a member that went before", ends(retaining(discard, keep), left("data-rss-db-7")), deletes("data-7")},
-		{"RS-93 then the object", ends(retaining(discard, keep), left("data-rss-db-0", going)), goes},
-		{"RS-93 Retain keeps it", ends(retaining(keep, discard), left("data-rss-db-0")), goes},
-		{"RS-93 so does a set of before", ends(setOf(3, 1), left("data-rss-db-0")), goes},
-		{"one that is older than the object is kept", ends(retaining(discard, keep), left("data-rss-db-0", older)), goes},
-		{"so is one that was restored with it", ends(retaining(discard, keep), left("data-rss-db-0", backedUp)), goes},
-		{"so is one that another object has", ends(retaining(discard, keep), left("data-rss-db-0", owned)), goes},
-		{"and one of another template", ends(retaining(discard, keep), left("logs-rss-db-0")), goes},
-		{"and of another set", ends(retaining(discard, keep), left("data-rss-db-1-0"), left("data-rss-other-0")), goes},
-		{"not before the last pod is gone", ends(retaining(discard, keep), left("data-rss-db-0"), pod(0).idle().deleted()), nil},
-		{"nor when it is too late to wait", worldOf(retaining(discard, keep), left("data-rss-db-0"), late, with(func(w *world) { w.stateful = nil })), goes},
-		{"nor where the pods were to stay", ends(retaining(discard, keep), left("data-rss-db-0"), with(func(w *world) {
+		{"RS-93 delete the claim of a member", ends(retaining(discard, keep), left("data-rss-db-0")), deletes("data-0")},
+		{"RS-93 delete the claim of a member that was scaled down before", ends(retaining(discard, keep), left("data-rss-db-7")), deletes("data-7")},
+		{"RS-93 remove the finalizer when all claims are terminating", ends(retaining(discard, keep), left("data-rss-db-0", going)), goes},
+		{"RS-93 keep claims with Retain", ends(retaining(keep, discard), left("data-rss-db-0")), goes},
+		{"RS-93 keep claims without a policy", ends(setOf(3, 1), left("data-rss-db-0")), goes},
+		{"keep a claim that is older than the object", ends(retaining(discard, keep), left("data-rss-db-0", older)), goes},
+		{"keep a claim that was restored from a backup", ends(retaining(discard, keep), left("data-rss-db-0", backedUp)), goes},
+		{"keep a claim that another object owns", ends(retaining(discard, keep), left("data-rss-db-0", owned)), goes},
+		{"keep a claim of another template", ends(retaining(discard, keep), left("logs-rss-db-0")), goes},
+		{"keep claims of other sets", ends(retaining(discard, keep), left("data-rss-db-1-0"), left("data-rss-other-0")), goes},
+		{"keep claims until the last pod is gone", ends(retaining(discard, keep), left("data-rss-db-0"), pod(0).idle().deleted()), nil},
+		{"keep claims when the time for the deletion is over", worldOf(retaining(discard, keep), left("data-rss-db-0"), late, with(func(w *world) { w.stateful = nil })), goes},
+		{"keep claims when the pods are orphaned", ends(retaining(discard, keep), left("data-rss-db-0"), with(func(w *world) {
 			w.set.Finalizers = append(w.set.Finalizers, metav1.FinalizerOrphanDependents)
 		})), goes},
-		{"nor while it is not being deleted", worldOf(retaining(discard, keep), left("data-rss-db-0"), pod(0).primary(), pod(1).secondary(), pod(2).secondary()), nil},
+		{"keep claims while the object is not being deleted", worldOf(retaining(discard, keep), left("data-rss-db-0"), pod(0).primary(), pod(1).secondary(), pod(2).secondary()), nil},
 	})
 }

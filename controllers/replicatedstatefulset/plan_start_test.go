@@ -32,11 +32,11 @@ func TestWhyAMemberIsNotStarted(t *testing.T) {
 	} {
 		f := derive(worldOf(setOf(2, 1), pod(0).primary(), r.pod))
 		if got := f.members[1].hindrance; got != r.want {
-			t.Errorf("%s is not started: %q, want %q", f.members[1].name(), got, r.want)
+			t.Errorf("%s is not started because %q, want %q", f.members[1].name(), got, r.want)
 		}
 	}
 	p := decide(worldOf(setOf(1, 1), pod(0).idle().sequence("9").failures(5, v1alpha1.CommandSeed, 1, false).lately(time.Second)))
 	if want := "cannot start rss-db-0, which has the newest data: backing off until 12:00:15"; p.Waiting.Message != want {
-		t.Errorf("it waits for %q, want %q", p.Waiting.Message, want)
+		t.Errorf("the status is %q, want %q", p.Waiting.Message, want)
 	}
 }

@@ -40,20 +40,20 @@ func TestW9AnUnresponsiveMemberBlocksAFailover(t *testing.T) {
 	const gone = "delete pod 1: Unresponsive, status has not responded since 2026-03-01T11:56:00Z, and a primary is missing"
 	heard := func() *podFixture { return pod(2).secondary().sequence("9") }
 	check(t, []row{
-		{"W9 by default for good", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
-		{"W9 with a timeout its pod is recreated", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), []string{gone}},
-		{"W9 with a timeout also one that has said nothing in its container", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).hangs(4*time.Minute), heard(), lost(5*time.Minute)), []string{gone}},
-		{"W9 when its pod goes and has ended, a secondary takes over", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).ended().deleted(), heard(), lost(5*time.Minute)), []string{"2: Promote, alone", "patch pod 1: Release"}},
-		{"W9 when its pod is recreated and has not started, a secondary takes over", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).pending().born(time.Second), heard(), lost(5*time.Minute)), []string{"2: Promote, alone"}},
-		{"W9 not before the timeout counted from the loss of the primary", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(119*time.Second)), nil},
-		{"W9 not before the timeout counted from the first status without an answer", worldOf(recreating(setOf(3, 1), "5m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(9*time.Minute)), nil},
-		{"W9 a timeout below a minute is a minute", worldOf(recreating(setOf(3, 1), "1s"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(59*time.Second)), nil},
-		{"W9 not without a majority of the copies", worldOf(recreating(setOf(3, 1), "2m"), pod(0).pending(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
-		{"W9 not before the others have said how new their copies are", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), []string{"0 asked sequence"}},
-		{"W9 not where its data would go with its pod", worldOf(unclaimed(recreating(setOf(3, 1), "2m")), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
-		{"W9 not while a primary runs", worldOf(recreating(setOf(3, 1), "2m"), pod(0).primary(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
-		{"W9 not one that may be primary", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).hangs(4*time.Minute).granted(), heard(), lost(5*time.Minute)), nil},
-		{"W9 not on a Node that is not Ready: it blocks nothing", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute).onNode(off), heard(), lost(5*time.Minute)), []string{"2: Promote, alone"}},
+		{"W9 wait forever by default", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
+		{"W9 recreate the unresponsive pod after the timeout", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), []string{gone}},
+		{"W9 recreate a pod that never answered after the timeout", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).hangs(4*time.Minute), heard(), lost(5*time.Minute)), []string{gone}},
+		{"W9 promote a secondary when the terminating pod has ended", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).ended().deleted(), heard(), lost(5*time.Minute)), []string{"2: Promote, alone", "patch pod 1: Release"}},
+		{"W9 promote a secondary when the new pod is pending", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).pending().born(time.Second), heard(), lost(5*time.Minute)), []string{"2: Promote, alone"}},
+		{"W9 wait while the primary has been lost for less than the timeout", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(119*time.Second)), nil},
+		{"W9 wait while status has not answered for less than the timeout", worldOf(recreating(setOf(3, 1), "5m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(9*time.Minute)), nil},
+		{"W9 the minimum timeout is a minute", worldOf(recreating(setOf(3, 1), "1s"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(59*time.Second)), nil},
+		{"W9 wait without a majority of the copies", worldOf(recreating(setOf(3, 1), "2m"), pod(0).pending(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
+		{"W9 query the sequences of the other members first", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), []string{"0 asked sequence"}},
+		{"W9 wait when the unresponsive member has no claim", worldOf(unclaimed(recreating(setOf(3, 1), "2m")), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
+		{"W9 no recreation while a primary runs", worldOf(recreating(setOf(3, 1), "2m"), pod(0).primary(), pod(1).quiet(4*time.Minute), heard(), lost(5*time.Minute)), nil},
+		{"W9 no recreation of a member that may be primary", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).hangs(4*time.Minute).granted(), heard(), lost(5*time.Minute)), nil},
+		{"W9 promote a secondary when the unresponsive member is on an unreachable Node", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute).onNode(off), heard(), lost(5*time.Minute)), []string{"2: Promote, alone"}},
 	})
 }
 
@@ -61,7 +61,7 @@ func TestW9TheDeleteIsTriedFirst(t *testing.T) {
 	p := decide(worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute)))
 	lines := strings.Join(p.Steps.Strings(), "\n")
 	if !strings.Contains(lines, "try pod rss-db-1: Trial, dry run before the pod is recreated > delete pod rss-db-1") {
-		t.Errorf("it does\n%s", lines)
+		t.Errorf("the plan is\n%s", lines)
 	}
 }
 
@@ -71,7 +71,7 @@ func conditionOf(t *testing.T, w *world, kind string) *metav1.Condition {
 	p := decide(w)
 	c := meta.FindStatusCondition(summarize(&p).Conditions, kind)
 	if c == nil {
-		t.Fatalf("there is no condition %s", kind)
+		t.Fatalf("condition %s is missing", kind)
 	}
 	return c
 }
@@ -88,7 +88,7 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 	}{
 		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator deletes the pod automatically if spec.failover.recreateUnresponsiveAfter is set"},
 		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator deletes the pod after 12:01:20 (spec.failover.recreateUnresponsiveAfter), when the sequences of 2 members are known"},
-		{"W10 when its new pod would be refused", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute),
+		{"W10 with a refused trial of the new pod", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute),
 			with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(9 * time.Second)} })),
 			command + "its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: pods are forbidden: policy"},
 		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not delete it, because it has no claim, and its data would be lost"},
@@ -101,23 +101,23 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 	}
 	slow := worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).quiet(20*time.Second), pod(2).secondary().sequence("9"), lost(25*time.Second))
 	if c := conditionOf(t, slow, v1alpha1.ConditionProgressing); strings.Contains(c.Message, "kubectl") {
-		t.Errorf("of a member that is merely slow it says %q", c.Message)
+		t.Errorf("the message for a slow member is %q", c.Message)
 	}
 }
 
 func TestW12TheFormerPrimaryIsCompared(t *testing.T) {
 	ends := func() *podFixture { return pod(0).looping(8 * time.Second) }
 	check(t, []row{
-		{"W12 by default a secondary is promoted", worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"1: Promote, alone"}},
-		{"W12 with IfNewest its sequence is read", worldOf(restarting(setOf(3, 1)), pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0 asked sequence"}},
-		{"W12 with IfNewest it is started again", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0: Seed, alone"}},
-		{"W12 with IfNewest a secondary that is as new is promoted", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"1: Promote, alone"}},
-		{"W12 with IfNewest it is stopped first if it failed", worldOf(restarting(setOf(3, 1)), pod(0).status(1), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0: Stop, alone"}},
-		{"W12 with IfNewest its container is waited for", worldOf(restarting(setOf(3, 1)), ends(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), nil},
-		{"W12 with IfNewest its pod is waited for", worldOf(restarting(setOf(3, 1)), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), nil},
-		{"W12 with IfNewest for a minute", worldOf(restarting(setOf(3, 1)), ends(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8")), []string{"1: Promote, alone"}},
-		{"W12 with IfNewest not if it was handed over", worldOf(restarting(setOf(3, 1)), pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), provenStop, lost(11*time.Second)), []string{"1: Promote, alone"}},
-		{"W12 with IfNewest no older copy takes over from one that cannot be started", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("10").failures(1, "seed", 5, false), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), recordedSequence("rss-db-0", "10"), lost(15*time.Second)), nil},
+		{"W12 promote a secondary by default", worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"1: Promote, alone"}},
+		{"W12 IfNewest: query the sequence of the former primary", worldOf(restarting(setOf(3, 1)), pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0 asked sequence"}},
+		{"W12 IfNewest: seed the former primary when it is newer", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0: Seed, alone"}},
+		{"W12 IfNewest: promote a secondary that is as new as the former primary", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"1: Promote, alone"}},
+		{"W12 IfNewest: stop the failed former primary first", worldOf(restarting(setOf(3, 1)), pod(0).status(1), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), []string{"0: Stop, alone"}},
+		{"W12 IfNewest: wait for the container of the former primary", worldOf(restarting(setOf(3, 1)), ends(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), nil},
+		{"W12 IfNewest: wait for the pod of the former primary", worldOf(restarting(setOf(3, 1)), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), nil},
+		{"W12 IfNewest: promote a secondary after waiting a minute for the former primary", worldOf(restarting(setOf(3, 1)), ends(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8")), []string{"1: Promote, alone"}},
+		{"W12 IfNewest: promote a secondary after a handover", worldOf(restarting(setOf(3, 1)), pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), provenStop, lost(11*time.Second)), []string{"1: Promote, alone"}},
+		{"W12 IfNewest: no promotion of an older copy when the former primary cannot be started", worldOf(restarting(setOf(3, 1)), pod(0).idle().sequence("10").failures(1, "seed", 5, false), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), recordedSequence("rss-db-0", "10"), lost(15*time.Second)), nil},
 	})
 }
 
@@ -134,17 +134,17 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"a program that was killed", worldOf(setOf(3, 1), third, pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), told},
-		{"a program that was killed and whose sequence is known", worldOf(setOf(3, 1), third, pod(0).idle().sequence("12"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas),
+		{"the former primary was killed", worldOf(setOf(3, 1), third, pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), told},
+		{"the former primary was killed, and its sequence is known", worldOf(setOf(3, 1), third, pod(0).idle().sequence("12"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas),
 			strings.Replace(told, "was not read, and may have been higher", "was 12", 1)},
-		{"nothing of one that is no newer", worldOf(setOf(3, 1), third, pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), ""},
-		{"a pod that was deleted and is back under its name", worldOf(setOf(3, 1), third, pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas,
+		{"the former primary is not newer", worldOf(setOf(3, 1), third, pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), ""},
+		{"the pod of the former primary was recreated", worldOf(setOf(3, 1), third, pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas,
 			with(func(w *world) { w.lossOf = "gone" })), told},
-		{"nothing of one that was handed over", worldOf(setOf(3, 1), third, pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), provenStop, lost(11*time.Second)), ""},
-		{"nothing of one that was demoted and compared", worldOf(setOf(3, 1), third, pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), ""},
-		{"the first primary of all", worldOf(setOf(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Minute)), ""},
-		{"as long as that primary runs", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 4 }), pod(0).secondary(), pod(1).primary(), toldBefore), told},
-		{"not of a later one", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 5 }), pod(0).secondary(), pod(1).primary(), toldBefore), ""},
+		{"the role was handed over", worldOf(setOf(3, 1), third, pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), provenStop, lost(11*time.Second)), ""},
+		{"the former primary was demoted and compared", worldOf(setOf(3, 1), third, pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), ""},
+		{"the first primary of the set", worldOf(setOf(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Minute)), ""},
+		{"the promoted primary still runs", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 4 }), pod(0).secondary(), pod(1).primary(), toldBefore), told},
+		{"a later primary runs", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 5 }), pod(0).secondary(), pod(1).primary(), toldBefore), ""},
 	} {
 		c := conditionOf(t, r.world, v1alpha1.ConditionDataLossRisk)
 		reason, want := v1alpha1.ReasonPrimaryNotCompared, r.want
@@ -170,18 +170,18 @@ func seenFor(age time.Duration, replicas int32) thing {
 func TestW8MembersThatLeftAreRemoved(t *testing.T) {
 	const gone = "delete pod 2: Surplus, it is scaled down, and the StatefulSet controller deletes no pod until it has created the 1 missing pods"
 	check(t, []row{
-		{"W8 while a missing pod cannot be created", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(10*time.Second, 2)), []string{gone}},
-		{"W8 the highest ordinal first", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle(), seenFor(time.Minute, 2)), []string{strings.Replace(gone, "pod 2", "pod 3", 1)}},
-		{"W8 one after another", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle().deleted(), seenFor(time.Minute, 2)), nil},
-		{"W8 not before its controller had time to", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(9*time.Second, 2)), nil},
-		{"W8 not before it has seen the number", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2), with(func(w *world) { w.stateful.Generation++ })), nil},
-		{"W8 not while none is missing", worldOf(setOf(2, 1), pod(0).secondary(), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2)), nil},
-		{"W8 not one that runs still", worldOf(setOf(2, 1), pod(1).primary(), pod(2).secondary().sequence("9"), seenFor(time.Minute, 2)), []string{"2: Stop, with 1"}},
-		{"W8 not one whose data no other has", worldOf(setOf(2, 1), pod(1).idle().sequence("8"), pod(2).idle().sequence("9"), seenFor(time.Minute, 2)), nil},
+		{"W8 delete a surplus pod while a missing pod cannot be created", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(10*time.Second, 2)), []string{gone}},
+		{"W8 delete the surplus pod with the highest ordinal first", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle(), seenFor(time.Minute, 2)), []string{strings.Replace(gone, "pod 2", "pod 3", 1)}},
+		{"W8 no deletion while another surplus pod is terminating", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle().deleted(), seenFor(time.Minute, 2)), nil},
+		{"W8 no deletion while the StatefulSet's controller still has time", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(9*time.Second, 2)), nil},
+		{"W8 no deletion before the StatefulSet's controller has observed the replicas", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2), with(func(w *world) { w.stateful.Generation++ })), nil},
+		{"W8 no deletion while no pod is missing", worldOf(setOf(2, 1), pod(0).secondary(), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2)), nil},
+		{"W8 stop a surplus secondary before its pod is deleted", worldOf(setOf(2, 1), pod(1).primary(), pod(2).secondary().sequence("9"), seenFor(time.Minute, 2)), []string{"2: Stop, with 1"}},
+		{"W8 no deletion of a surplus pod whose data no other member has", worldOf(setOf(2, 1), pod(1).idle().sequence("8"), pod(2).idle().sequence("9"), seenFor(time.Minute, 2)), nil},
 	})
 	w := worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(time.Second, 2))
 	if c := conditionOf(t, w, v1alpha1.ConditionProgressing); c.Message != "scaling down from 3 to 2 pods" {
-		t.Errorf("W8 it says %q", c.Message)
+		t.Errorf("W8 the message is %q", c.Message)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestW11SecondariesThatAreNotReady(t *testing.T) {
 	two := running(pod(1).secondary().unready(time.Minute), pod(2).secondary().unready(time.Hour))
 	const want = "2 of 3 members run as secondaries, but their pods are not Ready: rss-db-1, rss-db-2. For details: kubectl -n ns describe pod rss-db-1"
 	if c := conditionOf(t, two, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonMembersNotReady || c.Message != want {
-		t.Errorf("W11 Degraded says %s, %q", c.Reason, c.Message)
+		t.Errorf("W11 Degraded is %s, %q", c.Reason, c.Message)
 	}
 	for kind, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionReconciling: "True", v1alpha1.ConditionAvailable: "True"} {
 		if c := conditionOf(t, two, kind); c.Status != status {
@@ -200,15 +200,15 @@ func TestW11SecondariesThatAreNotReady(t *testing.T) {
 		}
 	}
 	for name, w := range map[string]*world{
-		"since a moment":                     running(pod(1).secondary().unready(59*time.Second), pod(2).secondary()),
-		"since it was started":               running(pod(1).changed("secondary", 12*time.Second).secondary().unready(time.Hour), pod(2).secondary()),
-		"in a pod that is being deleted":     running(pod(1).secondary().unready(time.Hour).deleted(), pod(2).secondary()),
-		"with a command that has not ended":  running(pod(1).runs("secondary", time.Hour).unready(time.Hour), pod(2).secondary()),
-		"where no member runs as secondary":  worldOf(setOf(3, 1, "secondary", "promote", "demote"), pod(0).primary(), pod(1).idle().unready(time.Hour), pod(2).idle()),
-		"while all members run and are well": running(pod(1).secondary(), pod(2).secondary()),
+		"a pod has not been Ready for less than a minute": running(pod(1).secondary().unready(59*time.Second), pod(2).secondary()),
+		"a pod has not been Ready since a recent start":   running(pod(1).changed("secondary", 12*time.Second).secondary().unready(time.Hour), pod(2).secondary()),
+		"an unready pod is terminating":                   running(pod(1).secondary().unready(time.Hour).deleted(), pod(2).secondary()),
+		"a command is running in an unready pod":          running(pod(1).runs("secondary", time.Hour).unready(time.Hour), pod(2).secondary()),
+		"no member runs as secondary":                     worldOf(setOf(3, 1, "secondary", "promote", "demote"), pod(0).primary(), pod(1).idle().unready(time.Hour), pod(2).idle()),
+		"all secondaries are Ready":                       running(pod(1).secondary(), pod(2).secondary()),
 	} {
 		if c := conditionOf(t, w, v1alpha1.ConditionDegraded); c.Reason == v1alpha1.ReasonMembersNotReady {
-			t.Errorf("W11 %s it says %q", name, c.Message)
+			t.Errorf("W11 %s: Degraded is %q", name, c.Message)
 		}
 	}
 }
@@ -221,28 +221,28 @@ func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
 		pod   string
 	}{
 		{"a secondary is stopped", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated()), "2"},
-		{"the primary is", worldOf(setOf(1, 1), pod(0).primary().outdated().sequence("9")), "0"},
-		{"a pod is deleted in which nothing runs", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated()), "2"},
+		{"the primary is stopped", worldOf(setOf(1, 1), pod(0).primary().outdated().sequence("9")), "0"},
+		{"the pod of an idle member is deleted", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated()), "2"},
 	} {
 		p := decide(r.world)
 		lines := strings.Join(p.Steps.Strings(), "\n")
 		if !strings.HasPrefix(lines, strings.Replace(trial, "%", r.pod, 1)) {
-			t.Errorf("W10 when %s it does\n%s", r.name, lines)
+			t.Errorf("W10 when %s, the plan is\n%s", r.name, lines)
 		}
 	}
 	refused := with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(29 * time.Second)} })
 	check(t, []row{
-		{"W10 after a refusal nobody is stopped", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused), nil},
-		{"W10 after a refusal no pod is deleted", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated().sequence("9"), refused), []string{"2: Secondary, with 0"}},
-		{"W10 for a while", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused, with(func(w *world) { w.now = w.now.Add(time.Second) })), []string{"2: Stop, with 0"}},
+		{"W10 no stop after a refused trial", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused), nil},
+		{"W10 no deletion after a refused trial", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated().sequence("9"), refused), []string{"2: Secondary, with 0"}},
+		{"W10 stop a secondary again after the refused trial expired", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused, with(func(w *world) { w.now = w.now.Add(time.Second) })), []string{"2: Stop, with 0"}},
 	})
 	outdated := worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary(), pod(2).secondary(), refused)
 	if c := conditionOf(t, outdated, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonWriteRefused || !strings.Contains(c.Message, "no member is stopped for the update") || !strings.Contains(c.Message, "policy") {
-		t.Errorf("W10 it says %+v", c)
+		t.Errorf("W10 Degraded is %+v", c)
 	}
 	done := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), refused)
 	if c := conditionOf(t, done, v1alpha1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-		t.Errorf("W10 with nothing to recreate it says %+v", c)
+		t.Errorf("W10 with nothing to recreate, Degraded is %+v", c)
 	}
 }
 
@@ -253,11 +253,11 @@ func TestW10TheTrialIsAPodOfTheStatefulSet(t *testing.T) {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case pod.Name != "rss-db-2", pod.Spec.Hostname != "rss-db-2", pod.Spec.Subdomain != "db-svc":
-		t.Errorf("it has names %s, %s, %s", pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain)
+		t.Errorf("the names of the pod are %s, %s, %s", pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain)
 	case pod.Labels["statefulset.kubernetes.io/pod-name"] != "rss-db-2", pod.Labels["apps.kubernetes.io/pod-index"] != "2":
-		t.Errorf("it has labels %v", pod.Labels)
+		t.Errorf("the labels of the pod are %v", pod.Labels)
 	case owner == nil || owner.Kind != "StatefulSet" || owner.UID != "uid":
-		t.Errorf("it is controlled by %+v", owner)
+		t.Errorf("the controller of the pod is %+v", owner)
 	}
 	for _, template := range stateful.Spec.VolumeClaimTemplates {
 		var found *corev1.PersistentVolumeClaimVolumeSource
@@ -267,7 +267,7 @@ func TestW10TheTrialIsAPodOfTheStatefulSet(t *testing.T) {
 			}
 		}
 		if found == nil || found.ClaimName != template.Name+"-rss-db-2" {
-			t.Errorf("of claim %s it uses %+v", template.Name, found)
+			t.Errorf("the volume of claim template %s is %+v", template.Name, found)
 		}
 	}
 }

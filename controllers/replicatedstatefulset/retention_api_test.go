@@ -42,7 +42,7 @@ var _ = Describe("claims", func() {
 		return apierrors.IsNotFound(err) || c.DeletionTimestamp != nil // no controller protects or removes it here
 	}
 
-	It("RS-93 are deleted in a scale-down and with the object, where the set says so", func(ctx SpecContext) {
+	It("RS-93 are deleted on a scale-down and with the object, with the policy Delete", func(ctx SpecContext) {
 		older := claimed(ctx, "0")
 		Eventually(func() int64 { return time.Now().Unix() }).Should(BeNumerically(">", older.CreationTimestamp.Unix()))
 		startOperator(p)
@@ -64,9 +64,9 @@ var _ = Describe("claims", func() {
 		Expect(apply(ctx, set, "spec: {persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete, whenScaled: Delete}}")).To(Succeed())
 		settled(ctx, set, 1, 2)
 		says(Default, 3, before)
-		Expect(stateful.Generation).To(Equal(before), "it is told nothing before a member goes")
+		Expect(stateful.Generation).To(Equal(before), "the StatefulSet is written before a scale-down")
 		for name, pod := range podsOf(ctx, p.namespace) {
-			Expect(pod.UID).To(Equal(pods[name].UID), "no pod is recreated for it")
+			Expect(pod.UID).To(Equal(pods[name].UID), "the pod is recreated")
 		}
 
 		Expect(apply(ctx, set, "spec: {replicas: 2}")).To(Succeed())
@@ -83,7 +83,7 @@ var _ = Describe("claims", func() {
 		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue())
 		Expect(isGoing(ctx, mine)).To(BeTrue())
 		Expect(isGoing(ctx, gone)).To(BeTrue())
-		Expect(isGoing(ctx, older)).To(BeFalse(), "it was there before the object")
-		Expect(isGoing(ctx, other)).To(BeFalse(), "it is of no template of the set")
+		Expect(isGoing(ctx, older)).To(BeFalse(), "a claim that is older than the object is deleted")
+		Expect(isGoing(ctx, other)).To(BeFalse(), "a claim of no template of the set is deleted")
 	})
 })

@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("RS-1 the seed's manifest", func() {
-	It("applies word for word", func(ctx SpecContext) {
+	It("applies unchanged", func(ctx SpecContext) {
 		text, err := os.ReadFile(filepath.Join("testdata", "seed.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		set := &unstructured.Unstructured{}
@@ -30,10 +30,10 @@ var _ = Describe("RS-1 the seed's manifest", func() {
 		stored, err := json.Marshal(set.Object)
 		Expect(err).NotTo(HaveOccurred())
 		merge(set.Object, written.Object)
-		Expect(json.Marshal(set.Object)).To(MatchJSON(stored), "all that was written is stored")
+		Expect(json.Marshal(set.Object)).To(MatchJSON(stored), "a field of the manifest is not stored")
 	})
 
-	It("RS-86 has a short name, and columns that kubectl prints", func(ctx SpecContext) {
+	It("RS-86 has a short name and printer columns", func(ctx SpecContext) {
 		set := newSet(newNamespace(ctx))
 		Expect(user.Create(ctx, set)).To(Succeed())
 		set.Status.ReadyReplicas, set.Status.Primaries, set.Status.Phase = 2, 2, v1alpha1.PhaseRunning
@@ -55,7 +55,7 @@ var _ = Describe("RS-1 the seed's manifest", func() {
 })
 
 var _ = Describe("the scale subresource", func() {
-	It("RS-33 RS-37 shows and sets replicas, and minds the rules", func(ctx SpecContext) {
+	It("RS-33 RS-37 shows and sets replicas, and validates them", func(ctx SpecContext) {
 		primaries := int32(2)
 		set := newSet(newNamespace(ctx), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = &primaries })
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -71,7 +71,7 @@ var _ = Describe("the scale subresource", func() {
 			return user.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale))
 		}
 		Expect(to(5)).To(Succeed())
-		Expect(to(0)).To(Succeed(), "to stop, no one has to change primaries")
+		Expect(to(0)).To(Succeed(), "stopping the set must not require a change of primaries")
 		Expect(clean(to(1))).To(ContainSubstring("spec.primaries: Invalid value: may not be more than replicas; lower it, or remove it to use replicas"))
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 		Expect(*set.Spec.Replicas).To(BeZero())
@@ -79,7 +79,7 @@ var _ = Describe("the scale subresource", func() {
 })
 
 var _ = Describe("the status", func() {
-	It("RS-50 is a subresource, and holds what must not be forgotten", func(ctx SpecContext) {
+	It("RS-50 is a subresource and stores all fields", func(ctx SpecContext) {
 		set := newSet(newNamespace(ctx))
 		set.Status.Epoch = 7
 		Expect(user.Create(ctx, set)).To(Succeed())

@@ -165,7 +165,7 @@ func (s *stage) anyCommand(chance *rand.Rand) {
 // meddle makes some writes fail, loses their responses, or kills the operator.
 func (s *stage) meddle(chance *rand.Rand) {
 	s.Interfere = func(int, action.Action) (before, after error) {
-		err := apierrors.NewInternalError(errors.New("meddled with"))
+		err := apierrors.NewInternalError(errors.New("injected failure"))
 		switch chance.Intn(60) {
 		case 0, 1:
 			return err, nil

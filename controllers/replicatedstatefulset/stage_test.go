@@ -73,7 +73,7 @@ func (l *invariant) acting() {
 		for _, c := range now {
 			ids = append(ids, c.pod+" ("+c.id+")")
 		}
-		l.s.Breaks("%d primaries act where %d may: %s", len(now), l.target, strings.Join(ids, ", "))
+		l.s.Breaks("%d primaries act, and at most %d may: %s", len(now), l.target, strings.Join(ids, ", "))
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	s.quiet(lines)
 	for _, o := range outcomes {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
-			s.Breaks("%s is sent while another command runs there", o.Action)
+			s.Breaks("%s is sent while another command is running in the member", o.Action)
 		}
 		s.r.of(w.set).learnResize(&o)
 		s.r.of(w.set).learnTrial(w, &o)
@@ -343,7 +343,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.Now = s.Now.Add(wait)
 	}
-	s.Fatal(s.t, "it does not come to rest")
+	s.Fatal(s.t, "the set is still being changed after the time limit")
 }
 
 func (s *stage) check() {

@@ -51,19 +51,19 @@ func TestStatus(t *testing.T) {
 		world        *world
 		want, reason string
 	}{
-		{"RS-13 what is waited for before a seed", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
+		{"RS-13 a seed waits for a member", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
 			"Creating: ready 0 1, unready 2; Progressing=WaitingForPods", "waiting for the data version (command sequence) of 1 of 3 members"},
-		{"RS-14 the newest failed, and no other has its data", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
+		{"RS-14 the newest member failed, and no other has its data", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
 			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "cannot start rss-db-0, which has the newest data: seed reported with exit code 3 that the member cannot run in this pod"},
-		{"RS-15 whose copy is unknown", worldOf(setOf(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
+		{"RS-15 the sequence of a member is unreadable", worldOf(setOf(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
 			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "data version unknown for rss-db-0 (sequence must print one unsigned integer, but printed something else (1 bytes))"},
-		{"RS-15 while it is being asked there is no risk", worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
+		{"RS-15 the sequence of a member is being queried", worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
 			"Creating: ready 0 1; Progressing=Seeding", "data version unknown for rss-db-0: waiting for a response from sequence"},
-		{"who says that it is degraded", worldOf(setOf(2, 1), pod(0).status(191).granted(), pod(1).secondary()),
+		{"a primary reports that it is degraded", worldOf(setOf(2, 1), pod(0).status(191).granted(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "status reports degraded members (exit code 190 or 191): rss-db-0"},
-		{"RS-19 one whose start failed", worldOf(setOf(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
+		{"RS-19 the start of a primary failed", worldOf(setOf(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
 			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
-		{"RS-35 the majority is lost, and the rest runs on", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
+		{"RS-35 the majority is lost, and the primary keeps running", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
 			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or not responding: rss-db-1, rss-db-2"},
 		{"RS-38 too few replicas for a set that was stopped", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
@@ -74,24 +74,24 @@ func TestStatus(t *testing.T) {
 		{"W13 a primary on a Node that does not exist any more", worldOf(setOf(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: noon}), pod(1).secondary(), shown("rss-db-0")),
 			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which no longer exists. " +
 				"Another member takes over when the Node has been missing for 1m0s; if its machine is still running, power it off"},
-		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
+		{"RS-43 a new operator shows the previous status before its first queries", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
-		{"RS-45 paused by a person", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
+		{"RS-45 paused by a user", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
 			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods does not change"},
-		{"RS-51 all is well", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()),
+		{"RS-51 the set is healthy", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Seeded=Seeded", "primary: rss-db-0"},
-		{"an update, before the StatefulSet has the template", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "next" })),
+		{"an update before the StatefulSet has the template", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "next" })),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", updatingMessage},
-		{"an update, before its controller has seen that", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), with(func(w *world) { w.stateful.Generation = 2 })),
+		{"an update before the StatefulSet's controller has observed it", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), with(func(w *world) { w.stateful.Generation = 2 })),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", updatingMessage},
-		{"a newer copy is missed", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
+		{"a newer copy is missing", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
 			"Running: ready 0 1; DataLossRisk=NewestCopyMissing Progressing=Recovering",
 			"the newest available copy has sequence 9, but rss-db-2 had 10; no member is started until that copy is available, or annotation clusterlabs.org/seed-from names another member"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			line, reason := toldOf(r.world)
 			if line != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", line, r.want)
+				t.Errorf("the status is\n  %s\nwant\n  %s", line, r.want)
 			}
 			if reason != r.reason {
 				t.Errorf("the reason is\n  %s\nwant\n  %s", reason, r.reason)
@@ -128,7 +128,7 @@ func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
 	slices.SortFunc(junk.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	slices.SortFunc(clean.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	if !apiequality.Semantic.DeepEqual(clean, junk) {
-		t.Errorf("RS-50, RS-51: junk and old conditions stay:\n%+v\nwant\n%+v", junk, clean)
+		t.Errorf("RS-50, RS-51: invalid fields and old conditions stay:\n%+v\nwant\n%+v", junk, clean)
 	}
 	w := well()
 	w.set.Status = clean
@@ -144,12 +144,12 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 		replicas, primaries *int32
 		want                int
 	}{
-		{"nothing said is three of three", nil, nil, 3},
-		{"one", ptr.To(int32(1)), nil, 1},
+		{"defaults", nil, nil, 3},
+		{"one replica", ptr.To(int32(1)), nil, 1},
 		{"primaries follow replicas", ptr.To(int32(5)), nil, 5},
-		{"primaries as said", ptr.To(int32(5)), ptr.To(int32(2)), 2},
-		{"none of none", ptr.To(int32(0)), ptr.To(int32(0)), 0},
-		{"never none of some", ptr.To(int32(2)), ptr.To(int32(0)), 1},
+		{"two primaries of five replicas", ptr.To(int32(5)), ptr.To(int32(2)), 2},
+		{"no primaries and no replicas", ptr.To(int32(0)), ptr.To(int32(0)), 0},
+		{"no primaries of two replicas", ptr.To(int32(2)), ptr.To(int32(0)), 1},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			set := setOf(1, 1)
@@ -157,7 +157,7 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 			w := worldOf(set)
 			p := decide(w)
 			if s := summarize(&p); int(s.PrimariesWanted) != r.want {
-				t.Errorf("wants %d primaries, want %d", s.PrimariesWanted, r.want)
+				t.Errorf("primariesWanted is %d, want %d", s.PrimariesWanted, r.want)
 			}
 		})
 	}
@@ -189,22 +189,22 @@ func TestRoles(t *testing.T) {
 		pod  *podFixture
 		want []string
 	}{
-		{"RS-53 status 7 is not active", first(pod(0).idle()), []string{"0 none"}},
-		{"RS-53 nor is a container that ended", first(pod(0).crashed()), []string{"0 none"}},
-		{"RS-53 nor one that failed", second(pod(0).status(1)), []string{"0 none"}},
-		{"RS-53 after a restart of the operator the label stays", second(pod(0)), nil},
-		{"RS-53 also a primary's that is granted", first(pod(0).granted()), nil},
-		{"RS-53 not one of a container before", first(pod(0)), []string{"0 none"}},
-		{"RS-54 a primary is shown", second(pod(0).primary()), []string{"0 primary"}},
-		{"RS-54 a secondary too", none(pod(0).secondary()), []string{"0 secondary"}},
-		{"what is right stays", first(pod(0).primary()), nil},
-		{"a stop under way keeps what was said before it", none(pod(0).primary().runs("stop", time.Second)), nil},
-		{"a lost node changes nothing", first(pod(0).primary().onNode(off)), nil},
+		{"RS-53 an idle member is not active", first(pod(0).idle()), []string{"0 none"}},
+		{"RS-53 a crashed member is not active", first(pod(0).crashed()), []string{"0 none"}},
+		{"RS-53 a failed member is not active", second(pod(0).status(1)), []string{"0 none"}},
+		{"RS-53 a new operator keeps the label of a secondary", second(pod(0)), nil},
+		{"RS-53 a new operator keeps the label of a primary with a grant", first(pod(0).granted()), nil},
+		{"RS-53 a new operator removes the label of a primary without a grant", first(pod(0)), []string{"0 none"}},
+		{"RS-54 a primary gets its label", second(pod(0).primary()), []string{"0 primary"}},
+		{"RS-54 a secondary gets its label", none(pod(0).secondary()), []string{"0 secondary"}},
+		{"a correct label stays", first(pod(0).primary()), nil},
+		{"the label stays while a stop is in progress", none(pod(0).primary().runs("stop", time.Second)), nil},
+		{"the label stays while the node is unreachable", first(pod(0).primary().onNode(off)), nil},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(worldOf(setOf(2, 1), r.pod, pod(1).secondary()))
 			if got := labelsOf(&p); !slices.Equal(got, r.want) {
-				t.Errorf("labels %q, want %q; the plan: %q", got, r.want, gist(&p))
+				t.Errorf("the labels are %q, want %q; the plan is %q", got, r.want, gist(&p))
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 		}
 	}
 	if want := map[string]bool{v1alpha1.RolePrimary: true, v1alpha1.RoleSecondary: false}; !maps.Equal(bound, want) {
-		t.Errorf("labels that are bound to the pod as it was read: %v, want %v", bound, want)
+		t.Errorf("labels that are bound to the version of the pod that was read: %v, want %v", bound, want)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestRS25AStopWaitsForTheLabel(t *testing.T) {
 	surplus.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	p := decide(worldOf(setOf(1, 1), pod(0).primary().sequence("9"), surplus))
 	if got, want := gist(&p), []string{"patch pod 1: Role, primary"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q and the stop later", got, want)
+		t.Errorf("the plan is %q, want %q without the stop", got, want)
 	}
 }
 

@@ -26,9 +26,9 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 		annotations map[string]string
 		why         string
 	}{
-		{"before the object, as one of ours", time.Hour, map[string]string{v1alpha1.AnnotationTemplate: "guessed"}, "is older than the object"},
-		{"before the object, and knows nothing of us", time.Hour, nil, "was not created from this set's template"},
-		{"beside it", -time.Minute, nil, "was not created from this set's template"},
+		{"a pod that is older than the object, with our annotation", time.Hour, map[string]string{v1alpha1.AnnotationTemplate: "guessed"}, "is older than the object"},
+		{"a pod that is older than the object, without our annotation", time.Hour, nil, "was not created from this set's template"},
+		{"a pod that is younger than the object, without our annotation", -time.Minute, nil, "was not created from this set's template"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			made := setOf(3, 1)
@@ -42,13 +42,13 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			s.settle(20 * time.Second)
 			s.check()
 			if !metav1.IsControlledBy(s.pod(0), s.statefulSet()) {
-				t.Fatal("the simulated StatefulSet did not adopt it, as a real one does")
+				t.Fatal("the simulated StatefulSet did not adopt the pod, as a real one does")
 			}
 			if story := strings.Join(s.Story, "\n"); strings.Contains(story, "pod rss-db-0: Ask") || strings.Contains(story, "delete pod") || strings.Contains(story, "rss-db-0: /") {
-				t.Errorf("something was done in it or to it:\n%s", story)
+				t.Errorf("the pod was deleted or got a command:\n%s", story)
 			}
 			if is := s.pod(0).Labels; is[v1alpha1.LabelActive] != v1alpha1.False || is[v1alpha1.LabelRole] != v1alpha1.RoleNone {
-				t.Errorf("Services find it: %v", is)
+				t.Errorf("Services select the pod: %v", is)
 			}
 			c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionDegraded)
 			if c.Reason != v1alpha1.ReasonForeignPods || !strings.Contains(c.Message, "rss-db-0 "+r.why) || !strings.Contains(c.Message, "kubectl -n ns delete pod rss-db-0") {
@@ -58,7 +58,7 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			s.settle(20 * time.Second)
 			s.check()
 			if st := s.set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {
-				t.Errorf("without it %+v", st.Members)
+				t.Errorf("after its deletion the members are %+v", st.Members)
 			}
 		})
 	}
@@ -73,16 +73,16 @@ func TestWhoIsNoStranger(t *testing.T) {
 		pod  *podFixture
 		want bool
 	}{
-		{"one that was made after the object", pod(0).born(time.Minute), false},
-		{"one by a clock that is a little behind", pod(0).born(time.Hour + clocksDiffer), false},
-		{"one that is older", pod(0).born(time.Hour + clocksDiffer + time.Second), true},
-		{"but not one on record", pod(0).born(2 * time.Hour).granted(), false},
-		{"nor one that goes: it has to stop, whoever it is", pod(0).born(2 * time.Hour).deleted(), false},
-		{"one without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
+		{"a pod that is younger than the object", pod(0).born(time.Minute), false},
+		{"a pod that is older than the object within the clock skew", pod(0).born(time.Hour + clocksDiffer), false},
+		{"a pod that is older than the object", pod(0).born(time.Hour + clocksDiffer + time.Second), true},
+		{"an older pod with a grant", pod(0).born(2 * time.Hour).granted(), false},
+		{"an older pod that is terminating", pod(0).born(2 * time.Hour).deleted(), false},
+		{"a younger pod without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
 	} {
 		w := worldOf(setOf(1, 1), r.pod, object)
 		if got := derive(w).members[0].stranger != ""; got != r.want {
-			t.Errorf("%s is a stranger: %t", r.name, got)
+			t.Errorf("%s is foreign: %t", r.name, got)
 		}
 	}
 }
@@ -127,11 +127,11 @@ func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
 	}
 	for _, label := range ownPodLabels {
 		if value, has := pod.Labels[label]; has {
-			t.Errorf("it has label %s=%s", label, value)
+			t.Errorf("the foreign pod has label %s=%s", label, value)
 		}
 	}
 	if pod.Labels["mine"] != "stays" || pod.Labels[v1alpha1.LabelApp] != "db" {
-		t.Errorf("it lost labels that are not ours: %v", pod.Labels)
+		t.Errorf("the foreign pod lost other labels: %v", pod.Labels)
 	}
 	for ordinal := range 3 {
 		if s.pod(ordinal).Labels[v1alpha1.LabelManaged] != v1alpha1.True {
@@ -152,14 +152,14 @@ func TestWhoIsMadeByAnother(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		{"its own", made("now", noon.Add(time.Minute)), false},
-		{"its own, by another clock", made("now", noon.Add(-time.Minute)), false},
-		{"of the one before", made("before", noon.Add(-time.Second)), false},
-		{"of none that ever was", made("never", noon.Add(time.Second)), true},
-		{"of nobody", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}, false},
+		{"a pod of this StatefulSet", made("now", noon.Add(time.Minute)), false},
+		{"a pod of this StatefulSet with clock skew", made("now", noon.Add(-time.Minute)), false},
+		{"a pod of the previous StatefulSet", made("before", noon.Add(-time.Second)), false},
+		{"a younger pod of another StatefulSet", made("never", noon.Add(time.Second)), true},
+		{"a pod without an owner", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}, false},
 	} {
 		if got := isMadeByAnother(set, row.pod); got != row.want {
-			t.Errorf("%s: %t", row.name, got)
+			t.Errorf("%s: made by another StatefulSet: %t", row.name, got)
 		}
 	}
 }

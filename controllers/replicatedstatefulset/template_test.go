@@ -64,7 +64,7 @@ func TestTemplate(t *testing.T) {
 	made := buildStatefulSet(set, 3, hashes{})
 	golden.Check(t, filepath.Join("testdata", "template-children.yaml"), manifest(t, made))
 	if again := buildStatefulSet(set, 3, hashes{}); manifest(t, again) != manifest(t, made) {
-		t.Error("the same set makes another StatefulSet the second time")
+		t.Error("two builds of the same set differ")
 	}
 }
 
@@ -79,20 +79,20 @@ func TestWhatOfATemplateRestartsAMember(t *testing.T) {
 		name, one, other string
 		same             bool
 	}{
-		{"another order", "spec: {priorityClassName: a, schedulerName: b}", "spec: {schedulerName: b, priorityClassName: a}", true},
-		{"a null", "spec: {priorityClassName: a}", "{metadata: {creationTimestamp: null}, spec: {priorityClassName: a, affinity: null}}", true},
+		{"another order of fields", "spec: {priorityClassName: a, schedulerName: b}", "spec: {schedulerName: b, priorityClassName: a}", true},
+		{"null values", "spec: {priorityClassName: a}", "{metadata: {creationTimestamp: null}, spec: {priorityClassName: a, affinity: null}}", true},
 		{"a priority", "spec: {priorityClassName: a}", "spec: {priorityClassName: b}", false},
 		{"a label", "metadata: {labels: {a: b}}", "metadata: {labels: {a: c}}", false},
 		{"an annotation", "metadata: {annotations: {a: b}}", "metadata: {annotations: {a: c}}", false},
 		{"a container", "spec: {containers: [{name: x, image: a}]}", "spec: {containers: [{name: x, image: b}]}", false},
 	} {
 		if same := hash(r.one) == hash(r.other); same != r.same {
-			t.Errorf("%s: the same is %v", r.name, same)
+			t.Errorf("%s: the hashes are equal: %v", r.name, same)
 		}
 	}
 	for _, empty := range []string{"{}", "spec: {}", "spec: {containers: []}", "{metadata: {}, spec: {affinity: null}}"} {
 		if hash(empty) != none {
-			t.Errorf("template %q restarts members", empty)
+			t.Errorf("the empty template %q changes the hash", empty)
 		}
 	}
 }
@@ -111,43 +111,43 @@ func TestValidateTemplate(t *testing.T) {
 	const twice = " also sets it; set it in only one place"
 	for _, f := range []faulty{
 		{"every field", templated(everything), ""},
-		{"nothing", templated("{}"), ""},
+		{"an empty template", templated("{}"), ""},
 		{"an unknown field", templated("spec: {prioritiClassName: high}"), at + `.spec.prioritiClassName: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
 		{"an unknown field of a container", templated("spec: {containers: [{name: a, image: b, comand: [x]}]}"), at + `.spec.containers[0].comand: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
-		{"a directive of a patch", templated("spec: {containers: [{$patch: delete, name: dummy}]}"), at + `.spec.containers[0].$patch: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
+		{"a patch directive", templated("spec: {containers: [{$patch: delete, name: dummy}]}"), at + `.spec.containers[0].$patch: Forbidden: unknown field of a pod template; correct its spelling (see kubectl explain pod.spec), or remove it`},
 		{"a field of another type", templated("spec: {priorityClassName: 7}"), at + `: Invalid value: must be a pod template with metadata and spec, like that of a StatefulSet: json: cannot unmarshal number into Go struct field PodSpec.spec.priorityClassName of type string`},
 		{"a list", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte("[]")}
 		}, at + `: Invalid value: must be a pod template with metadata and spec, like that of a StatefulSet: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
-		{"a number that would fill the memory", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent of at most two digits`},
-		{"a field twice", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"a quantity with a huge exponent", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent of at most two digits`},
+		{"a duplicate field", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"schedulerName":"a","schedulerName":"b"}}`)}
 		}, at + `.spec.schedulerName: Duplicate value`},
 		{"a name", templated("metadata: {name: a}"), at + `.metadata: Forbidden: may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields`},
 		{"a finalizer", templated("metadata: {finalizers: [a/b]}"), at + `.metadata: Forbidden: may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields`},
-		{"a label of ours", templated("metadata: {labels: {rss-x: yes it is}}"), at + `.metadata.labels[rss-x]: ` + ofOurs},
-		{"an annotation of ours", templated("metadata: {annotations: {clusterlabs.org/rules: yes it is}}"), at + `.metadata.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are reserved for the operator; remove it`},
+		{"a reserved label", templated("metadata: {labels: {rss-x: yes it is}}"), at + `.metadata.labels[rss-x]: ` + ofOurs},
+		{"a reserved annotation", templated("metadata: {annotations: {clusterlabs.org/rules: yes it is}}"), at + `.metadata.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are reserved for the operator; remove it`},
 		{"a host name", templated("spec: {hostname: a}"), at + `.spec.hostname: Forbidden: the StatefulSet sets the hostname of each pod, and members find each other by it; remove it`},
 		{"another host name", templated("spec: {hostnameOverride: a}"), at + `.spec.hostnameOverride: Forbidden: the StatefulSet sets the hostname of each pod, and members find each other by it; remove it`},
 		{"a subdomain", templated("spec: {subdomain: a}"), at + `.spec.subdomain: Forbidden: the operator sets it to the Service of all members; remove it`},
-		{"an account by its old name", templated("spec: {serviceAccount: a}"), at + `.spec.serviceAccount: Forbidden: is deprecated; use serviceAccountName`},
+		{"the deprecated serviceAccount", templated("spec: {serviceAccount: a}"), at + `.spec.serviceAccount: Forbidden: is deprecated; use serviceAccountName`},
 		{"a grace period", templated("spec: {terminationGracePeriodSeconds: 0}"), at + `.spec.terminationGracePeriodSeconds: Forbidden: use spec.pod.terminationGracePeriodSeconds, which has a default`},
-		{"an account twice", said(templated("spec: {serviceAccountName: a}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServiceAccountName = "b" }), at + `.spec.serviceAccountName: Forbidden: spec.serviceAccountName` + twice},
-		{"an affinity twice", said(templated("spec: {affinity: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Affinity = &corev1.Affinity{} }), at + `.spec.affinity: Forbidden: spec.affinity` + twice},
-		{"a security context twice", said(templated("spec: {securityContext: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"serviceAccountName in two places", said(templated("spec: {serviceAccountName: a}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServiceAccountName = "b" }), at + `.spec.serviceAccountName: Forbidden: spec.serviceAccountName` + twice},
+		{"affinity in two places", said(templated("spec: {affinity: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Affinity = &corev1.Affinity{} }), at + `.spec.affinity: Forbidden: spec.affinity` + twice},
+		{"securityContext in two places", said(templated("spec: {securityContext: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.SecurityContext = &corev1.PodSecurityContext{}
 		}), at + `.spec.securityContext: Forbidden: spec.pod.securityContext` + twice},
-		{"a token twice", said(templated("spec: {automountServiceAccountToken: true}"), func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"automountServiceAccountToken in two places", said(templated("spec: {automountServiceAccountToken: true}"), func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.AutomountServiceAccountToken = new(false)
 		}), at + `.spec.automountServiceAccountToken: Forbidden: spec.pod.automountServiceAccountToken` + twice},
-		{"a label twice", said(templated("metadata: {labels: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"a": "b"} }), at + `.metadata.labels[a]: Forbidden: spec.pod.labels` + twice},
-		{"a label of Nodes twice", said(templated("spec: {nodeSelector: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.NodeSelector = map[string]string{"a": "b"} }), at + `.spec.nodeSelector[a]: Forbidden: spec.nodeSelector or spec.pod.nodeSelector` + twice},
-		{"the container of the commands again", templated("spec: {containers: [{name: dummy, image: other}]}"), at + `.spec.containers[0].name: Duplicate value: "dummy; define a container in only one place: in spec.pod, where commands run, or here"`},
+		{"a label in two places", said(templated("metadata: {labels: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"a": "b"} }), at + `.metadata.labels[a]: Forbidden: spec.pod.labels` + twice},
+		{"a nodeSelector label in two places", said(templated("spec: {nodeSelector: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.NodeSelector = map[string]string{"a": "b"} }), at + `.spec.nodeSelector[a]: Forbidden: spec.nodeSelector or spec.pod.nodeSelector` + twice},
+		{"the container of the commands in two places", templated("spec: {containers: [{name: dummy, image: other}]}"), at + `.spec.containers[0].name: Duplicate value: "dummy; define a container in only one place: in spec.pod, where commands run, or here"`},
 		{"a container without an image", templated("spec: {containers: [{name: a, image: b}, {name: c}]}"), at + `.spec.containers[1].image: Required value: each container needs an image`},
-		{"a volume of ours", templated("spec: {volumes: [{name: podinfo, emptyDir: {}}]}"), at + `.spec.volumes[0].name: Invalid value: "podinfo": this name is reserved for a volume of the operator; rename it`},
-		{"a volume twice", said(withVolumes("a"), templated("spec: {volumes: [{name: b, emptyDir: {}}, {name: a, emptyDir: {}}]}")), at + `.spec.volumes[1].name: Duplicate value: "a"`},
-		{"a volume over a claim", said(withClaims("a"), templated("spec: {volumes: [{name: a, emptyDir: {}}]}")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
-		{"a mount where ours is", templated("spec: {containers: [{name: a, image: b, volumeMounts: [{name: a, mountPath: /etc/podinfo}]}]}"), at + `.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts its own volume there; use another path`},
+		{"a reserved volume", templated("spec: {volumes: [{name: podinfo, emptyDir: {}}]}"), at + `.spec.volumes[0].name: Invalid value: "podinfo": this name is reserved for a volume of the operator; rename it`},
+		{"a volume in two places", said(withVolumes("a"), templated("spec: {volumes: [{name: b, emptyDir: {}}, {name: a, emptyDir: {}}]}")), at + `.spec.volumes[1].name: Duplicate value: "a"`},
+		{"a volume with the name of a claim", said(withClaims("a"), templated("spec: {volumes: [{name: a, emptyDir: {}}]}")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
+		{"a mount at a reserved path", templated("spec: {containers: [{name: a, image: b, volumeMounts: [{name: a, mountPath: /etc/podinfo}]}]}"), at + `.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts its own volume there; use another path`},
 	} {
 		t.Run(f.name, f.check)
 	}
@@ -182,7 +182,7 @@ func TestBoundsOfATemplate(t *testing.T) {
 	}
 	templated("{" + strings.Join(unknown, ", ") + "}")(set)
 	if got := strings.Count(said(validate(set)), "unknown field of a pod template"); got != maxUnknown {
-		t.Errorf("%d unknown fields are named", got)
+		t.Errorf("%d unknown fields are listed", got)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestPlacesOfATemplate(t *testing.T) {
 		"spec.ports[0].port":                                      "spec.servicePorts[0].port",
 	} {
 		if got := (places{set}).ofChild(path); got != want {
-			t.Errorf("%s is %s, and should be %s", path, got, want)
+			t.Errorf("%s is mapped to %s, want %s", path, got, want)
 		}
 	}
 	set.Spec.Pod.Template = nil

@@ -13,22 +13,22 @@ func TestTimesFitTogether(t *testing.T) {
 		shorter, longer time.Duration
 		why             string
 	}{
-		{podexec.MaxDial, strayAfter, "a command that is accepted late still counts as one that may reach the next container"},
-		{maxPause, returnsWithin, "a member that came back is asked while it is waited for"},
-		{maxPause, refusedFor, "status is tried again before a refusal counts for good"},
-		{answersWithin, unreadyAfter, "a primary that does not answer is told of as such before its pod is"},
-		{settleWithin, minPodAge, "a pod is not recreated for a start that status has not denied yet"},
-		{2 * evictionNoted, evictionFor, "who asks for an eviction again and again is heard all the time"},
-		{evictionFor, evictionEvery, "an eviction that was asked for is over before another pod of the set is noted"},
-		{handoverPause, evictionFor, "a handover that failed is tried again for the same eviction"},
-		{soon, afterActs, "what was overtaken is tried first"},
-		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},
-		{minInterval, defaultInterval, "the default can be chosen"},
-		{defaultInterval, maxTime, "the default can be chosen"},
-		{minTimeout, defaultTimeout, "the default can be chosen"},
-		{defaultTimeout, maxTime, "the default can be chosen"},
-		{defaultWindow, maxWindow, "the default can be chosen"},
-		{maxPause, defaultWindow, "a failure is not forgotten before its start is tried again"},
+		{podexec.MaxDial, strayAfter, "a command that is accepted late counts as one that may reach the next container"},
+		{maxPause, returnsWithin, "a member that returned is queried while the failover waits"},
+		{maxPause, refusedFor, "status is retried before a refusal counts as final"},
+		{answersWithin, unreadyAfter, "an unanswered status is reported before an unready pod"},
+		{settleWithin, minPodAge, "a pod is not recreated for a start that status may still confirm"},
+		{2 * evictionNoted, evictionFor, "repeated eviction requests are recorded before the previous one expires"},
+		{evictionFor, evictionEvery, "an eviction request expires before one for another pod of the set is recorded"},
+		{handoverPause, evictionFor, "a failed handover is retried before its eviction request expires"},
+		{soon, afterActs, "a conflict is retried before other writes"},
+		{unresponsiveAfter * time.Second, answersWithin, "five queries fit into the time in which a member must answer"},
+		{minInterval, defaultInterval, "the default is within the limits"},
+		{defaultInterval, maxTime, "the default is within the limits"},
+		{minTimeout, defaultTimeout, "the default is within the limits"},
+		{defaultTimeout, maxTime, "the default is within the limits"},
+		{defaultWindow, maxWindow, "the default is within the limits"},
+		{maxPause, defaultWindow, "a failure is remembered until its start is retried"},
 	} {
 		if r.shorter >= r.longer {
 			t.Errorf("%s is not shorter than %s: %s", r.shorter, r.longer, r.why)

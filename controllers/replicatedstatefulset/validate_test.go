@@ -96,7 +96,7 @@ func TestValidateMaintenance(t *testing.T) {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 		if got := said(validate(set)); got != "" {
-			t.Errorf("%s makes the spec wrong: %s", r.name, got)
+			t.Errorf("%s makes the spec invalid: %s", r.name, got)
 		}
 	}
 }
@@ -110,44 +110,44 @@ func TestValidate(t *testing.T) {
 		{"RS-5 one member", sized(1, 1), ""},
 		{"RS-5 two members", sized(2, 1), ""},
 		{"RS-5 a negative number of members", sized(-1, 0), `spec.replicas: Invalid value: -1: must be 0 or more; 0 stops the set`},
-		{"RS-87 an epoch that nobody fills in", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH)`},
-		{"RS-87 an epoch", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
+		{"RS-87 RSS_EPOCH in preStop", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH)`},
+		{"RS-87 RSS_EPOCH in promote", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
 		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
 		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries`},
-		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
+		{"RS-5 negative primaries", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
 		{"RS-37 a stopped set", sized(0, 0), ""},
-		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
-		{"a majority of members that follow no primary", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": requires command secondary if not all members are primary: the others would have outdated copies; add spec.pod.commands.secondary, or use All`},
-		{"a majority of those that do", both(sized(3, 1), quorate, commanded("secondary", "/follow")), ""},
-		{"a majority of primaries", both(sized(3, 3), quorate), ""},
-		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
-		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the max is 292 years`},
-		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
-		{"W9 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"RS-37 a stopped set with primaries", sized(0, 2), ""},
+		{"seeding Quorum without the command secondary", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": requires command secondary if not all members are primary: the others would have outdated copies; add spec.pod.commands.secondary, or use All`},
+		{"seeding Quorum with the command secondary", both(sized(3, 1), quorate, commanded("secondary", "/follow")), ""},
+		{"seeding Quorum with primaries only", both(sized(3, 3), quorate), ""},
+		{"RS-31 a reconcileInterval of abc", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
+		{"RS-31 a failureWindow that overflows", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the max is 292 years`},
+		{"RS-66 an unknown evictionPolicy", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
+		{"W9 a recreateUnresponsiveAfter of abc", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "abc"}
 		}, `spec.failover.recreateUnresponsiveAfter: Invalid value: "abc": ` + duration},
-		{"W12 a policy that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"W12 an unknown restartPrimary", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Failover = &v1alpha1.FailoverPolicy{RestartPrimary: "Always"}
 		}, `spec.failover.restartPrimary: Unsupported value: "Always": supported values: "Never", "IfNewest"`},
-		{"RS-70 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
-		{"RS-93 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"RS-70 an evictionTimeout of abc", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
+		{"RS-93 an unknown retention policy", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenScaled: "Recycle"}
 		}, `spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Recycle": supported values: "Retain", "Delete"`},
-		{"RS-69 a budget of two numbers", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), MaxUnavailable: ptr.To[int32](1)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1: may not be set together with maxUnavailable; remove one of them`},
-		{"RS-69 a number for no budget", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: disables the budget; remove minAvailable and maxUnavailable, or disabled`},
-		{"RS-69 a budget below zero", budgeted(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](-1)}), `spec.podDisruptionBudget.maxUnavailable: Invalid value: -1: must be from 0 to 1000`},
-		{"RS-69 a budget of too many", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1001)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1001: must be from 0 to 1000`},
+		{"RS-69 a budget with minAvailable and maxUnavailable", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), MaxUnavailable: ptr.To[int32](1)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1: may not be set together with maxUnavailable; remove one of them`},
+		{"RS-69 a disabled budget with a number", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: disables the budget; remove minAvailable and maxUnavailable, or disabled`},
+		{"RS-69 a negative budget", budgeted(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](-1)}), `spec.podDisruptionBudget.maxUnavailable: Invalid value: -1: must be from 0 to 1000`},
+		{"RS-69 a budget above the maximum", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1001)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1001: must be from 0 to 1000`},
 		{"RS-6 label app", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"app": "x", "apps": "y"} }, `metadata.labels[app]: ` + ofOurs},
 		{"RS-6 a label that begins with rss", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"rssfeed": "x"} }, `metadata.labels[rssfeed]: ` + ofOurs},
-		{"the role on the object", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"the role label on the object", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Labels = map[string]string{v1alpha1.LabelRole: "primary"}
 		}, `metadata.labels[clusterlabs.org/role]: ` + ofOurs},
-		{"a secret twice", withSecrets("a", "a"), `spec.secrets[1]: Duplicate value: "a"`},
-		{"a secret that makes no volume", withSecrets("a.b"), `spec.secrets[0]: Invalid value: "a.b": ` + secret},
+		{"a duplicate secret", withSecrets("a", "a"), `spec.secrets[1]: Duplicate value: "a"`},
+		{"a secret whose name is invalid for a volume", withSecrets("a.b"), `spec.secrets[0]: Invalid value: "a.b": ` + secret},
 		{"a secret with 57 characters", withSecrets(strings.Repeat("a", 57)), `spec.secrets[0]: Invalid value: "` + strings.Repeat("a", 57) + `": ` + secret},
 		{"a node port", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServicePorts[0].NodePort = 30000 },
 			`spec.servicePorts[0].nodePort: Forbidden: these Services have no node ports; create a separate Service that selects app: <name> and rss-active-member: "true"`},
-		{"a rule selector that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an invalid ruleSelector", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.RuleSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}
 		}, `spec.ruleSelector.matchExpressions[0].values: Required value: must be specified when ` + "`operator`" + ` is 'In' or 'NotIn'`},
 		{"RS-60 a name of 48 characters", called(long[1:]), ""},
@@ -173,9 +173,9 @@ func TestValidatePod(t *testing.T) {
 		{"RS-6 without primary", without("primary"), `spec.pod.commands[primary]: Required value: add the command that starts a member as primary`},
 		{"without seed, which is optional", without("seed"), ""},
 		{"an unknown command", commanded("start", "/start"), `spec.pod.commands: Unsupported value: "start": ` + known},
-		{"a command of no words", commanded("stop"), `spec.pod.commands[stop].command: ` + argv},
-		{"a command of an empty word", commanded("stop", "", "x"), `spec.pod.commands[stop].command: ` + argv},
-		{"RS-31 a timeout that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an empty command", commanded("stop"), `spec.pod.commands[stop].command: ` + argv},
+		{"a command with an empty program", commanded("stop", "", "x"), `spec.pod.commands[stop].command: ` + argv},
+		{"RS-31 a timeout of soon", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "soon"}
 		}, `spec.pod.commands[stop].timeout: Invalid value: "soon": ` + duration},
 		{"RS-6 no container", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers = nil }, `spec.pod.containers: Required value: a pod must have at least one container, in which commands run`},
@@ -183,21 +183,21 @@ func TestValidatePod(t *testing.T) {
 		{"RS-6 no image for an init container", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.InitContainers = []corev1.Container{{Name: "init"}}
 		}, `spec.pod.initContainers[0].image: Required value: each container needs an image`},
-		{"RS-61 a container that is not there", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Container = "db" },
+		{"RS-61 an unknown container", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Container = "db" },
 			`spec.pod.container: Invalid value: "db": is not in pod.containers; use the name of a container, or remove it to use the first`},
-		{"a mount where ours is", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"a mount at a reserved path", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/etc/podinfo"}}
 		}, `spec.pod.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts its own volume there; use another path`},
 		{"RS-6 label app on the pods", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"app": "x"} }, `spec.pod.labels[app]: ` + ofOurs},
-		{"an annotation of ours on the pods", func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"a reserved annotation on the pods", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Annotations = map[string]string{v1alpha1.AnnotationRules: "x"}
 		}, `spec.pod.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are reserved for the operator; remove it`},
 		{"volume podinfo", withVolumes("podinfo"), `spec.pod.volumes[0].name: Invalid value: "podinfo": ` + volume},
-		{"a volume of a secret", both(withSecrets("a"), withVolumes("secret-b", "secret-a")), `spec.pod.volumes[1].name: Invalid value: "secret-a": ` + volume},
-		{"a volume twice", withVolumes("a", "b", "a"), `spec.pod.volumes[2].name: Duplicate value: "a"`},
+		{"a volume with the name of a secret's volume", both(withSecrets("a"), withVolumes("secret-b", "secret-a")), `spec.pod.volumes[1].name: Invalid value: "secret-a": ` + volume},
+		{"a duplicate volume", withVolumes("a", "b", "a"), `spec.pod.volumes[2].name: Duplicate value: "a"`},
 		{"a claim without a name", withClaims(""), `spec.pod.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name`},
-		{"a claim twice", withClaims("a", "a"), `spec.pod.volumeClaimTemplates[1].metadata.name: Duplicate value: "a"`},
-		{"a claim that is a volume too", both(withVolumes("a"), withClaims("a")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
+		{"a duplicate claim", withClaims("a", "a"), `spec.pod.volumeClaimTemplates[1].metadata.name: Duplicate value: "a"`},
+		{"a claim with the name of a volume", both(withVolumes("a"), withClaims("a")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has the same name; rename one of them`},
 		{"a claim podinfo", withClaims("podinfo"), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "podinfo": a volume has the same name; rename one of them`},
 	} {
 		r.check(t)
@@ -296,7 +296,7 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 	}
 	walk(definition)
 	if found != 5 {
-		t.Errorf("%d of the 5 durations have the grammar of the parser", found)
+		t.Errorf("%d of the 5 durations have the pattern of the parser", found)
 	}
 }
 
@@ -304,8 +304,8 @@ func TestValidateOrders(t *testing.T) {
 	const remedy = "is not the name of a member; the members are rss-example-0 to rss-example-2"
 	for _, r := range []struct{ name, member, id, want string }{
 		{"RS-102 a member", "rss-example-2", "2026-11-25", ""},
-		{"RS-102 one too many", "rss-example-3", "a", `spec.switchoverTo.member: Invalid value: "rss-example-3": ` + remedy},
-		{"RS-102 no id", "rss-example-2", "No ID", `spec.switchoverTo.id: Invalid value: "No ID": an id has lower-case letters, digits and hyphens, with no hyphen at either end, for example 2026-11-25; correct it`},
+		{"RS-102 an ordinal above the last member", "rss-example-3", "a", `spec.switchoverTo.member: Invalid value: "rss-example-3": ` + remedy},
+		{"RS-102 an invalid id", "rss-example-2", "No ID", `spec.switchoverTo.id: Invalid value: "No ID": an id has lower-case letters, digits and hyphens, with no hyphen at either end, for example 2026-11-25; correct it`},
 	} {
 		set := read(t, "seed.yaml")
 		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: r.member, ID: r.id}
@@ -329,10 +329,10 @@ func TestValidateOverrides(t *testing.T) {
 		want   string
 	}{
 		{"no order", func(*v1alpha1.ReplicatedStatefulSet) {}, ""},
-		{"the first and the last", ordered(zero, "rss-example-2"), ""},
-		{"one too many", ordered("rss-example-3", zero), `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": ` + remedy},
-		{"none", ordered(zero, ""), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "": ` + remedy},
-		{"another object's", ordered(zero, "rss-other-0"), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-other-0": ` + remedy},
+		{"orders of the first and the last member", ordered(zero, "rss-example-2"), ""},
+		{"an order of an ordinal above the last member", ordered("rss-example-3", zero), `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": ` + remedy},
+		{"an empty order", ordered(zero, ""), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "": ` + remedy},
+		{"an order of a member of another set", ordered(zero, "rss-other-0"), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-other-0": ` + remedy},
 		{"a member of a stopped set, before it comes back", both(ordered("rss-example-4", zero), func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Replicas, s.Status.RestoreReplicas = ptr.To(int32(0)), 5
 		}), ""},

@@ -91,21 +91,21 @@ func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
 		want   string
 	}{
 		{"a primary", func(*evicted) {}, refused + " " + told},
-		{"by its UID", func(e *evicted) { e.inside = `"preconditions": {"uid": "u0"}` }, refused + " " + told},
-		{"one that had its name before", func(e *evicted) { e.inside = `"preconditions": {"uid": "old"}` }, ""},
-		{"by dry run", func(e *evicted) { e.req.DryRun = ptr.To(true) }, refused},
-		{"by dry run, as kubectl says it", func(e *evicted) { e.inside = `"dryRun": ["All"]` }, refused},
-		{"while the book cannot be written", func(e *evicted) { e.fails = errors.New("no") }, refused},
+		{"a primary by its UID", func(e *evicted) { e.inside = `"preconditions": {"uid": "u0"}` }, refused + " " + told},
+		{"a former pod of the same name, by its UID", func(e *evicted) { e.inside = `"preconditions": {"uid": "old"}` }, ""},
+		{"a dry run of the request", func(e *evicted) { e.req.DryRun = ptr.To(true) }, refused},
+		{"a dry run in deleteOptions", func(e *evicted) { e.inside = `"dryRun": ["All"]` }, refused},
+		{"a request that cannot be recorded", func(e *evicted) { e.fails = errors.New("no") }, refused},
 		{"a secondary", func(e *evicted) { e.pod.Labels[v1alpha1.LabelRole] = v1alpha1.RoleSecondary }, ""},
-		{"a stranger's pod", func(e *evicted) { delete(e.pod.Labels, v1alpha1.LabelManaged) }, ""},
-		{"one that has the labels and is none", func(e *evicted) { e.set.Status.Members.Primary = []string{"rss-db-1"} }, ""},
-		{"one that goes", func(e *evicted) { e.pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, ""},
-		{"one that does not run", func(e *evicted) { e.pod.Status.Phase = corev1.PodFailed }, ""},
-		{"one that is not Ready, which its budget may let go", func(e *evicted) { e.pod.Status.Conditions = nil }, told},
-		{"one that its budget lets go", func(e *evicted) { e.budget.Status.DisruptionsAllowed = 1 }, ""},
-		{"one without a budget", func(e *evicted) { e.budget.Name = "other" }, ""},
-		{"one without a set", func(e *evicted) { e.set.Name = "other" }, ""},
-		{"one that is not there", func(e *evicted) { e.req.Name = "rss-db-7" }, ""},
+		{"a foreign pod", func(e *evicted) { delete(e.pod.Labels, v1alpha1.LabelManaged) }, ""},
+		{"a pod with the labels of a primary that is not primary", func(e *evicted) { e.set.Status.Members.Primary = []string{"rss-db-1"} }, ""},
+		{"a terminating pod", func(e *evicted) { e.pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, ""},
+		{"a failed pod", func(e *evicted) { e.pod.Status.Phase = corev1.PodFailed }, ""},
+		{"an unready pod, which its budget may allow", func(e *evicted) { e.pod.Status.Conditions = nil }, told},
+		{"a pod whose budget allows a disruption", func(e *evicted) { e.budget.Status.DisruptionsAllowed = 1 }, ""},
+		{"a pod without a budget", func(e *evicted) { e.budget.Name = "other" }, ""},
+		{"a pod without a set", func(e *evicted) { e.set.Name = "other" }, ""},
+		{"a missing pod", func(e *evicted) { e.req.Name = "rss-db-7" }, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			g, e := NewWithT(t), evictionOf(r.change)
@@ -147,16 +147,16 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 		return add(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
 	}
 	for i := range 1000 {
-		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "the last are not written")
+		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "a namespace exceeds its limit of entries")
 	}
 	g.Expect(of("quiet", 0)).To(BeTrue())
 	g.Expect(entries).To(HaveLen(maxEntries))
-	g.Expect(entries).To(And(HaveKey(types.UID("quiet0")), Not(HaveKey(types.UID("flood0"))), HaveKey(types.UID("flood1"))), "the oldest of who has the most gives way")
+	g.Expect(entries).To(And(HaveKey(types.UID("quiet0")), Not(HaveKey(types.UID("flood0"))), HaveKey(types.UID("flood1"))), "the oldest entry of the namespace with the most entries is not replaced")
 	for i := range 1000 {
 		of("second", i)
 		of("flood", 1000+i)
 	}
-	g.Expect(entries).To(And(HaveLen(maxEntries), HaveKey(types.UID("quiet0"))), "however many there are that have more")
+	g.Expect(entries).To(And(HaveLen(maxEntries), HaveKey(types.UID("quiet0"))), "an entry of a namespace with few entries is replaced")
 
 	late := entry{Namespace: "quiet", At: noon.Add(evictionEvery + 2*time.Second)}
 	g.Expect(add(entries, "late", late)).To(BeTrue())
@@ -174,14 +174,14 @@ func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
 		answer := next.asked(noon.Add(after))
 		g.Expect(answer.Allowed).To(BeFalse())
 		g.Expect(answer.Result.Message).To(HaveSuffix("evictions cause at most one handover in 5m0s, next at 12:05:00"), after)
-		g.Expect(next.book()).To(HaveLen(1), "it is not noted")
+		g.Expect(next.book()).To(HaveLen(1), "the request is recorded")
 	}
 	g.Expect(next.asked(noon.Add(evictionEvery)).Result.Message).To(ContainSubstring("handing over"))
 	g.Expect(next.book()).To(And(HaveLen(1), HaveKey("u1")))
 	other := entry{Namespace: "ns", Set: "other", At: noon}
-	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "of another set")
+	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request for another set delays the handover")
 	other = entry{Namespace: "else", Set: "db", At: noon}
-	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "of another namespace")
+	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request in another namespace delays the handover")
 }
 
 // TestNoTokenNoEvictions tests RS-83: without a token, which identifies the API server, the

@@ -204,10 +204,10 @@ func TestArgoCDActions(t *testing.T) {
 		want              string
 	}{
 		{"extendedstatefulset", "the upgrade is Stale, and the old version serves", []string{"restart"}, "restart", []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, when},
-		{"replicatedstatefulset", "all is well", []string{"pause", "switchover"}, "pause", []string{"spec", "paused"}, "true"},
-		{"replicatedstatefulset", "all is well", []string{"pause", "switchover"}, "switchover", []string{"metadata", "annotations", "clusterlabs.org/switchover-to"}, "rss-db-1"},
-		{"replicatedstatefulset", "it is paused, and all is well", []string{"resume"}, "resume", []string{"spec", "paused"}, "false"},
-		{"replicatedstatefulset", "the only primary is lost with its node", []string{"pause"}, "pause", []string{"spec", "paused"}, "true"},
+		{"replicatedstatefulset", "the set is healthy", []string{"pause", "switchover"}, "pause", []string{"spec", "paused"}, "true"},
+		{"replicatedstatefulset", "the set is healthy", []string{"pause", "switchover"}, "switchover", []string{"metadata", "annotations", "clusterlabs.org/switchover-to"}, "rss-db-1"},
+		{"replicatedstatefulset", "the set is paused and healthy", []string{"resume"}, "resume", []string{"spec", "paused"}, "false"},
+		{"replicatedstatefulset", "the node of the only member is unreachable", []string{"pause"}, "pause", []string{"spec", "paused"}, "true"},
 	} {
 		all := situationsOf(t, r.folder)
 		i := slices.IndexFunc(all, func(s situation) bool { return s.name == r.situation })
