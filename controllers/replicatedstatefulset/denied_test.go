@@ -74,7 +74,7 @@ func (t *fakeDB) command(what string) *fakeCommand {
 
 // saysZero ends the command with 0, and delays its effect until effect is called.
 func saysZero(what string) func(*stage) {
-	return func(s *stage) { s.db.end(s.db.command(what), "says 0") }
+	return func(s *stage) { s.db.end(s.db.command(what), "returns 0") }
 }
 
 // effect applies all delayed effects of commands.
@@ -142,7 +142,7 @@ func TestAStartThatDoesNothing(t *testing.T) {
 		s.look()
 		s.pass()
 		if c := s.db.command("rss-db-0 seed"); c != nil {
-			s.db.end(c, "says 0")
+			s.db.end(c, "returns 0")
 			s.db.late = nil
 			if tries++; tries > 2 {
 				t.Fatal("the seed is retried more than twice")

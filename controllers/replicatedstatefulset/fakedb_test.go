@@ -140,10 +140,10 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	case target == nil:
 		r.Sent, r.Why = false, "the container is no longer running"
 	case how == "not sent":
-		r.Sent, r.Why = false, "the API server does not answer"
+		r.Sent, r.Why = false, "the API server is unreachable"
 	case !t.s.up(target.node):
 		t.late = append(t.late, func() { t.act(target, c.Command) })
-		r.Why = "the node does not answer"
+		r.Why = "the node is unreachable"
 	case t.containers[target.pod] != target && !slices.Contains(t.ghosts, target):
 		r.Why = "the container ended"
 	case how == "answer lost":
@@ -152,13 +152,13 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	case how == "late":
 		t.late = append(t.late, func() { t.act(target, c.Command) })
 		r.Why = "it did not end in time"
-	case how == "says 0": // the command still runs
+	case how == "returns 0": // the command still runs
 		t.late = append(t.late, func() { t.act(target, c.Command) })
 		r.Outcome = podexec.Succeeded
-		t.note(c.Command, "= 0, and goes on")
+		t.note(c.Command, "= 0, while it is still running")
 	case t.idles[c.Pod.Name+" "+c.Name]:
 		r.Outcome = podexec.Succeeded
-		t.note(c.Command, "= 0, and does nothing")
+		t.note(c.Command, "= 0, without effect")
 	case how == "fails", t.fails[c.Pod.Name+" "+c.Name] > 0:
 		t.fails[c.Pod.Name+" "+c.Name]--
 		r.Outcome, r.Code = podexec.Failed, 1

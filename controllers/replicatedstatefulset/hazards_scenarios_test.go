@@ -21,7 +21,7 @@ func link(name string) func(*stage) {
 
 // slow makes a secondary get no entries for now. Neither the API nor status shows it.
 func slow(name string) func(*stage) {
-	return func(s *stage) { s.Say("! %s gets entries late", name); s.db.containers[name].slow = true }
+	return func(s *stage) { s.Say("! the replication of %s is slow", name); s.db.containers[name].slow = true }
 }
 
 // tellCrashes makes the kubelets report ended containers, and nothing else.
@@ -82,7 +82,7 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 	if s.set() != nil {
 		t.Fatal("the object is not deleted")
 	}
-	s.Say("! it is created again")
+	s.Say("! the object is recreated")
 	s.Put(set.DeepCopy())
 	s.settle(40 * time.Second)
 }

@@ -33,7 +33,7 @@ func (s *stage) machines() (moves []func()) {
 	for _, g := range s.db.ghosts { // force-deleted pods
 		if s.up(g.node) {
 			moves = append(moves, func() {
-				s.Say("    %s of a pod that is gone ends", g.id)
+				s.Say("    %s of a deleted pod ends", g.id)
 				s.db.kill(g)
 			})
 		}
@@ -42,7 +42,7 @@ func (s *stage) machines() (moves []func()) {
 		c := s.db.containers[name]
 		if s.up(c.node) && s.podOf(c.uid) == nil {
 			moves = append(moves, func() {
-				s.Say("    %s of a pod that is gone ends", c.id)
+				s.Say("    %s of a deleted pod ends", c.id)
 				s.db.kill(c)
 			})
 		}
@@ -129,14 +129,14 @@ func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
 	switch {
 	case selected && owner == nil && !podstate.Terminating(p):
 		return func() {
-			s.Say("    %s is taken by its StatefulSet", p.Name)
+			s.Say("    %s is adopted by its StatefulSet", p.Name)
 			s.edit(p, func(p *corev1.Pod) {
 				p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 			})
 		}
 	case !selected && owner != nil && owner.UID == set.UID:
 		return func() {
-			s.Say("    %s is let go by its StatefulSet", p.Name)
+			s.Say("    %s is released by its StatefulSet", p.Name)
 			s.edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
 		}
 	}
@@ -150,7 +150,7 @@ func (s *stage) garbage() (moves []func()) {
 	if owner := s.set(); set != nil && metav1.GetControllerOf(set) != nil && (owner == nil || !metav1.IsControlledBy(set, owner)) {
 		moves = append(moves, func() {
 			if now := s.statefulSet(); now != nil && now.UID == set.UID {
-				s.Say("    %s is garbage", set.Name)
+				s.Say("    %s is garbage-collected", set.Name)
 				s.DeleteNow(now)
 			}
 		})
@@ -158,7 +158,7 @@ func (s *stage) garbage() (moves []func()) {
 	for _, p := range s.pods() {
 		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" && (set == nil || set.UID != owner.UID) && !podstate.Terminating(p) {
 			moves = append(moves, func() {
-				s.Say("    %s is garbage", p.Name)
+				s.Say("    %s is garbage-collected", p.Name)
 				s.Delete(p)
 			})
 		}
@@ -214,7 +214,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 			return nil // it waits for a finalizer
 		}
 		return func() {
-			s.Say("    %s is gone, says its kubelet", p.Name)
+			s.Say("    %s is removed by its kubelet", p.Name)
 			s.DeleteNow(p)
 		}
 	case podstate.Ended(p):
@@ -258,7 +258,7 @@ func (s *stage) sizes(p *corev1.Pod) {
 	case isSized(p):
 		return
 	case s.hasRoom(p):
-		s.Say("    %s has %s cpu, says its kubelet", p.Name, asked.String())
+		s.Say("    %s has %s cpu, as its kubelet reports", p.Name, asked.String())
 		p.Status.ContainerStatuses[0].Resources = p.Spec.Containers[0].Resources.DeepCopy()
 		return
 	}
@@ -299,7 +299,7 @@ func runs(s *stage, p *corev1.Pod, c *fakeContainer) {
 func crashed(s *stage, p *corev1.Pod) {
 	for i := range p.Status.ContainerStatuses {
 		c := &p.Status.ContainerStatuses[i]
-		s.Say("    %s has ended, says its kubelet", c.ContainerID)
+		s.Say("    %s has ended, as its kubelet reports", c.ContainerID)
 		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, ExitCode: 137}}
 	}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}

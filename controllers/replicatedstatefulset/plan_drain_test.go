@@ -425,7 +425,7 @@ func cordon(node string) func(*stage) {
 
 func uncordon(node string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s is not cordoned any more", node)
+		s.Say("! %s is uncordoned", node)
 		s.setUnschedulable(node, false)
 	}
 }
@@ -449,7 +449,7 @@ func evictions(policy v1alpha1.EvictionPolicy) func(*stage) {
 }
 
 func noBudget(s *stage) {
-	s.Say("! no budget is wanted")
+	s.Say("! the budget is disabled")
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 		set.Spec.PodDisruptionBudget = &v1alpha1.BudgetPolicy{Disabled: true}
 	})
@@ -462,7 +462,7 @@ func askToGo(ordinal int) func(*stage) {
 		if p == nil {
 			return
 		}
-		s.Say("! the eviction of %s is asked for", p.Name)
+		s.Say("! an eviction of %s is requested", p.Name)
 		s.book = map[types.UID]entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
 		s.r.book.entries = s.book
 	}
@@ -506,7 +506,7 @@ func (s *stage) whyNotEvicted(p *corev1.Pod) string {
 		}
 		return "429, by " + matching[0].Name
 	}
-	return "500, it has more than one budget"
+	return "500, more than one budget selects it"
 }
 
 func selects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {

@@ -103,7 +103,7 @@ func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
 
 func cpuOf(amount string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s cpu are wanted", amount)
+		s.Say("! the request is set to %s cpu", amount)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Resources = asking(amount) })
 	}
 }
@@ -207,7 +207,7 @@ func overslept(s *stage) { s.Now = s.Now.Add(10 * time.Second) }
 func forced(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
-			s.Say("! %s is deleted by force", p.Name)
+			s.Say("! %s is force-deleted", p.Name)
 			s.DeleteNow(p)
 		}
 	}
@@ -215,14 +215,14 @@ func forced(ordinal int) func(*stage) {
 
 func partition(node string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s does not answer", node)
+		s.Say("! %s is unreachable", node)
 		kubelet.Turn(s.Cluster, node, false)
 	}
 }
 
 func powerOff(node string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s is switched off", node)
+		s.Say("! %s is powered off", node)
 		kubelet.Turn(s.Cluster, node, false)
 		for _, c := range s.db.all() {
 			if c.node == node {
@@ -291,21 +291,21 @@ func unhang(s *stage) { s.db.hangs = map[string]bool{} }
 
 func scaleTo(n int32) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %d replicas are wanted", n)
+		s.Say("! replicas is set to %d", n)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = &n })
 	}
 }
 
 func primariesTo(n int32) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %d primaries are wanted", n)
+		s.Say("! primaries is set to %d", n)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Primaries = &n })
 	}
 }
 
 func image(name string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! image %s is wanted", name)
+		s.Say("! the image is set to %s", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Image = name })
 	}
 }
@@ -313,7 +313,7 @@ func image(name string) func(*stage) {
 func switchTo(ordinal int) func(*stage) {
 	return func(s *stage) {
 		name := memberName(s.set(), ordinal)
-		s.Say("! %s should be primary", name)
+		s.Say("! a switchover to %s is requested", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
 		})
@@ -324,7 +324,7 @@ func switchTo(ordinal int) func(*stage) {
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
 		name := memberName(s.set(), ordinal)
-		s.Say("! the manifest says: switchoverTo %s, id %s", name, id)
+		s.Say("! switchoverTo %s with id %s is applied", name, id)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: name, ID: id}
 		})
@@ -333,7 +333,7 @@ func apply(ordinal int, id string) func(*stage) {
 
 // commandsMove renames the commands' container.
 func commandsMove(s *stage) {
-	s.Say("! commands run in container other")
+	s.Say("! the container is renamed to other")
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
 }
 
@@ -341,7 +341,7 @@ func commandsMove(s *stage) {
 func strip(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
-			s.Say("! %s has no labels", p.Name)
+			s.Say("! the labels of %s are removed", p.Name)
 			s.edit(p, func(p *corev1.Pod) { p.Labels = nil })
 		}
 	}
@@ -350,7 +350,7 @@ func strip(ordinal int) func(*stage) {
 func answers(node string) func(*stage) {
 	return func(s *stage) {
 		if s.moved[node] == "" {
-			s.Say("! %s answers again", node)
+			s.Say("! %s is reachable again", node)
 			kubelet.Turn(s.Cluster, node, true)
 		}
 	}
@@ -363,7 +363,7 @@ func park(ordinals ...int) func(*stage) {
 		for _, n := range ordinals {
 			names = append(names, memberName(s.set(), n))
 		}
-		s.Say("! to be parked are %v", names)
+		s.Say("! maintenance is set to %v", names)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Maintenance = names })
 	}
 }
@@ -376,7 +376,7 @@ func pause(is bool) func(*stage) {
 }
 
 func quarter(s *stage) {
-	s.Say("! a quarter of an hour later")
+	s.Say("! 15 minutes pass")
 	s.Now = s.Now.Add(15 * time.Minute)
 }
 
@@ -408,7 +408,7 @@ func deleteNamespace(s *stage) {
 }
 
 func deleteSet(s *stage) {
-	s.Say("! it is deleted")
+	s.Say("! the object is deleted")
 	s.Delete(s.set())
 }
 

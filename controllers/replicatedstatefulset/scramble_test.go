@@ -77,7 +77,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 	case n < 9 && s.up(node):
 		partition(node)(s)
 	case n < 9 && s.moved[node] == "":
-		s.Say("! %s answers again", node)
+		s.Say("! %s is reachable again", node)
 		kubelet.Turn(s.Cluster, node, true)
 	case n < 10 && len(s.moved) == 0:
 		powerOff(node)(s)
@@ -90,7 +90,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 // outage is a time without an API server: nothing acts, streams break, and running containers go on
 // or crash.
 func (s *stage) outage(chance *rand.Rand) {
-	s.Say("! the API server does not answer")
+	s.Say("! the API server is unreachable")
 	for _, uid := range sortedKeys(s.db.running) {
 		s.db.end(s.db.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
 		s.check()
@@ -156,7 +156,7 @@ func (s *stage) anyCommand(chance *rand.Rand) {
 	default:
 		how := []string{"not sent", "answer lost", "late", "fails"}[n%4]
 		if starts(c.Name) && n >= 90 {
-			how = "says 0"
+			how = "returns 0"
 		}
 		s.db.end(c, how)
 	}
@@ -182,7 +182,7 @@ func (s *stage) meddle(chance *rand.Rand) {
 
 // heal ends all failures, and delivers all requests in flight.
 func (s *stage) heal() {
-	s.Say("! all is well again")
+	s.Say("! all failures end")
 	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}
 	for i := range s.nodes {
 		if name := fmt.Sprintf("n%d", i+1); !s.up(name) && s.moved[name] == "" {

@@ -206,12 +206,12 @@ func TestTheBookOfEvictionsIsRead(t *testing.T) {
 		news, _ := known.learn(data)
 		return slices.Sorted(maps.Keys(news))
 	}
-	g.Expect(known.askedAt("u0").IsZero()).To(BeTrue())
+	g.Expect(known.askedAt("u0")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": "{", "u2": `"at"`})).To(ConsistOf(types.UID("u0")))
 	g.Expect(known.askedAt("u0")).To(BeTemporally("==", noon))
-	g.Expect(known.askedAt("u1").IsZero()).To(BeTrue())
+	g.Expect(known.askedAt("u1")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": `{"at":"2026-03-01T12:00:00Z"}`})).To(ConsistOf(types.UID("u1")))
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:01Z"}`})).To(ConsistOf(types.UID("u0")))
 	g.Expect(learn(nil)).To(BeEmpty())
-	g.Expect(known.askedAt("u0").IsZero()).To(BeTrue())
+	g.Expect(known.askedAt("u0")).To(BeZero())
 }
