@@ -49,7 +49,7 @@ var lastStopped = with(func(w *world) { w.lossOf = w.members[0].pod.UID })
 // considered.
 func TestCopiesElsewhere(t *testing.T) {
 	check(t, []row{
-		{"no promotion after several primaries crashed", worldOf(setOf(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"no promotion right after several primaries crashed", worldOf(setOf(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
 		{"wait for a member to remove that crashed with the primary", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second), replicas(2)), nil},
 		{"wait for wanted members although members to remove run", worldOf(setOf(5, 1), pod(0).crashed(), pod(1).crashed(), pod(2).crashed(), pod(3).secondary().sequence("9"), pod(4).secondary().sequence("9"), lost(15*time.Second), replicas(3)), nil},
 		{"query a terminating member that still runs", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().deleted(), lost(15*time.Second)), []string{"2 asked sequence"}},

@@ -57,7 +57,7 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Reason, n.Text))
 			}
 			if !slices.Equal(got, r.want) {
-				t.Errorf("events %q, want %q", got, r.want)
+				t.Errorf("the events are %q, want %q", got, r.want)
 			}
 		})
 	}

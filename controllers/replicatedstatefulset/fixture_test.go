@@ -383,10 +383,10 @@ func check(t *testing.T, rows []row) {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			if got := gist(&p); !slices.Equal(got, r.want) {
-				t.Errorf("rule %q does\n  %s\nwant\n  %s\nit waits: %+v", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "), p.Waiting)
+				t.Errorf("rule %q plans\n  %s\nwant\n  %s\nstatus: %+v", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "), p.Waiting)
 			}
 			if again := decide(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
-				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
+				t.Errorf("a second decision on the same world returns another plan:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
 		})
 	}

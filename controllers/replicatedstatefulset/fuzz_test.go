@@ -70,15 +70,15 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	spec := &set.Spec
 	replicas, primaries := *spec.Replicas, primariesWanted(set)
 	for name, within := range map[string]bool{
-		"replicas":      0 <= replicas && replicas <= 1000,
-		"primaries":     0 <= primaries && primaries <= replicas && (primaries > 0 || replicas == 0),
-		"containers":    0 < len(spec.Pod.Containers) && len(spec.Pod.Containers) <= bounds.Containers,
-		"volumes":       len(spec.Pod.Volumes) <= bounds.Volumes,
-		"claims":        len(spec.Pod.VolumeClaimTemplates) <= bounds.Claims,
-		"ports":         len(spec.ServicePorts) <= 100,
-		"secrets":       len(spec.Secrets) <= 64,
-		"commands":      len(spec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
-		"length of all": len(bounds.Spec(spec, nil)) == 0,
+		"replicas":           0 <= replicas && replicas <= 1000,
+		"primaries":          0 <= primaries && primaries <= replicas && (primaries > 0 || replicas == 0),
+		"containers":         0 < len(spec.Pod.Containers) && len(spec.Pod.Containers) <= bounds.Containers,
+		"volumes":            len(spec.Pod.Volumes) <= bounds.Volumes,
+		"claims":             len(spec.Pod.VolumeClaimTemplates) <= bounds.Claims,
+		"ports":              len(spec.ServicePorts) <= 100,
+		"secrets":            len(spec.Secrets) <= 64,
+		"commands":           len(spec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
+		"length of the spec": len(bounds.Spec(spec, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s exceeds its limits and is accepted", name)

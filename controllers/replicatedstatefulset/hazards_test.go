@@ -34,8 +34,8 @@ func TestTheDark(t *testing.T) {
 		return []thing{pod(0).idle().sequence("3").outdated(), pod(1).idle().sequence("9").outdated(), pod(2).idle().sequence("9").outdated()}
 	}
 	check(t, []row{
-		{"no seed while only a member to remove is available for a wanted one", worldOf(setOf(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
-		{"no seed while only members to remove are available for a quorum", worldOf(five, pod(0).pending(), pod(1).pending(), pod(2).pending(), pod(3).idle().sequence("4"), pod(4).idle().sequence("4"), replicas(3)), nil},
+		{"no seed while a wanted member is pending and a member to remove is idle", worldOf(setOf(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
+		{"no seed while the wanted members are pending and the members to remove are idle", worldOf(five, pod(0).pending(), pod(1).pending(), pod(2).pending(), pod(3).idle().sequence("4"), pod(4).idle().sequence("4"), replicas(3)), nil},
 		{"no scale-down while members to remove crashed a moment ago", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).crashed(), pod(2).crashed(), replicas(1)), nil},
 		{"no scale-down while the pod of a member to remove is terminating", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().deleted(), replicas(2)), nil},
 		{"no scale-down while the recorded newest copy is missing", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},

@@ -103,10 +103,10 @@ func TestRS132SequencesOfMembersAreMetrics(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := show(second, v1alpha1.Sequence{Pod: "rss-db-2", Sequence: "no number"}), []string{"rss-db-1 7"}; !slices.Equal(got, want) {
-		t.Errorf("after a member lost its sequence: got %q, want %q", got, want)
+		t.Errorf("the series after a member lost its sequence are %q, want %q", got, want)
 	}
 	forgetMetrics(key)
 	if got := seriesOf(t, sequenceGauge, "versions", "member"); len(got) > 0 {
-		t.Errorf("after the set was deleted: %q", got)
+		t.Errorf("the series after the deletion of the set are %q", got)
 	}
 }

@@ -214,14 +214,14 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := hashed(text); w.rules != want || w.excess != "" {
-		t.Errorf("the hash is %s, %q; pods that run have %s", w.rules, w.excess, want)
+		t.Errorf("the hash is %s (%q), want %s as on running pods", w.rules, w.excess, want)
 	}
 	s.settle(20 * time.Second)
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	extra := rule(maxRules, "x")
 	s.Put(extra)
 	if w = observe(); w.excess != "it selects 101 ConfigMaps; the max is 100" || w.rules != before || before == "" {
-		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
 	}
 	p := decide(w)
 	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is ignored, and members are not updated for it: it selects 101 ConfigMaps; the max is 100; select fewer" {
@@ -232,7 +232,7 @@ func TestRulesAreBounded(t *testing.T) {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
 	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in total" || w.rules != before {
-		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
 	}
 	s.restart()
 	if w = observe(); w.rules != before {

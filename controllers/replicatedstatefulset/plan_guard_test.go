@@ -165,12 +165,12 @@ func TestNothingStarves(t *testing.T) {
 			[]string{"1 asked sequence"}},
 		{"RS-57 recreate an outdated member that does not answer status", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(5).outdated()),
 			[]string{"delete pod 1: Renew, its template is outdated, and it has no running member"}},
-		{"keep an outdated member that did not answer only a few times", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(4).outdated()), nil},
+		{"keep an outdated member below the limit of unanswered queries", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).silent(4).outdated()), nil},
 		{"keep an outdated member while status could not be sent", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).unsent("status", 5*time.Second, 5).outdated()), nil},
 		{"keep an outdated member that does not answer and may be primary", worldOf(setOf(2, 1), pod(0).granted().silent(5).outdated(), pod(1).secondary().outdated()), nil},
 		{"RS-57 no further update while an updated member has not answered", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).silent(4), pod(2).idle().outdated()), []string{"2 asked sequence"}},
 		{"RS-33 scale down a member that does not answer", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(5), replicas(2)), []string{"patch statefulset rss-db: Scale, from 3 to 2"}},
-		{"RS-33 no scale-down of a member that did not answer only a few times", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(4), replicas(2)), nil},
+		{"RS-33 no scale-down of a member below the limit of unanswered queries", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(4), replicas(2)), nil},
 		{"RS-57 stop a primary without followers when its sequence is recorded", worldOf(setOf(3, 1, "secondary"), pod(0).primary().sequence("9").outdated(), pod(1).idle(), pod(2).idle()),
 			[]string{"0: Stop, with 0"}},
 		{"RS-57 query the sequence of a primary without followers before it is stopped", worldOf(setOf(3, 1, "secondary"), pod(0).primary().outdated(), pod(1).idle(), pod(2).idle()), []string{"0 asked sequence"}},
@@ -306,7 +306,7 @@ func inVainFor(image string) thing {
 	return with(func(w *world) {
 		before := w.stateful
 		w.stateful = editedSet(w, image)
-		w.stateful.ResourceVersion, w.stateful.Kind = "what it was then", "" // not from a cache
+		w.stateful.ResourceVersion, w.stateful.Kind = "previous", "" // not from a cache
 		var p plan
 		keepStatefulSet(derive(w), &p)
 		a := p.Steps[0][0][0]

@@ -230,10 +230,10 @@ func TestAPodThatWasResizedIsLikeANewOne(t *testing.T) {
 	}
 	pod := p.Steps[0][0][0].Object.(*corev1.Pod)
 	if pod.Labels["chart"] != "2" || pod.Labels["of a webhook"] != "stays" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "new" {
-		t.Errorf("its labels are %v", pod.Labels)
+		t.Errorf("the labels are %v", pod.Labels)
 	}
 	if isChangedInPlace(pod) || !w.isUpToDate(&member{pod: pod}) {
-		t.Errorf("its annotations are %v", pod.Annotations)
+		t.Errorf("the annotations are %v", pod.Annotations)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestARefusedResizeIsRemembered(t *testing.T) {
 			o.Answer = o.Object
 		}
 		if got := known.learnResize(&o); got != r.refused || (known.pods["u1"].resize.revision == "new") != r.refused {
-			t.Errorf("%v: refused %t, and remembered is %+v", r.err, got, known.pods["u1"].resize)
+			t.Errorf("%v: refused is %t, and the remembered resize is %+v", r.err, got, known.pods["u1"].resize)
 		}
 	}
 }
@@ -303,13 +303,13 @@ func TestARefusedResizeIsRemembered(t *testing.T) {
 // forever.
 func TestAResizeThatIsTakenBackIsNotSentAgain(t *testing.T) {
 	for name, f := range map[string]*podFixture{
-		"the note": pod(1).secondary().of("old", "1", "1"), "the resources": pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
+		"the annotation": pod(1).secondary().of("old", "1", "1"), "the resources": pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
 	} {
 		p := decide(inPlaceWorld(f))
 		known := &remembered{pods: map[types.UID]*seen{"u1": {}}}
 		a := p.Steps[0][0][0]
 		if known.learnResize(&action.Outcome{Action: a, Answer: a.From}) || known.pods["u1"].resize.revision != "new" {
-			t.Errorf("%s: remembered is %+v", name, known.pods["u1"].resize)
+			t.Errorf("%s: the remembered resize is %+v", name, known.pods["u1"].resize)
 		}
 	}
 }
@@ -351,7 +351,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 	w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 	if now, was := w.revisions[w.stateful.Status.UpdateRevision], w.revisions[s.pod(1).Labels[appsv1.ControllerRevisionHashLabelKey]]; now == nil || was == nil ||
 		now.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || len(was.Spec.Containers[0].Resources.Requests) > 0 {
-		t.Fatalf("read are %v", w.revisions)
+		t.Fatalf("the revisions are %v", w.revisions)
 	}
 	// A revision of the same name that the StatefulSet does not control is ignored.
 	for _, o := range s.All {

@@ -89,7 +89,7 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 	p := decide(w)
 	s := summarize(&p)
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c.Reason != v1alpha1.ReasonReplicasTooLow {
-		t.Errorf("with fewer replicas than before, Paused is %s", c.Reason)
+		t.Errorf("the reason of Paused with fewer replicas than before is %s", c.Reason)
 	}
 }
 

@@ -419,7 +419,7 @@ func (s *stage) ends(story *told) {
 	set := s.set()
 	if story.gone {
 		if set != nil || len(s.pods()) > 0 {
-			s.Fatal(s.t, "it is not gone")
+			s.Fatal(s.t, "the object is not deleted")
 		}
 		return
 	}
@@ -431,7 +431,7 @@ func (s *stage) ends(story *told) {
 			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), m.state, m.terminating(), m.pod.Finalizers, m.node, m.failure)
 		}
 		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", f.record.granted, f.record.commands, p.Waiting, p.Rule, p.risk)
-		s.Fatal(s.t, "the members are not as they are wanted")
+		s.Fatal(s.t, "the members are not in the wanted state")
 	}
 	for _, m := range f.members {
 		if !m.upToDate {
@@ -456,7 +456,7 @@ func (s *stage) ends(story *told) {
 		s.tick()
 	}
 	if s.set().ResourceVersion != version {
-		s.Fatal(s.t, "the operator does not rest")
+		s.Fatal(s.t, "the operator writes at rest")
 	}
 }
 

@@ -84,7 +84,7 @@ func evictionOf(changes ...func(*evicted)) *evicted {
 // TestEvictionsOfPrimariesAreAnswered tests RS-82: evictions that the budget blocks are refused
 // with a helpful message and recorded; others are not.
 func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
-	const refused, told = "refused", "told"
+	const refused, told = "refused", "recorded"
 	for _, r := range []struct {
 		name   string
 		change func(*evicted)
@@ -147,7 +147,7 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 		return add(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
 	}
 	for i := range 1000 {
-		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "a namespace exceeds its limit of entries")
+		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "a namespace has at most maxEntries entries")
 	}
 	g.Expect(of("quiet", 0)).To(BeTrue())
 	g.Expect(entries).To(HaveLen(maxEntries))
