@@ -66,7 +66,7 @@ func TestProcessOneAnswersWhileItWaits(t *testing.T) {
 			r.waits()
 			r.signal(s)
 			got := r.end()
-			wantEqual(t, "the end", got.stdout+got.status, "exit "+strconv.Itoa(128+int(s)))
+			wantEqual(t, "the exit", got.stdout+got.status, "exit "+strconv.Itoa(128+int(s)))
 		}
 	})
 }
@@ -92,8 +92,8 @@ func TestAProgramThatLeavesZombiesDoesSoAsBefore(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		without := run(t, container(t, exec.Command(self(t)), "zombies"))
 		with := run(t, container(t, w.command(newPod(t, granted), self(t)), "zombies"))
-		wantEqual(t, "with us", with.stdout+with.status, without.stdout+without.status)
-		wantEqual(t, "without us", without.stdout+without.status, "children: Zexit 5")
+		wantEqual(t, "with the gate", with.stdout+with.status, without.stdout+without.status)
+		wantEqual(t, "without the gate", without.stdout+without.status, "children: Zexit 5")
 	})
 }
 
@@ -119,12 +119,12 @@ func TestOrphansDoNotPileUpDuringTheWait(t *testing.T) {
 		}
 		reader.Close()
 		orphans := func() int { return strings.Count(namesOfChildren(pid), "cat") }
-		eventually(t, "three orphans are its children", func() bool { return orphans() == 3 })
+		eventually(t, "three orphans become its children", func() bool { return orphans() == 3 })
 		writer.Close()
-		eventually(t, "the orphans are gone", func() bool { return orphans() == 0 })
+		eventually(t, "the orphans are reaped", func() bool { return orphans() == 0 })
 		p.grant(granted)
 		got := r.end()
-		wantEqual(t, "what the program sees", got.stdout+got.status, "children: Zexit 5")
+		wantEqual(t, "the output of the program", got.stdout+got.status, "children: Zexit 5")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestAScratchImageThatIsReadOnlyUnderARandomUser(t *testing.T) {
 	r = start(t, container(t, held("/bin/program"), "arguments", inside...))
 	r.waits()
 	r.signal(syscall.SIGTERM)
-	wantEqual(t, "the end", r.end().status, "exit 143")
+	wantEqual(t, "the exit", r.end().status, "exit 143")
 
 	// The program is `/gate install`. The next command runs the installed copy.
 	p.grant(granted)
@@ -187,7 +187,7 @@ func TestAScratchImageThatIsReadOnlyUnderARandomUser(t *testing.T) {
 	cmd = held("/gate", "install", "/bin")
 	got = run(t, container(t, cmd, "", inside...))
 	if !strings.Contains(got.stderr, "cannot install the gate: ") || got.status != "exit 1" {
-		t.Errorf("installing into a read-only folder: %+v, want exit 1 and why", got)
+		t.Errorf("installing into a read-only folder: %+v, want exit 1 and the cause", got)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestAScratchImageThatIsReadOnlyUnderARandomUser(t *testing.T) {
 func TestTheScriptSaysEachMinuteThatItWaits(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
-			t.Skip("the gate has a test of its own")
+			t.Skip("the gate has its own test")
 		}
 		p, clock := newPod(t, ""), filepath.Join(t.TempDir(), "uptime")
 		set := func(text string) {

@@ -62,9 +62,9 @@ func kernelRefuses(path string, err error) *refusal {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		hint = ": it is built for another processor, or a script without a #! line"
+		hint = ": it is built for another architecture, or is a script without a #! line"
 	case errors.Is(err, syscall.ENOENT):
-		hint = ": the file is there, so its interpreter (after #!) or its dynamic loader is missing"
+		hint = ": the file exists, so its interpreter (after #!) or its dynamic loader is missing"
 	}
 	return &refusal{exitCannotExecute, "the kernel refuses to run " + quote(path) + ": " + err.Error() + hint}
 }
@@ -82,7 +82,7 @@ func find(name string, env []string) (string, *refusal) {
 			break
 		}
 	}
-	missing := &refusal{exitNotFound, "there is no program " + quote(name) + " in PATH, which is " + quote(path)}
+	missing := &refusal{exitNotFound, "program " + quote(name) + " not found in PATH " + quote(path)}
 	if name == "" || path == "" {
 		return "", missing
 	}
@@ -106,7 +106,7 @@ func executable(path string) *refusal {
 	var info syscall.Stat_t
 	switch err := syscall.Stat(path, &info); {
 	case err == syscall.ENOENT || err == syscall.ENOTDIR:
-		return &refusal{exitNotFound, "there is no program " + quote(path)}
+		return &refusal{exitNotFound, "program " + quote(path) + " not found"}
 	case err != nil:
 		return &refusal{exitCannotExecute, "cannot run " + quote(path) + ": " + err.Error()}
 	case info.Mode&syscall.S_IFMT == syscall.S_IFDIR:

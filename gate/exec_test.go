@@ -45,7 +45,7 @@ func TestArgumentsArriveByteForByte(t *testing.T) {
 		got := run(t, probe(t, w.command(newPod(t, granted), append([]string{program}, argv...)...), "arguments"))
 		want := strings.Join(append([]string{program}, argv...), "\x00")
 		wantEqual(t, "argv", got.stdout, want)
-		wantEqual(t, "the end", got.status, "exit 0")
+		wantEqual(t, "the exit", got.status, "exit 0")
 	})
 }
 
@@ -73,7 +73,7 @@ func TestTheExitStatusIsTheProgramsOwn(t *testing.T) {
 		}
 		for _, code := range codes {
 			want := "exit " + strconv.Itoa(code)
-			wantEqual(t, "the end", run(t, w.command(p, "/bin/sh", "-c", want)).status, want)
+			wantEqual(t, "the exit", run(t, w.command(p, "/bin/sh", "-c", want)).status, want)
 		}
 		for _, s := range []syscall.Signal{
 			syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGKILL, syscall.SIGSEGV,
@@ -81,7 +81,7 @@ func TestTheExitStatusIsTheProgramsOwn(t *testing.T) {
 		} {
 			number := strconv.Itoa(int(s))
 			got := run(t, w.command(p, "/bin/sh", "-c", "ulimit -c 0; kill -"+number+" $$"))
-			wantEqual(t, "the end", got.status, "signal "+number)
+			wantEqual(t, "the exit", got.status, "signal "+number)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestStdinIsTheProgramsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		writer.Close()
-		wantEqual(t, "what the program reads", r.end().stdout, "first\x00\nsecond")
+		wantEqual(t, "the input of the program", r.end().stdout, "first\x00\nsecond")
 		reader.Close()
 	})
 }
@@ -192,7 +192,7 @@ func inherited(t *testing.T, p pod, roles string, argv []string) string {
 	cmd := exec.Command(self(t), argv...)
 	cmd.Env = append(os.Environ(), "GATE_SIGNAL_DIR="+p.dir)
 	got := run(t, probe(t, cmd, roles))
-	wantEqual(t, "the end", got.status, "exit 0")
+	wantEqual(t, "the exit", got.status, "exit 0")
 	return numbers.ReplaceAllString(changing.ReplaceAllString(got.stdout, ""), "$1")
 }
 
@@ -202,7 +202,7 @@ func inherited(t *testing.T, p pod, roles string, argv []string) string {
 func TestTheProgramInheritsWhatItWouldWithoutTheGate(t *testing.T) {
 	p, status := newPod(t, granted), []string{"/bin/cat", "/proc/self/status"}
 	if inherited(t, p, "launcher", status) == inherited(t, p, "hostile,launcher", status) {
-		t.Fatal("nothing of what is bad reaches a program, so this test would prove nothing")
+		t.Fatal("the bad environment does not reach a program, so this test would prove nothing")
 	}
 	everyWay(t, func(t *testing.T, w way) {
 		held := w.argv
@@ -231,7 +231,7 @@ func TestTheParentDeathSignalStays(t *testing.T) {
 		runtime.LockOSThread()
 		cmd := probe(t, w.command(newPod(t, granted), self(t)), "deathsignal")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGUSR2}
-		wantEqual(t, "the signal and the error of asking", run(t, cmd).stdout, "12 0")
+		wantEqual(t, "the parent death signal and its error", run(t, cmd).stdout, "12 0")
 	})
 }
 
@@ -240,9 +240,9 @@ func TestSignalsReachTheProgram(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		r := start(t, w.command(newPod(t, granted), "/bin/sh", "-c", script))
 		r.line()
-		wantEqual(t, "the program's line", r.line(), "ready")
+		wantEqual(t, "the line of the program", r.line(), "ready")
 		r.signal(syscall.SIGTERM)
-		wantEqual(t, "the end", r.end().status, "exit 9")
+		wantEqual(t, "the exit", r.end().status, "exit 9")
 	})
 }
 
@@ -267,23 +267,23 @@ func TestProgramsAreFoundAsTheRuntimeFindsThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		argv0, path, stdout, log, status string
 	}{
-		"a file that cannot be executed is passed over": {"plain", path, "second\n", "", "exit 0"},
-		"so is a folder": {"tool", path, "tool\n", "", "exit 0"},
-		"a path is taken from the working directory": {"./here", path, "here\n", "", "exit 0"},
-		"even without a dot":                         {"second/tool", path, "tool\n", "", "exit 0"},
-		"an empty entry is the working directory":    {"here", "PATH=/nowhere::/nowhere2", "here\n", "", "exit 0"},
-		"without PATH the runtime's is used":         {"true", "", "", "", "exit 0"},
-		"the first PATH counts":                      {"tool", path + "\x00PATH=/nowhere", "tool\n", "", "exit 0"},
-		"an empty PATH finds nothing":                {"true", "PATH=", "", `there is no program "true" in PATH, which is ""`, "exit 127"},
-		"an unknown name":                            {"nope", "PATH=/nowhere", "", `there is no program "nope" in PATH, which is "/nowhere"`, "exit 127"},
-		"no name":                                    {"", path, "", `there is no program "" in PATH`, "exit 127"},
-		"an unknown path":                            {"/no/where", path, "", `there is no program "/no/where"`, "exit 127"},
-		"a path through a file":                      {"/etc/passwd/x", path, "", `there is no program "/etc/passwd/x"`, "exit 127"},
-		"only a file that cannot be executed":        {"data", path, "", `second/data": permission denied`, "exit 126"},
-		"a path that cannot be executed":             {"./first/plain", path, "", `cannot run "./first/plain": permission denied`, "exit 126"},
-		"a folder":                                   {"./first", path, "", `cannot run "./first": it is a directory`, "exit 126"},
-		"no #! line":                                 {"./noshebang", path, "", `the kernel refuses to run "./noshebang": exec format error: it is built for another processor, or a script without a #! line`, "exit 126"},
-		"no interpreter":                             {"./nointerpreter", path, "", `its interpreter (after #!) or its dynamic loader is missing`, "exit 126"},
+		"a file that is not executable is skipped":                          {"plain", path, "second\n", "", "exit 0"},
+		"a directory is skipped":                                            {"tool", path, "tool\n", "", "exit 0"},
+		"a path is relative to the working directory":                       {"./here", path, "here\n", "", "exit 0"},
+		"a path without a leading dot is relative to the working directory": {"second/tool", path, "tool\n", "", "exit 0"},
+		"an empty entry is the working directory":                           {"here", "PATH=/nowhere::/nowhere2", "here\n", "", "exit 0"},
+		"without PATH the default of the runtime is used":                   {"true", "", "", "", "exit 0"},
+		"the first PATH is used":                                            {"tool", path + "\x00PATH=/nowhere", "tool\n", "", "exit 0"},
+		"an empty PATH finds nothing":                                       {"true", "PATH=", "", `program "true" not found in PATH ""`, "exit 127"},
+		"an unknown name":                                                   {"nope", "PATH=/nowhere", "", `program "nope" not found in PATH "/nowhere"`, "exit 127"},
+		"no name":                                                           {"", path, "", `program "" not found in PATH`, "exit 127"},
+		"an unknown path":                                                   {"/no/where", path, "", `program "/no/where" not found`, "exit 127"},
+		"a path through a file":                                             {"/etc/passwd/x", path, "", `program "/etc/passwd/x" not found`, "exit 127"},
+		"a name with no executable file in PATH":                            {"data", path, "", `second/data": permission denied`, "exit 126"},
+		"a path of a file that is not executable":                           {"./first/plain", path, "", `cannot run "./first/plain": permission denied`, "exit 126"},
+		"a path of a directory":                                             {"./first", path, "", `cannot run "./first": it is a directory`, "exit 126"},
+		"no #! line":                                                        {"./noshebang", path, "", `the kernel refuses to run "./noshebang": exec format error: it is built for another architecture, or is a script without a #! line`, "exit 126"},
+		"no interpreter":                                                    {"./nointerpreter", path, "", `its interpreter (after #!) or its dynamic loader is missing`, "exit 126"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod(t, granted)
@@ -294,10 +294,10 @@ func TestProgramsAreFoundAsTheRuntimeFindsThem(t *testing.T) {
 				cmd.Env = append(cmd.Env, strings.Split(c.path, "\x00")[0])
 			}
 			got := run(t, cmd)
-			wantEqual(t, "the end", got.status, c.status)
+			wantEqual(t, "the exit", got.status, c.status)
 			wantEqual(t, "the output", got.stdout, c.stdout)
 			if !strings.Contains(got.stderr, c.log) || strings.Count(got.stderr, "\n") > 2 {
-				t.Errorf("the log says %q, want %q", got.stderr, c.log)
+				t.Errorf("the log is %q, want %q", got.stderr, c.log)
 			}
 		})
 	}
@@ -306,7 +306,7 @@ func TestProgramsAreFoundAsTheRuntimeFindsThem(t *testing.T) {
 // The old pod still runs at that time, so there is no downtime.
 func TestAMissingProgramFailsBeforeTheWait(t *testing.T) {
 	got := run(t, gate(newPod(t, ""), "run", "--", "/no/where"))
-	want := result{stderr: "StatefulSingleton: there is no program \"/no/where\"\n", status: "exit 127"}
+	want := result{stderr: "StatefulSingleton: program \"/no/where\" not found\n", status: "exit 127"}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -324,8 +324,8 @@ func TestAProgramThatGoesAwayDuringTheWait(t *testing.T) {
 	}
 	p.grant(granted)
 	r.line()
-	wantEqual(t, "the line", r.line(), `there is no program "`+program+`"`)
-	wantEqual(t, "the end", r.end().status, "exit 127")
+	wantEqual(t, "the line", r.line(), `program "`+program+`" not found`)
+	wantEqual(t, "the exit", r.end().status, "exit 127")
 }
 
 func TestAProgramOfAnotherUser(t *testing.T) {
@@ -348,6 +348,6 @@ const randomUID = 1000680000
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		lacks(t, "only root may make namespaces and other users' processes")
+		lacks(t, "only root can create namespaces and processes of other users")
 	}
 }

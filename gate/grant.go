@@ -57,12 +57,12 @@ func judge(grant, uid string) standing {
 	forUID, epoch, spaced := strings.Cut(grant, " ")
 	switch {
 	case uid == "" || strings.Contains(uid, "\n"):
-		return standing{fault: "file " + uidFile + " says " + quote(uid) + ", so no grant can be for this pod"}
+		return standing{fault: "file " + uidFile + " contains " + quote(uid) + ", so no grant can be for this pod"}
 	case !spaced || forUID == "" || !isEpoch(epoch):
-		return standing{fault: "file " + grantFile + " says " + quote(grant) +
-			", which is no grant: that is the pod's UID, a space and a number from 1 on"}
+		return standing{fault: "file " + grantFile + " contains " + quote(grant) +
+			", which is not a grant: a grant is the pod's UID, a space and a number of 1 or more"}
 	case forUID != uid:
-		return standing{fault: "the grant is for pod " + quote(forUID) + ", and this is pod " + quote(uid)}
+		return standing{fault: "the grant is for pod " + quote(forUID) + ", but this is pod " + quote(uid)}
 	}
 	return standing{epoch: epoch}
 }
@@ -112,7 +112,7 @@ func readSmall(path string) (text, fault string) {
 			have += n
 		}
 		if have == len(buffer) {
-			return "", "file " + path + " is far too long for a grant or a UID"
+			return "", "file " + path + " is too long for a grant or a UID"
 		}
 	}
 }

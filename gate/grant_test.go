@@ -15,36 +15,36 @@ var grantCases = []struct {
 	{"nothing granted yet", files("", podUID), "", ""},
 	{"this pod's grant", files(podUID+" 1", podUID), "1", ""},
 	{"a long epoch", files(podUID+" 999999999999999999", podUID), "999999999999999999", ""},
-	{"an epoch that fits no int64", files(podUID+" 9999999999999999999", podUID), "", "which is no grant"},
+	{"an epoch that fits no int64", files(podUID+" 9999999999999999999", podUID), "", "which is not a grant"},
 	{"another pod's grant", files(strangeUID+" 1", podUID), "", "the grant is for pod \"" + strangeUID + "\""},
 	{"a longer UID", files(podUID+"7 1", podUID), "", "the grant is for pod"},
 	{"a shorter UID", files(podUID[:35]+" 1", podUID), "", "the grant is for pod"},
 	{"a pattern for a UID", files("* 1", podUID), "", "the grant is for pod"},
 	{"a UID that is a pattern", files(podUID+" 1", "*"), "", "the grant is for pod"},
-	{"no epoch", files(podUID, podUID), "", "which is no grant"},
-	{"no epoch after the space", files(podUID+" ", podUID), "", "which is no grant"},
-	{"epoch 0", files(podUID+" 0", podUID), "", "which is no grant"},
-	{"a leading zero", files(podUID+" 01", podUID), "", "which is no grant"},
-	{"a sign", files(podUID+" +1", podUID), "", "which is no grant"},
-	{"a negative epoch", files(podUID+" -1", podUID), "", "which is no grant"},
-	{"hexadecimal", files(podUID+" 0x1", podUID), "", "which is no grant"},
-	{"digits of another script", files(podUID+" \u0661", podUID), "", "which is no grant"},
-	{"two spaces", files(podUID+"  1", podUID), "", "which is no grant"},
-	{"a tab", files(podUID+"\t1", podUID), "", "which is no grant"},
-	{"a space before", files(" "+podUID+" 1", podUID), "", "which is no grant"},
-	{"a space after", files(podUID+" 1 ", podUID), "", "which is no grant"},
-	{"text after", files(podUID+" 1 yes", podUID), "", "which is no grant"},
-	{"a newline after", files(podUID+" 1\n", podUID), "", "which is no grant"},
-	{"a newline and text after", files(podUID+" 1\nyes", podUID), "", "which is no grant"},
-	{"a newline before", files("\n"+podUID+" 1", podUID), "", "the grant is for pod"},
-	{"another order", files("1 "+podUID, podUID), "", "which is no grant"},
-	{"the old signal file", files("start", podUID), "", "which is no grant"},
-	{"garbage", files("\xff\xfe`$(id)`\\", podUID), "", "which is no grant"},
-	{"a megabyte", files(podUID+" "+strings.Repeat("1", 1<<20), podUID), "", "far too long"},
+	{"no epoch", files(podUID, podUID), "", "which is not a grant"},
+	{"a space without an epoch", files(podUID+" ", podUID), "", "which is not a grant"},
+	{"epoch 0", files(podUID+" 0", podUID), "", "which is not a grant"},
+	{"a leading zero", files(podUID+" 01", podUID), "", "which is not a grant"},
+	{"a sign", files(podUID+" +1", podUID), "", "which is not a grant"},
+	{"a negative epoch", files(podUID+" -1", podUID), "", "which is not a grant"},
+	{"hexadecimal", files(podUID+" 0x1", podUID), "", "which is not a grant"},
+	{"digits of another script", files(podUID+" \u0661", podUID), "", "which is not a grant"},
+	{"two spaces", files(podUID+"  1", podUID), "", "which is not a grant"},
+	{"a tab", files(podUID+"\t1", podUID), "", "which is not a grant"},
+	{"a space before the UID", files(" "+podUID+" 1", podUID), "", "which is not a grant"},
+	{"a space after the epoch", files(podUID+" 1 ", podUID), "", "which is not a grant"},
+	{"text after the epoch", files(podUID+" 1 yes", podUID), "", "which is not a grant"},
+	{"a newline after the epoch", files(podUID+" 1\n", podUID), "", "which is not a grant"},
+	{"a newline and text after the epoch", files(podUID+" 1\nyes", podUID), "", "which is not a grant"},
+	{"a newline before the UID", files("\n"+podUID+" 1", podUID), "", "the grant is for pod"},
+	{"the epoch before the UID", files("1 "+podUID, podUID), "", "which is not a grant"},
+	{"the old signal file", files("start", podUID), "", "which is not a grant"},
+	{"garbage", files("\xff\xfe`$(id)`\\", podUID), "", "which is not a grant"},
+	{"a megabyte", files(podUID+" "+strings.Repeat("1", 1<<20), podUID), "", "too long for a grant"},
 	{"an empty UID", files(" 1", ""), "", "no grant can be for this pod"},
 	{"an empty UID file", files(podUID+" 1", ""), "", "no grant can be for this pod"},
 	{"a UID with a newline", files(podUID+" 1", podUID+"\n"), "", "no grant can be for this pod"},
-	{"a UID that is two words", files("a b 1", "a b"), "", "which is no grant"},
+	{"a UID that is two words", files("a b 1", "a b"), "", "which is not a grant"},
 	{"no file with the UID", map[string]string{grantFile: podUID + " 1"}, "", "pod-uid: no such file or directory"},
 	{"no file with the grant", map[string]string{uidFile: podUID}, "", "start-signal: no such file or directory"},
 	{"no files", nil, "", "start-signal: no such file or directory"},
@@ -71,12 +71,12 @@ func TestStatusSaysWhereThePodStands(t *testing.T) {
 				wantEqual(t, "status", got.stdout+got.status, "waiting\nexit 1")
 			default:
 				if !strings.HasPrefix(got.stdout, "waiting: ") || !strings.Contains(got.stdout, c.fault) {
-					t.Errorf("status says %q, want waiting: ... %s", got.stdout, c.fault)
+					t.Errorf("status prints %q, want waiting: ... %s", got.stdout, c.fault)
 				}
 				wantEqual(t, "status", got.status, "exit 1")
 			}
 			if strings.Count(got.stdout, "\n") != 1 || len(got.stdout) > 500 {
-				t.Errorf("status says %q, want one short line", got.stdout)
+				t.Errorf("status prints %q, want one short line", got.stdout)
 			}
 		})
 	}
@@ -91,16 +91,16 @@ func TestNoWayTakesAFileForAGrantThatIsNone(t *testing.T) {
 				line := r.line()
 				if c.epoch != "" {
 					if !strings.HasPrefix(line, "start signal received (epoch "+c.epoch+") after ") {
-						t.Errorf("the log says %q, want it to start with epoch %s", line, c.epoch)
+						t.Errorf("the log is %q, want a start with epoch %s", line, c.epoch)
 					}
-					wantEqual(t, "the end", r.end().status, "exit 0")
+					wantEqual(t, "the exit", r.end().status, "exit 0")
 					return
 				}
 				if !strings.HasPrefix(line, "waiting for the start signal; pod ") {
-					t.Errorf("the log says %q, want it to wait", line)
+					t.Errorf("the log is %q, want a line about the wait", line)
 				}
 				r.signal(syscall.SIGTERM)
-				wantEqual(t, "the end", r.end().status, "exit 143")
+				wantEqual(t, "the exit", r.end().status, "exit 143")
 			})
 		}
 	})
@@ -125,7 +125,7 @@ func TestEachContentIsReadAnew(t *testing.T) {
 			}
 		}
 		p.grant(granted)
-		wantEqual(t, "what the program sees when it starts", r.end().stdout, granted)
+		wantEqual(t, "the grant when the program starts", r.end().stdout, granted)
 	})
 }
 
@@ -134,7 +134,7 @@ func TestAVolumeMayComeLate(t *testing.T) {
 		p := pod{t: t, dir: t.TempDir()}
 		r := start(t, w.command(p, "echo", "started"))
 		if line, want := r.line(), "waiting for the start signal; pod unknown: cannot read file "+p.dir+"/pod-uid"; !strings.HasPrefix(line, want) {
-			t.Errorf("the log says %q, want %q", line, want)
+			t.Errorf("the log is %q, want %q", line, want)
 		}
 		p.grant(granted)
 		wantEqual(t, "the program", r.end().stdout, "started\n")

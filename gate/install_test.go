@@ -30,7 +30,7 @@ func TestInstallCopiesTheGate(t *testing.T) {
 			}
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-			t.Errorf("the folder holds %v (%v), want the gate and its script alone", entries, err)
+			t.Errorf("the folder contains %v (%v), want only the gate and its script", entries, err)
 		}
 	}
 	umask := exec.Command("sh", "-c", `umask 077; exec "$@"`, "sh", gateBinary, "install", dir)
@@ -50,14 +50,14 @@ func TestInstallCopiesTheGate(t *testing.T) {
 	}
 	check()
 	p.grant(granted)
-	wantEqual(t, "the end", r.end().status, "exit 0")
+	wantEqual(t, "the exit", r.end().status, "exit 0")
 }
 
 func TestInstallSaysWhatIsWrong(t *testing.T) {
 	got := run(t, exec.Command(gateBinary, "install", "/no/where"))
 	if !strings.HasPrefix(got.stderr, "StatefulSingleton: cannot install the gate: ") ||
 		!strings.Contains(got.stderr, "no such file or directory") || got.status != "exit 1" {
-		t.Errorf("%+v, want exit 1 and one line that says why", got)
+		t.Errorf("%+v, want exit 1 and one line with the cause", got)
 	}
 
 	dir := t.TempDir()
@@ -68,6 +68,6 @@ func TestInstallSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("%+v, want exit 1", got)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("it left %v (%v)", entries, err)
+		t.Errorf("remaining files are %v (%v)", entries, err)
 	}
 }

@@ -41,11 +41,11 @@ const (
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the number of the signal, as in shells
 
-	usage = `usage: gate install DIR      copy this program to DIR/gate, and its script beside it
+	usage = `usage: gate install DIR      copy this program and its script to DIR
        gate wait             wait for the start signal
-       gate run -- ARGV...   wait for the start signal, then become ARGV
-       gate status           say where this pod stands: exit 0 granted, 1 waiting
-       gate idle             say so whenever it changes, until stopped
+       gate run -- ARGV...   wait for the start signal, then exec ARGV
+       gate status           print the state of this pod: exit 0 granted, 1 waiting
+       gate idle             print the state whenever it changes, until stopped
        gate touch            do nothing`
 )
 

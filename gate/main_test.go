@@ -63,7 +63,7 @@ func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		lacks(t, "this machine has no "+name)
+		lacks(t, "this machine does not have "+name)
 	}
 	return path
 }
@@ -95,7 +95,7 @@ func scriptFor(t *testing.T) string {
 	t.Helper()
 	const shipped = "\n_ssn_dir=/var/run/signal\n"
 	if strings.Count(script.Text, shipped) != 1 {
-		t.Fatalf("the script does not say %q once", shipped)
+		t.Fatalf("the script does not contain %q exactly once", shipped)
 	}
 	file := filepath.Join(t.TempDir(), script.Name)
 	if err := os.WriteFile(file, []byte(strings.Replace(script.Text, shipped, "\n_ssn_dir=${GATE_SIGNAL_DIR:-/var/run/signal}\n", 1)), 0o755); err != nil {
@@ -120,10 +120,10 @@ func TestTheEnvironmentDoesNotSayWhereTheGrantIs(t *testing.T) {
 	cmd := gate(p, "status")
 	cmd.Path = shipped
 	if got := run(t, cmd); got.status != "exit 1" || !strings.Contains(got.stdout, defaultSignalDir) {
-		t.Errorf("with a grant in a folder that its environment names it says %+v", got)
+		t.Errorf("with a grant in a folder of its environment, the gate returns %+v", got)
 	}
 	if strings.Contains(script.Text, "GATE_SIGNAL_DIR") {
-		t.Error("the script asks its environment where the grant is")
+		t.Error("the script reads the folder of the grant from its environment")
 	}
 }
 
@@ -268,7 +268,7 @@ func (r *running) line() string {
 	line, err := r.log.ReadString('\n')
 	text, prefixed := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "StatefulSingleton: ")
 	if err != nil || !prefixed {
-		r.t.Fatalf("the log says %q (%v), want a line that starts with StatefulSingleton:", line, err)
+		r.t.Fatalf("the log is %q (%v), want a line that starts with StatefulSingleton:", line, err)
 	}
 	return text
 }
@@ -277,7 +277,7 @@ func (r *running) line() string {
 func (r *running) waits() {
 	r.t.Helper()
 	if line, want := r.line(), "waiting for the start signal; pod "+podUID; line != want {
-		r.t.Fatalf("the log says %q, want %q", line, want)
+		r.t.Fatalf("the log is %q, want %q", line, want)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
 	}
 	t.Logf("the gate has %d bytes", info.Size())
 	if info.Size() > maxBytes {
-		t.Errorf("the gate has %d bytes, at most %d are allowed", info.Size(), maxBytes)
+		t.Errorf("the gate has %d bytes, the max is %d", info.Size(), maxBytes)
 	}
 	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}other {{end}}{{.ImportPath}}", ".")
 	list.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -327,9 +327,9 @@ func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
 	for _, name := range names[:len(names)-1] { // the last is the gate itself
 		switch {
 		case name == "fmt", name == "reflect", name == "net", strings.HasPrefix(name, "net/"), strings.HasPrefix(name, "encoding/"):
-			t.Errorf("the gate depends on %s, which makes it big or lets it talk", name)
+			t.Errorf("the gate depends on %s, which makes it large or adds network access", name)
 		case strings.HasPrefix(name, "other ") && !strings.HasSuffix(name, "/gate/script"): // contains the script
-			t.Errorf("the gate depends on %s, and should on the standard library alone", strings.TrimPrefix(name, "other "))
+			t.Errorf("the gate depends on %s, but should depend on the standard library only", strings.TrimPrefix(name, "other "))
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestInAContainerOfRunc(t *testing.T) {
 	program(t, "runc")
 	root, p := scratch(t), newPod(t, "")
 	if got := run(t, runcRun(t, p, root, nil, "/gate", "touch")); got.status != "exit 0" {
-		lacks(t, "runc can make no containers here: "+got.stderr)
+		lacks(t, "runc cannot create containers here: "+got.stderr)
 	}
 
 	held := func(role string, argv ...string) *exec.Cmd {
@@ -65,6 +65,6 @@ func TestInAContainerOfRunc(t *testing.T) {
 		r.waits()
 		r.signal(s) // runc forwards it
 		got = r.end()
-		wantEqual(t, "the end", got.stdout+got.status, "exit "+strconv.Itoa(128+int(s)))
+		wantEqual(t, "the exit", got.stdout+got.status, "exit "+strconv.Itoa(128+int(s)))
 	}
 }

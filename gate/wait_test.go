@@ -22,10 +22,10 @@ func TestWaitEndsWithTheGrant(t *testing.T) {
 	r.waits()
 	p.grant(granted)
 	if line := r.line(); !received.MatchString(line) {
-		t.Errorf("the log says %q, want %s", line, received)
+		t.Errorf("the log is %q, want %s", line, received)
 	}
 	if got, want := r.end(), (result{status: "exit 0"}); got != want {
-		t.Errorf("then comes %+v, want %+v", got, want)
+		t.Errorf("the result is %+v, want %+v", got, want)
 	}
 }
 
@@ -33,9 +33,9 @@ func TestAGrantedPodDoesNotSayThatItWaits(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		r := start(t, w.command(newPod(t, granted), "sh", "-c", "exit 3"))
 		if line := r.line(); !received.MatchString(line) {
-			t.Errorf("the log says %q, want %s", line, received)
+			t.Errorf("the log is %q, want %s", line, received)
 		}
-		wantEqual(t, "the end", r.end().status, "exit 3")
+		wantEqual(t, "the exit", r.end().status, "exit 3")
 	})
 }
 
@@ -52,7 +52,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 			r.waits()
 			r.signal(s)
 			wantEqual(t, "the line", r.line(), "got "+name+" before the start signal; the program was not started")
-			wantEqual(t, "the end", r.end().status, "exit "+strconv.Itoa(128+int(s)))
+			wantEqual(t, "the exit", r.end().status, "exit "+strconv.Itoa(128+int(s)))
 			if _, err := os.Stat(mark); err == nil {
 				t.Errorf("%s: the program was started", name)
 			}
@@ -65,7 +65,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 func TestASignalWhileTheScriptReads(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
-			t.Skip("the gate looks for signals apart from files")
+			t.Skip("the gate handles signals independently of files")
 		}
 		p := pod{t: t, dir: t.TempDir()}
 		fifo := filepath.Join(p.dir, grantFile)
@@ -76,7 +76,7 @@ func TestASignalWhileTheScriptReads(t *testing.T) {
 		r.signal(syscall.SIGTERM)
 		p.check(writer.Close())
 		wantEqual(t, "the line", r.line(), "got SIGTERM before the start signal; the program was not started")
-		wantEqual(t, "the end", r.end().status, "exit 143")
+		wantEqual(t, "the exit", r.end().status, "exit 143")
 	})
 }
 
@@ -86,11 +86,11 @@ func TestASignalThatCameWithTheGrant(t *testing.T) {
 	c := caught{stop: make(chan os.Signal, 1), child: make(chan os.Signal, 1)}
 	c.stop <- syscall.SIGTERM
 	if got := become([]string{"/bin/false"}, nil, c); got != 143 {
-		t.Errorf("it ended with %d, want 143", got)
+		t.Errorf("the exit code is %d, want 143", got)
 	}
 	c.stop <- syscall.SIGINT
 	if got := newWaiter(newPod(t, granted).dir, c).await(); got != 130 {
-		t.Errorf("it ended with %d, want 130", got)
+		t.Errorf("the exit code is %d, want 130", got)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAnyStopSignalEndsTheWait(t *testing.T) {
 		r := start(t, gate(newPod(t, ""), "wait"))
 		r.waits()
 		r.signal(s)
-		wantEqual(t, "the end", r.end().status, "exit "+strconv.Itoa(128+int(s)))
+		wantEqual(t, "the exit", r.end().status, "exit "+strconv.Itoa(128+int(s)))
 	}
 }
 
@@ -133,7 +133,7 @@ func TestAWindowMayChangeDuringTheWait(t *testing.T) {
 func openTerminal(t *testing.T) *os.File {
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		lacks(t, "this machine has no terminals: "+err.Error())
+		lacks(t, "this machine does not have terminals: "+err.Error())
 	}
 	t.Cleanup(func() { control.Close() })
 	var unlocked, number int32
@@ -226,7 +226,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it never happens: " + what)
+			t.Fatal("timed out waiting for: " + what)
 		}
 	}
 }
@@ -249,18 +249,18 @@ func TestTheLogSaysEachMinuteThatItWaits(t *testing.T) {
 	p.grant(strangeUID + " 1")
 	after(100 * time.Second)
 	after(10 * time.Minute) // the node was suspended
-	wantEqual(t, "with a stranger's grant", <-lines, "still waiting for the start signal after 600.0s; pod "+podUID+
-		"; the grant is for pod \""+strangeUID+"\", and this is pod \""+podUID+"\"")
+	wantEqual(t, "with the grant of another pod", <-lines, "still waiting for the start signal after 600.0s; pod "+podUID+
+		"; the grant is for pod \""+strangeUID+"\", but this is pod \""+podUID+"\"")
 	after(659 * time.Second)
 	after(660 * time.Second)
 	if line := <-lines; !strings.HasPrefix(line, "still waiting for the start signal after 660.0s; ") {
-		t.Errorf("a minute later it says %q", line)
+		t.Errorf("a minute later the line is %q", line)
 	}
 	p.grant(granted)
 	after(661250 * time.Millisecond)
 	wantEqual(t, "the last line", <-lines, "start signal received (epoch 7) after 661.2s")
 	if got := <-code; got != 0 || len(lines) > 0 {
-		t.Errorf("it ended with %d and %d more lines, want 0 and none", got, len(lines))
+		t.Errorf("the exit code is %d, with %d more lines; want 0 and none", got, len(lines))
 	}
 }
 
@@ -284,14 +284,14 @@ func TestIdleSaysWhatChanges(t *testing.T) {
 	} {
 		p.grant(step.grant)
 		if !lines.Scan() || lines.Text() != step.line {
-			t.Fatalf("idle says %q, want %q", lines.Text(), step.line)
+			t.Fatalf("idle prints %q, want %q", lines.Text(), step.line)
 		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if lines.Scan() {
-		t.Errorf("idle also says %q", lines.Text())
+		t.Errorf("idle prints another line: %q", lines.Text())
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("idle ended with %v, want 0", err)
@@ -309,11 +309,11 @@ func TestIdleSaysNothingTwice(t *testing.T) {
 	}
 	c.stop <- syscall.SIGTERM
 	if got := <-code; got != 0 {
-		t.Errorf("it ended with %d, want 0", got)
+		t.Errorf("the exit code is %d, want 0", got)
 	}
 	wantEqual(t, "the line", <-lines, "waiting")
 	if len(lines) > 0 {
-		t.Errorf("it also said %q", <-lines)
+		t.Errorf("another line is %q", <-lines)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestIdleSaysNothingTwice(t *testing.T) {
 func TestTheScriptTakesTheSleepThatThereIs(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil || w.name == "busybox" {
-			t.Skip("it brings its own")
+			t.Skip("it does not need the sleep of the image")
 		}
 		p, bin := newPod(t, ""), t.TempDir()
 		cmd := w.command(p, "/bin/echo", "started")
@@ -337,7 +337,7 @@ func TestTheScriptTakesTheSleepThatThereIs(t *testing.T) {
 		cmd.Env = append(cmd.Env, "PATH="+bin)
 		r := start(t, cmd)
 		r.waits()
-		eventually(t, "it sleeps for a second", func() bool {
+		eventually(t, "the script sleeps for one second", func() bool {
 			text, _ := os.ReadFile(asked) // empty at first
 			return strings.HasPrefix(string(text), "0.05\n1\n1\n")
 		})
@@ -349,10 +349,10 @@ func TestTheScriptTakesTheSleepThatThereIs(t *testing.T) {
 func TestTheScriptNeedsACommand(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		if w.argv == nil {
-			t.Skip("the gate says its usage")
+			t.Skip("the gate prints its usage")
 		}
 		got := run(t, exec.Command(w.argv[0], w.argv[1:]...))
-		wantEqual(t, "the end", got.status+" "+got.stderr,
+		wantEqual(t, "the exit", got.status+" "+got.stderr,
 			"exit 2 StatefulSingleton: usage: entrypoint-wrapper.sh COMMAND [ARGUMENT]...\n")
 	})
 }

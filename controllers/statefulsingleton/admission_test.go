@@ -41,19 +41,19 @@ func badObjects() []TableEntry {
 			invalid + `[spec.selector: Required value` + unchecked}),
 		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
 			invalid + `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
-		Entry("a selector that only rules out, and would match the pods of others", bad{func(s *v1.StatefulSingleton) {
+		Entry("a selector without matchLabels or In, which would match unrelated pods", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "no-such-label", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 		}, invalid + `spec.selector: Invalid value: select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications`}),
-		Entry("33 values", bad{func(s *v1.StatefulSingleton) {
+		Entry("an expression with 33 values", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: strings.Fields(strings.Repeat("v ", 33))}}
 		}, invalid + `[spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items` + unchecked}),
 		Entry("S26 a selector that no pod can match", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}
-		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: what is asked of label "app" contradicts itself`}),
-		Entry("a selector by a label of the operator", bad{func(s *v1.StatefulSingleton) {
+		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: the requirements for label "app" contradict each other`}),
+		Entry("a selector that uses a label of the operator", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchLabels = map[string]string{v1.LabelManaged: "true"}
 		}, invalid + `spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`}),
-		Entry("a name that fits no label", bad{func(s *v1.StatefulSingleton) { s.Name = long },
+		Entry("a name that is too long for a label value", bad{func(s *v1.StatefulSingleton) { s.Name = long },
 			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name may have at most 63 characters, because it is the value of a label of pods`}),
 		Entry("an unknown mode", bad{func(s *v1.StatefulSingleton) { s.Spec.GateMode = "Magic" },
 			invalid + `[spec.gateMode: Unsupported value: "Magic": supported values: "Auto", "Binary", "Script", "Init"` + unchecked}),
@@ -61,7 +61,7 @@ func badObjects() []TableEntry {
 			invalid + `[spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"` + unchecked}),
 		Entry("the sidecar as the program", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"status-sidecar"} },
 			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`}),
-		Entry("a container that cannot be", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
+		Entry("an invalid container name", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
 			invalid + `spec.containers[0]: Invalid value: "my.app": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`}),
 	}
 }
@@ -122,12 +122,12 @@ var _ = Describe("admission of objects", func() {
 		Expect(cells).To(And(HaveKeyWithValue("Status", "Running"), HaveKeyWithValue("Active Pod", BeNil()), HaveKeyWithValue("Waiting", BeEquivalentTo(0))))
 	})
 
-	It("V20 warns of a typo in the annotation of an object that is being deleted, and of a namespace without the guard", func(ctx SpecContext) {
+	It("V20 warns about a typo in an annotation during the deletion, and about a namespace without the guard", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Finalizers = []string{"example.com/mine"} }))
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		c, heard := listening()
 		Expect(c.Patch(ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"apps.statefulsingleton.com/release":"true"}}}`)))).To(Succeed())
-		Expect(*heard).To(ConsistOf(ContainSubstring("metadata.annotations[apps.statefulsingleton.com/release]: the operator knows no such annotation")))
+		Expect(*heard).To(ConsistOf(ContainSubstring("metadata.annotations[apps.statefulsingleton.com/release]: unknown annotation")))
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = nil })
 		c, heard = listening()
 		Expect(c.Create(ctx, newSingleton(metav1.NamespaceSystem), client.DryRunAll)).To(Succeed())
@@ -144,7 +144,7 @@ var _ = Describe("admission of objects", func() {
 		declare(ctx, newSingleton(ns))
 		Expect(refusal(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
 			s.Name, s.Spec.Selector.MatchLabels = "second", map[string]string{"tier": "one"}
-		}))).To(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "second" is invalid: spec.selector: Invalid value: "tier=one": a pod could match StatefulSingleton db too, which selects app=db, and may be under one only; ask both for a label of which the pods of each have another value, for example app`))
+		}))).To(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "second" is invalid: spec.selector: Invalid value: "tier=one": a pod could also match StatefulSingleton db, which selects app=db, but may belong to only one; use a label with a different value in each selector, for example app`))
 		Expect(refusal(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
 			s.Name, s.Spec.Selector.MatchLabels = "second", map[string]string{"app": "web"}
 		}))).To(BeEmpty())
@@ -160,11 +160,11 @@ var _ = Describe("admission of objects", func() {
 		for i := range 100 {
 			Expect(user.Create(ctx, numbered(i))).To(Succeed())
 		}
-		Eventually(func() string { return refusal(ctx, numbered(100)) }).Should(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "s100" is invalid: metadata.namespace: Forbidden: a namespace may have 100 StatefulSingletons, because the API server compares every new pod with all of them, and ` + ns + ` has as many; use another namespace`))
+		Eventually(func() string { return refusal(ctx, numbered(100)) }).Should(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "s100" is invalid: metadata.namespace: Forbidden: a namespace may have at most 100 StatefulSingletons, because the API server compares every new pod with all of them, and ` + ns + ` has reached this limit; use another namespace`))
 		Expect(refusal(ctx, newPod(ns, "stranger"))).To(BeEmpty())
 	})
 
-	It("warns of containers that Init mode ignores", func(ctx SpecContext) {
+	It("warns about containers that mode Init ignores", func(ctx SpecContext) {
 		c, heard := listening()
 		Expect(c.Create(ctx, newSingleton(ns, mode(v1.GateInit), func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"app"} }))).To(Succeed())
 		Expect(*heard).To(Equal([]string{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}))
@@ -187,7 +187,7 @@ type warnings func(string)
 func (w warnings) HandleWarningHeader(_ int, _ string, text string) { w(text) }
 
 var _ = Describe("S6 a managed pod", func() {
-	It("can be labelled, annotated, adopted, and freed of finalizers", func(ctx SpecContext) {
+	It("can get labels, annotations and owners, and lose finalizers", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -205,7 +205,7 @@ var _ = Describe("S6 a managed pod", func() {
 		}
 	})
 
-	It("cannot be relabelled out of a selector, nor a stranger into one", func(ctx SpecContext) {
+	It("cannot leave a selector by a change of labels, and an unmanaged pod cannot join one", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -215,11 +215,11 @@ var _ = Describe("S6 a managed pod", func() {
 		for pod, app := range map[*corev1.Pod]string{p: "debug", stranger: "db"} {
 			err := user.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"app":%q}}}`, app)))
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db selects by these labels, and with this change a pod that may be running would come under it or leave it, so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from`)))
+			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db selects by these labels: this change would add a pod that may be running to its selection, or remove one, so that two programs could run. Delete the pod instead, or change the labels in its template`)))
 		}
 	})
 
-	It("cannot be granted by another client, nor lose its grant", func(ctx SpecContext) {
+	It("cannot get or lose a grant by a write of another client", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -229,7 +229,7 @@ var _ = Describe("S6 a managed pod", func() {
 		activates(ctx, s, a, "b")
 		for pod, grant := range map[*corev1.Pod]string{b: fmt.Sprintf("%q", string(b.UID)+" 7"), a: "null"} {
 			err := as(anotherUser).Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, v1.AnnotationGrant, grant)))
-			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`)))
+			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db starts one pod at a time: only the operator may change annotation apps.statefulsingleton.com/grant, which starts the program`)))
 		}
 	})
 })

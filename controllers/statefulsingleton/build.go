@@ -402,15 +402,15 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 
 func guardValidations(namespace string) []admissionv1.Validation {
 	says := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }
-	withoutGate := "holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: " +
-		"the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. " +
-		"Its owner will try again; if that does not help, see whether the operator runs: kubectl -n " + namespace + " get pods"
-	relabelled := "selects by these labels, and with this change a pod that may be running would come under it or leave it, " +
-		"so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from"
-	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
-	remade := "selects this pod, and annotation " + v1.AnnotationSingletonUID + ", which says under which one it was created, stays as it is"
+	withoutGate := "selects this pod, but the pod was created without the gate that holds back its program: " +
+		"the operator did not respond, or the StatefulSingleton has just been created. The pod is refused because two programs could run otherwise. " +
+		"Its owner will retry; if that does not help, check whether the operator is running: kubectl -n " + namespace + " get pods"
+	relabelled := "selects by these labels: this change would add a pod that may be running to its selection, or remove one, " +
+		"so that two programs could run. Delete the pod instead, or change the labels in its template"
+	granted := "starts one pod at a time: only the operator may change annotation " + v1.AnnotationGrant + ", which starts the program"
+	remade := "selects this pod: annotation " + v1.AnnotationSingletonUID + " is immutable, because it records the StatefulSingleton under which the pod was created"
 	isOperator := `authorizer.group(` + quoted(v1.GroupVersion.Group) + `).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`
-	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its budget selects them; only pods that it selects and that have the gate may have that label. Remove it"
+	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its PodDisruptionBudget selects them; only pods that it selects and that have the gate may have this label. Remove the label"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},

@@ -30,7 +30,7 @@ func TestS2TheConfigMap(t *testing.T) {
 		}
 	}
 	if strings.Join(owners, " ") != "db web" {
-		t.Errorf("it belongs to %v, want db and web: it goes with the last of them", owners)
+		t.Errorf("its owners are %v, want db and web: it is deleted with the last of them", owners)
 	}
 }
 
@@ -47,10 +47,10 @@ func TestS2TheScriptComesOutOfTheImage(t *testing.T) {
 	install := p.Spec.InitContainers[0]
 	if got := strings.Join(install.Command, " "); got != "/gate install /opt/wrapper" || install.Image != gateImage ||
 		fmt.Sprint(install.VolumeMounts) != fmt.Sprint([]corev1.VolumeMount{{Name: "wrapper-scripts", MountPath: "/opt/wrapper"}}) {
-		t.Errorf("it is installed by %s of %s, into %v", got, install.Image, install.VolumeMounts)
+		t.Errorf("container %s of image %s installs it into %v", got, install.Image, install.VolumeMounts)
 	}
 	if v1.ScriptInPod != "/opt/wrapper/entrypoint-wrapper.sh" || script.Name != v1.FileScript {
-		t.Errorf("it is called %s, and installed as %s", v1.ScriptInPod, script.Name)
+		t.Errorf("the command uses path %s, and the installed path is %s", v1.ScriptInPod, script.Name)
 	}
 }
 
@@ -64,10 +64,10 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	m := &member{pod: old}
 	m.lookAt(withDefaults(&singleton("db").StatefulSingleton))
 	if !m.gated || strings.Join(m.program, " ") != "app" {
-		t.Errorf("such a pod has a gate: %v, with program %v", m.gated, m.program)
+		t.Errorf("has gate: %v, with program %v", m.gated, m.program)
 	}
 	if errs := inject(old, &singleton("db").mode(v1.GateScript).StatefulSingleton, around()); len(errs) != 1 || errs[0].Field != "spec.volumes[1].name" {
-		t.Errorf("one that is made so again is told %v", errs.ToAggregate())
+		t.Errorf("injecting the gate a second time returns %v", errs.ToAggregate())
 	}
 }
 
@@ -75,11 +75,11 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 // reads the grant from the correct path.
 func TestS2TheScriptReadsTheSignal(t *testing.T) {
 	if !strings.HasPrefix(script.Text, "#!/bin/sh\n") {
-		t.Errorf("it begins with %.20q", script.Text)
+		t.Errorf("the script begins with %.20q", script.Text)
 	}
 	for _, name := range []string{v1.PathSignal, v1.FileSignal, v1.FilePodUID, v1.FileScript} {
 		if !strings.Contains(script.Text, name) {
-			t.Errorf("it does not say %s", name)
+			t.Errorf("the script does not contain %s", name)
 		}
 	}
 }
@@ -88,22 +88,22 @@ func TestTheGuardAsAnObject(t *testing.T) {
 	watched := []string{"b", "a"}
 	policy, binding := buildGuard("another", watched)
 	if policy.Name != "statefulsingleton-guard-another" || binding.Name != policy.Name || binding.Spec.PolicyName != policy.Name {
-		t.Errorf("named %s and %s, for %s", policy.Name, binding.Name, binding.Spec.PolicyName)
+		t.Errorf("the policy and binding are named %s and %s, for %s", policy.Name, binding.Name, binding.Spec.PolicyName)
 	}
 	if *policy.Spec.FailurePolicy != admissionv1.Fail {
-		t.Error("the guard fails open")
+		t.Error("the failure policy of the guard is Ignore")
 	}
 	if p := binding.Spec.ParamRef; p.Namespace != "" || p.Name != "" || p.Selector == nil || *p.ParameterNotFoundAction != admissionv1.AllowAction {
-		t.Errorf("the parameters are %v, want all of the pod's own namespace, and yes where there is none", p)
+		t.Errorf("the parameters are %v, want all objects of the pod's namespace, and Allow without objects", p)
 	}
 	for _, selector := range []*metav1.LabelSelector{binding.Spec.MatchResources.NamespaceSelector, policy.Spec.MatchConstraints.NamespaceSelector} {
 		const want = "kubernetes.io/metadata.name notin (another,kube-system),kubernetes.io/metadata.name in (a,b)"
 		if got := metav1.FormatLabelSelector(selector); got != want || watched[0] != "b" {
-			t.Errorf("limited to %s, want %s; the caller's list is %v", got, want, watched)
+			t.Errorf("the binding selects namespaces %s, want %s; the caller's list is %v", got, want, watched)
 		}
 	}
 	if _, everywhere := buildGuard("operator-system", nil); everywhere.Spec.MatchResources != nil {
-		t.Error("without watched namespaces the guard is for all")
+		t.Error("the guard without watched namespaces does not apply to all namespaces")
 	}
 }
 

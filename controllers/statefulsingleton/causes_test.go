@@ -104,7 +104,7 @@ func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world,
 func TestW7EachCauseIsToldOf(t *testing.T) {
 	for i := range causestest.All {
 		s := &causestest.All[i]
-		for what, m := range map[string]*memberFixture{"it waits": waiting("a"), "it may run": granted("a", 1)} {
+		for what, m := range map[string]*memberFixture{"the pod waits": waiting("a"), "the pod may run": granted("a", 1)} {
 			w, live := keptFor(s, sampled(m), 70*time.Second)
 			if w == nil {
 				continue
@@ -132,7 +132,7 @@ const (
 func sampleOf(t *testing.T, situation string) *causestest.Sample {
 	i := slices.IndexFunc(causestest.All, func(s causestest.Sample) bool { return s.Situation == situation })
 	if i < 0 {
-		t.Fatalf("no sample of %s", situation)
+		t.Fatalf("no sample for %s", situation)
 	}
 	return &causestest.All[i]
 }
@@ -156,7 +156,7 @@ func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 		"the only pods are at their gates": worldOf(singleton("db"), waiting("a"), waiting("b")),
 		"a pod is unschedulable for 30 s":  worldOf(singleton("db"), young),
 		"no pods":                          worldOf(singleton("db")),
-		"an object that is not served":     worldOf(singleton("db"), broken).with(func(w *world) { w.rivals = []*v1.StatefulSingleton{elder} }),
+		"an invalid object":                worldOf(singleton("db"), broken).with(func(w *world) { w.rivals = []*v1.StatefulSingleton{elder} }),
 	} {
 		look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
 		if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
@@ -166,7 +166,7 @@ func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 	w := worldOf(singleton("db"), ended)
 	look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, "False") {
-		t.Errorf("the Deployment wants no pod, and one was refused an hour ago: Stalled is %s", got)
+		t.Errorf("a Deployment with 0 replicas and a refused pod an hour ago: Stalled is %s", got)
 	}
 }
 
@@ -180,29 +180,29 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 	r := &Reconciler{Live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
 	look(w, r, 30*time.Second, 29*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
-		t.Errorf("after half a minute: %s", got)
+		t.Errorf("after 30 s: %s", got)
 	}
 	look(w, r, 70*time.Second, 69*time.Second, 0)
 	stalled := sayingOf(w, v1.ConditionStalled)
 	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota || stalled != overQuota {
-		t.Errorf("after a minute: %s\nStalled is %s", got, stalled)
+		t.Errorf("after 60 s: %s\nStalled is %s", got, stalled)
 	}
 	for _, passes := range [][]time.Duration{{0}, {time.Second, 0}} { // each with an empty memory
 		look(w, r, passes...)
 		if got := sayingOf(w, v1.ConditionDegraded); got != overQuota || sayingOf(w, v1.ConditionStalled) != stalled {
-			t.Errorf("the operator was started again: %s", got)
+			t.Errorf("after a restart of the operator: %s", got)
 		}
 	}
 	set.Status.Conditions[0].Status = corev1.ConditionFalse
 	look(w, r, 2*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
-		t.Errorf("it was created: %s", got)
+		t.Errorf("after the pod was created: %s", got)
 	}
 	set, d = lackingSet(`pods "web-1-x" is forbidden: exceeded quota: small, requested: pods=1`, 1)
 	w.refusedOwners = []object{set}
 	look(w, &Reconciler{Live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota {
-		t.Errorf("its events are gone: %s", got)
+		t.Errorf("after its events were deleted: %s", got)
 	}
 }
 

@@ -167,13 +167,13 @@ func isActive(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiti
 	case h == nil || h.UID != p.UID || h.Name != p.Name || s.Status.ActivePod != p.Name:
 		return fmt.Errorf("pod %s is not the holder: %+v", p.Name, s.Status)
 	case s.Status.Phase != v1.PhaseRunning || s.Status.TransitionTimestamp != nil || !meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionAvailable):
-		return fmt.Errorf("the handover is not over: %+v", s.Status)
+		return fmt.Errorf("the handover is still in progress: %+v", s.Status)
 	case !slices.Equal(s.Status.Waiting, waiting) || s.Status.WaitingCount != int32(len(waiting)):
-		return fmt.Errorf("%q wait, and %q should", s.Status.Waiting, waiting)
+		return fmt.Errorf("waiting pods are %q, want %q", s.Status.Waiting, waiting)
 	case have.Annotations[v1.AnnotationGrant] != fmt.Sprintf("%s %d", p.UID, h.Epoch):
 		return fmt.Errorf("the grant of pod %s is %q", p.Name, have.Annotations[v1.AnnotationGrant])
 	case !controllerutil.ContainsFinalizer(have, v1.FinalizerPod):
-		return fmt.Errorf("pod %s may vanish", p.Name)
+		return fmt.Errorf("pod %s has no finalizer", p.Name)
 	case readiness(have) != corev1.ConditionTrue:
 		return fmt.Errorf("pod %s has readiness condition %q", p.Name, readiness(have))
 	}
@@ -217,7 +217,7 @@ func notes(ctx context.Context, s *v1.StatefulSingleton, reason string) []string
 		if e.Reason == reason && e.InvolvedObject.UID == s.UID {
 			out = append(out, e.Type+": "+e.Message)
 			if e.Series != nil {
-				out = append(out, "and again")
+				out = append(out, "a repeated event")
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-var _ = Describe("a singleton", func() {
+var _ = Describe("a StatefulSingleton", func() {
 	var ns string
 	var op *operator
 	BeforeEach(func(ctx SpecContext) {
@@ -23,7 +23,7 @@ var _ = Describe("a singleton", func() {
 		op = startOperator(operatorOptions{namespaces: []string{ns}})
 	})
 
-	It("S27 says that there are no pods", func(ctx SpecContext) {
+	It("S27 reports that there are no pods", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		Expect(says(ctx, s, v1.ConditionAvailable, v1.ReasonNoPods)).To(Equal("no pod matches the selector"))
 		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning))
@@ -38,12 +38,12 @@ var _ = Describe("a singleton", func() {
 			activates(ctx, s, p)
 			Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(1))
 			Expect(s.Status.Holder.Node).To(Equal("node-1"))
-			Expect(s.Status.Message).To(Equal("pod a runs"))
+			Expect(s.Status.Message).To(Equal("pod a is running"))
 			Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(Equal([]string{"Normal: pod a may run its program"}))
 		})
 	}
 
-	It("S8 hands over when the pod before has stopped, and not earlier", func(ctx SpecContext) {
+	It("S8 hands over only after the previous pod has stopped", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		a := add(ctx, newPod(ns, "a", playing(playHang, "yes")))
 		activates(ctx, s, a)
@@ -61,10 +61,10 @@ var _ = Describe("a singleton", func() {
 		gone(ctx, a)
 		Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(2))
 		Expect(s.Status.LastTransitionSeconds).NotTo(BeNil())
-		Eventually(func() []string { return notes(ctx, s, v1.EventPodTransition) }).Should(Equal([]string{"Normal: pod b may run its program, and no other does"}))
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodTransition) }).Should(Equal([]string{"Normal: pod b may run its program, and no other pod may"}))
 	})
 
-	It("S15 has standbys: one runs, the others wait, and the oldest is next", func(ctx SpecContext) {
+	It("S15 runs one of several pods, and starts the oldest standby next", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
@@ -84,7 +84,7 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, d)
 	})
 
-	It("S17 does not start an orphan while the active pod lives, nor one that was granted under another name", func(ctx SpecContext) {
+	It("S17 does not start an orphan, or a pod with the grant of another pod, while the active pod runs", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
@@ -98,7 +98,7 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, orphan)
 	})
 
-	It("S13 says once that a handover takes too long, and completes it when it can", func(ctx SpecContext) {
+	It("S13 reports a late handover once, and completes it when possible", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](60) }))
 		a := add(ctx, newPod(ns, "a", playing(playHang, "yes")))
 		activates(ctx, s, a)
@@ -112,7 +112,7 @@ var _ = Describe("a singleton", func() {
 			Expect(look(ctx, s).Phase).To(Equal(v1.PhaseFailed))
 		}
 		const text = "the handover takes longer than maxTransitionTime (60 s): pod a is being deleted; still running: container app; waiting: b"
-		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonTimeout)).To(Equal(text + "; it goes on as soon as that changes"))
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonTimeout)).To(Equal(text + "; it continues as soon as this changes"))
 		Eventually(func() []string { return notes(ctx, s, v1.EventTransitionTimeout) }).Should(Equal([]string{"Warning: " + text}))
 		Expect(granted(live(ctx, b))).To(BeFalse())
 		tell(ctx, a, playHang, "")
@@ -125,7 +125,7 @@ var _ = Describe("a singleton", func() {
 		s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
 	}
 
-	It("S13 deletes what it waits for after that time, if it is to, and never by force", func(ctx SpecContext) {
+	It("S13 with onTimeout DeleteOld, deletes the old pod after maxTransitionTime, without force", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, deletesOld))
 		a := add(ctx, newPod(ns, "a", playing(playMount, "yes"), playing(playHang, "yes"))) // it cannot start its program
 		Eventually(func() string { return look(ctx, s).ActivePod }).Should(Equal("a"))
@@ -145,13 +145,13 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, b)
 	})
 
-	It("deletes no pod that was there before the object, whatever it is to do", func(ctx SpecContext) {
+	It("deletes no pod that is older than the object, even with onTimeout DeleteOld", func(ctx SpecContext) {
 		a := add(ctx, newPod(ns, "a"))
 		s := declare(ctx, newSingleton(ns, deletesOld))
 		b := add(ctx, newPod(ns, "b"))
 		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
 		op.forward(61 * time.Second)
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(ContainSubstring("To go on: kubectl -n " + ns + " delete pod a"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(ContainSubstring("To continue: kubectl -n " + ns + " delete pod a"))
 		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseFailed))
 		Consistently(func() bool { return live(ctx, a).DeletionTimestamp == nil && !granted(live(ctx, b)) }, time.Second).Should(BeTrue())
 		Expect(notes(ctx, s, v1.EventPodDeleted)).To(BeEmpty())
@@ -159,20 +159,20 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, b)
 	})
 
-	It("makes a pod wait that lacks a container of the program, and says so", func(ctx SpecContext) {
+	It("holds back a pod that lacks a container of the program, and reports it", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"no-such"} }))
 		a := add(ctx, newPod(ns, "a"))
 		Expect(a.Spec.InitContainers).To(ContainElement(HaveField("Name", v1.ContainerWait)))
 		activates(ctx, s, a)
 		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonContainersMissing)).To(Equal(
-			"pod a has no container no-such, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template"))
+			"pod a has no container no-such, which spec.containers lists as part of the program, and waits as a whole, as in gate mode Init; correct spec.containers or the template of the pod"))
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		remove(ctx, a)
 		activates(ctx, s, b)
 	})
 
-	It("S24 repairs the readiness condition whenever it is wrong", func(ctx SpecContext) {
+	It("S24 repairs a wrong readiness condition", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
@@ -208,7 +208,7 @@ var _ = Describe("a singleton", func() {
 		add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(HaveLen(1)) // events are written asynchronously
-		Eventually(func() string { return live(ctx, a).Annotations[v1.AnnotationReminder] }).ShouldNot(BeEmpty(), "its kubelet is reminded once, 2 s after the grant")
+		Eventually(func() string { return live(ctx, a).Annotations[v1.AnnotationReminder] }).ShouldNot(BeEmpty(), "the kubelet should get one reminder, 2 s after the grant")
 		look(ctx, s)
 		before := writes.Load()
 		tell(ctx, a, "wake", "up")

@@ -32,7 +32,7 @@ type guillotine struct {
 	what   string
 }
 
-var errDead = errors.New("this operator is dead")
+var errDead = errors.New("this operator was killed")
 
 func (g *guillotine) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/events") {
@@ -110,7 +110,7 @@ var stories = []story{
 		prepare: aRunsAndBWaits,
 		act:     func(ctx context.Context, c *cast) { remove(ctx, c.a) },
 		end:     activeB},
-	{name: "a pod that was there before",
+	{name: "a pod that is older than the object",
 		prepare: func(ctx context.Context, c *cast) {
 			c.a = add(ctx, newPod(c.ns, "a"))
 			c.s = declare(ctx, newSingleton(c.ns))
@@ -130,7 +130,7 @@ var stories = []story{
 		},
 		act: func(ctx context.Context, c *cast) { add(ctx, c.b) },
 		end: activeB},
-	{name: "an object that is made again",
+	{name: "a recreated object",
 		prepare: func(ctx context.Context, c *cast) {
 			c.s = declare(ctx, newSingleton(c.ns))
 			c.a = add(ctx, newPod(c.ns, "a"))
@@ -149,7 +149,7 @@ var stories = []story{
 		end: func(ctx context.Context, c *cast) error {
 			b := live(ctx, c.b)
 			if !isGone(ctx, c.s) || !granted(b) || len(b.Finalizers) > 0 || readiness(b) != corev1.ConditionTrue {
-				return fmt.Errorf("pod b is not let go: %v, %v", b.ObjectMeta, b.Status.Conditions)
+				return fmt.Errorf("pod b is not released: %v, %v", b.ObjectMeta, b.Status.Conditions)
 			}
 			return nil
 		}},
@@ -178,7 +178,7 @@ func told(ctx context.Context, story story, n int, after bool) bool {
 
 var _ = Describe("S24 an operator killed between any two writes", func() {
 	for _, s := range stories {
-		It("leaves nothing behind: "+s.name, func(ctx SpecContext) {
+		It("leaves no unfinished work: "+s.name, func(ctx SpecContext) {
 			// Test every second write, alternately before and after it; the seed determines
 			// which ones. With as many seeds as make test-stories has, test each write in
 			// both ways.
@@ -187,7 +187,7 @@ var _ = Describe("S24 an operator killed between any two writes", func() {
 				n, step = 1, 1
 			}
 			for ; told(ctx, s, n, n/step%2 == 0); n += step {
-				Expect(n).To(BeNumerically("<", 40), "the story does not end")
+				Expect(n).To(BeNumerically("<", 40), "the story does not complete")
 				if step == 1 {
 					told(ctx, s, n, n%2 != 0)
 				}

@@ -33,25 +33,25 @@ func deadlines() []deadline {
 		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutWaits) },
 			func(w *world) bool { return phaseOf(derive(w)) == v1.PhaseFailed }},
 		{"maxTransitionTime, onTimeout DeleteOld", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutDeletesOld) }, acts},
-		{"a Node that does not exist any more", fenceAfter, func(ago time.Duration) *world {
+		{"a missing Node", fenceAfter, func(ago time.Duration) *world {
 			return worldOf(held(), granted("a", 1).onNode(goneSince(ago)), waiting("b"))
 		}, acts},
-		{"a Node that does not exist any more, of a pod that is being deleted", fenceAfter, func(ago time.Duration) *world {
+		{"a missing Node of a terminating pod", fenceAfter, func(ago time.Duration) *world {
 			return worldOf(held(), granted("a", 1).deleted().onNode(goneSince(ago)), waiting("b"))
 		}, acts},
 		{"a new object", settleAfter, func(ago time.Duration) *world {
 			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-ago) })
 		}, acts},
-		{"a static pod that is not shown any more", mirrorReturns, func(ago time.Duration) *world {
+		{"a static pod that is no longer reported", mirrorReturns, func(ago time.Duration) *world {
 			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.mirrorGone = noon.Add(-ago) })
 		}, acts},
-		{"a gate for which the old pod is deleted", restsAfter, func(ago time.Duration) *world {
+		{"a gate that must run before the old pod is deleted", restsAfter, func(ago time.Duration) *world {
 			return worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(ago))
 		}, acts},
-		{"a script at the gate", restsAfter, func(ago time.Duration) *world {
+		{"a script that must run before the grant", restsAfter, func(ago time.Duration) *world {
 			return worldOf(singleton("db"), waiting("a").scripted().heldFor(ago))
 		}, acts},
-		{"a pod of the newest revision on its way to its gate", newestPatience, func(ago time.Duration) *world {
+		{"a pod of the newest revision that has not reached its gate", newestPatience, func(ago time.Duration) *world {
 			next := waiting("c").of("d").stuck("ContainerCreating")
 			next.pod.CreationTimestamp.Time = noon.Add(-ago)
 			return worldOf(held(), next, waiting("b").of("d").old())
@@ -72,24 +72,24 @@ func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 			watch leadership.Watch
 			over  bool
 		}{
-			{"it is over when it is over", d.limit, leadership.Watch{}, true},
-			{"and not before", d.limit - time.Millisecond, leadership.Watch{}, false},
-			{"the operator was frozen for a second of it", d.limit, frozen, false},
-			{"that second is added", d.limit + away, frozen, true},
-			{"the operator was restarted a second after it began", d.limit, restarted, false},
-			{"it began long before the operator was restarted", 24 * time.Hour, restarted, false},
-			{"the API server is away", d.limit, leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away), To: noon}}}, false},
+			{"the deadline has passed", d.limit, leadership.Watch{}, true},
+			{"1 ms before the deadline", d.limit - time.Millisecond, leadership.Watch{}, false},
+			{"the operator was paused for 1 s", d.limit, frozen, false},
+			{"the operator was paused for 1 s, and 1 s was added", d.limit + away, frozen, true},
+			{"the operator was restarted 1 s after the begin", d.limit, restarted, false},
+			{"the wait began long before a restart of the operator", 24 * time.Hour, restarted, false},
+			{"the API server is unreachable", d.limit, leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away), To: noon}}}, false},
 		} {
 			w := d.world(r.ago)
 			w.watch = r.watch
 			if got := d.over(w); got != r.over {
-				t.Errorf("V5 %s: %s: over is %t", d.name, r.name, got)
+				t.Errorf("V5 %s: %s: deadline exceeded is %t", d.name, r.name, got)
 			}
 			// No watch event reports the end of a time.
 			w = d.world(r.ago)
 			w.watch = r.watch
 			if p := decide(derive(w)); !r.over && (p.Wait <= 0 || p.Wait > away) {
-				t.Errorf("V5 %s: %s: it looks again after %s", d.name, r.name, p.Wait)
+				t.Errorf("V5 %s: %s: requeued after %s", d.name, r.name, p.Wait)
 			}
 		}
 	}

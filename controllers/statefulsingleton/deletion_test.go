@@ -36,7 +36,7 @@ var _ = Describe("S25 a deleted object", func() {
 		Eventually(func() bool { return isGone(ctx, s) }).Should(BeTrue())
 	}
 
-	It("leaves the running pod alone, and one of its name adopts that pod", func(ctx SpecContext) {
+	It("does not stop the running pod, which a recreated object adopts", func(ctx SpecContext) {
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		vanishes(ctx)
 		left := live(ctx, a)
@@ -49,14 +49,14 @@ var _ = Describe("S25 a deleted object", func() {
 		activates(ctx, s, a, "b")
 		remove(ctx, a)
 		activates(ctx, s, b)
-		Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(2), "the epoch goes on")
+		Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(2), "the epoch should continue")
 	})
 
-	It("stays while pods wait, and starts them one after another", func(ctx SpecContext) {
+	It("remains while pods wait, and starts them one after another", func(ctx SpecContext) {
 		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
 		activates(ctx, s, a, "b", "c")
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(Equal("the StatefulSingleton is being deleted, and goes when no pod waits for its turn: b, c; pod a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n " + ns + " annotate statefulsingleton db apps.statefulsingleton.com/release-now=true"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(Equal("the StatefulSingleton is being deleted, and remains until no pod waits for its turn: b, c; pod a may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n " + ns + " annotate statefulsingleton db apps.statefulsingleton.com/release-now=true"))
 		look(ctx, s)
 		Expect(granted(live(ctx, b)) || granted(live(ctx, c))).To(BeFalse())
 		remove(ctx, a)
@@ -65,10 +65,10 @@ var _ = Describe("S25 a deleted object", func() {
 		Eventually(func() bool { return granted(live(ctx, c)) }).Should(BeTrue())
 		vanishes(ctx)
 		Eventually(func() []string { return live(ctx, c).Finalizers }).Should(BeEmpty())
-		Expect(readiness(live(ctx, c))).To(Equal(corev1.ConditionTrue), "it would never be Ready")
+		Expect(readiness(live(ctx, c))).To(Equal(corev1.ConditionTrue), "the pod would never become Ready")
 	})
 
-	It("W14 goes on with a rollout, and pods that are created meanwhile have the gate and wait", func(ctx SpecContext) {
+	It("W14 continues a rollout, and adds the gate to new pods, which wait", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
@@ -85,11 +85,11 @@ var _ = Describe("S25 a deleted object", func() {
 		Expect(granted(live(ctx, b))).To(BeTrue())
 	})
 
-	It("W14 stays while its pod is stopping, and holds the one that is created then", func(ctx SpecContext) {
+	It("W14 remains while its pod is stopping, and holds back the pod that is created meanwhile", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		Expect(user.Delete(ctx, live(ctx, a))).To(Succeed())
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(ContainSubstring("goes when no pod is stopping: pod a is being deleted"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(ContainSubstring("remains until no pod is stopping: pod a is being deleted"))
 		b := add(ctx, newPod(ns, "b"))
 		Expect(gated(b)).To(BeTrue())
 		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
@@ -98,7 +98,7 @@ var _ = Describe("S25 a deleted object", func() {
 		vanishes(ctx)
 	})
 
-	It("W14 lets pods pass without the gate when its finalizer is off and another one keeps it", func(ctx SpecContext) {
+	It("W14 allows pods without the gate if only the finalizer of another controller keeps it", func(ctx SpecContext) {
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = append(s.Finalizers, "example.com/mine") })
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		Eventually(func() bool { // until the webhook and the guard know it
@@ -109,7 +109,7 @@ var _ = Describe("S25 a deleted object", func() {
 		vanishes(ctx)
 	})
 
-	It("starts all that wait at once where a person says release-now", func(ctx SpecContext) {
+	It("starts all waiting pods at the same time with annotation release-now", func(ctx SpecContext) {
 		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
 		activates(ctx, s, a, "b", "c")
 		edit(ctx, s, func(s *v1.StatefulSingleton) {
@@ -128,7 +128,7 @@ var _ = Describe("S25 a deleted object", func() {
 		}
 	})
 
-	It("does so too with its namespace, which it does not hold up", func(ctx SpecContext) {
+	It("starts all waiting pods when its namespace is deleted, and does not block that deletion", func(ctx SpecContext) {
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		theInvariant.excuse(ns)
@@ -144,7 +144,7 @@ var _ = Describe("S25 a deleted object", func() {
 		gone(ctx, b)
 	})
 
-	It("that a user tore away leaves no pod waiting for ever", func(ctx SpecContext) {
+	It("leaves no pod waiting forever after a user removed its finalizer", func(ctx SpecContext) {
 		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
 		activates(ctx, s, a, "b", "c")
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = []string{"example.com/mine"} })
@@ -155,13 +155,13 @@ var _ = Describe("S25 a deleted object", func() {
 		Eventually(func() []string { return live(ctx, a).Finalizers }).Should(BeEmpty())
 		remove(ctx, a)
 		Eventually(func() bool { return granted(live(ctx, b)) }).Should(BeTrue())
-		Expect(granted(live(ctx, c))).To(BeFalse(), "one after another")
+		Expect(granted(live(ctx, c))).To(BeFalse(), "only one pod should start")
 		remove(ctx, b)
 		Eventually(func() bool { return granted(live(ctx, c)) }).Should(BeTrue())
 		Eventually(func() corev1.ConditionStatus { return readiness(live(ctx, c)) }).Should(Equal(corev1.ConditionTrue))
 	})
 
-	It("that went while no operator ran leaves no pod waiting for ever", func(ctx SpecContext) {
+	It("leaves no pod waiting forever if it was deleted while no operator ran", func(ctx SpecContext) {
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		op.stop()

@@ -50,7 +50,7 @@ var _ = Describe("a drain with onEviction ReplaceFirst", func() {
 		return apierrors.IsTooManyRequests(user.SubResource("eviction").Create(ctx, p, &policyv1.Eviction{}))
 	}
 
-	It("S42 refuses the eviction, takes the holder from its ReplicaSet, and deletes it when the next pod waits elsewhere", func(ctx SpecContext) {
+	It("S42 refuses the eviction, detaches the holder from its ReplicaSet, and deletes it when the next pod waits on another Node", func(ctx SpecContext) {
 		a := begin(ctx)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db.singleton"}}
 		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(budget), budget) }).Should(Succeed())
@@ -58,35 +58,35 @@ var _ = Describe("a drain with onEviction ReplaceFirst", func() {
 		Expect(user.Status().Update(ctx, budget)).To(Succeed())
 		Expect(refusesEviction(ctx, a)).To(BeTrue())
 		Expect(user.Delete(ctx, budget)).To(Succeed())
-		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(budget), budget) }).Should(Succeed(), "it is made again")
+		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(budget), budget) }).Should(Succeed(), "the operator should recreate the PodDisruptionBudget")
 
 		cordon(ctx, true)
 		Eventually(func() string { return controller(ctx, a) }).Should(Equal("Deployment db"))
 		Expect(live(ctx, a).Annotations).To(HaveKeyWithValue(v1.AnnotationDetached, string(a.UID)+" db-1"))
 		Expect(live(ctx, a).Labels).To(HaveKeyWithValue("pod-template-hash", "1"))
-		Eventually(func() []string { return notes(ctx, s, v1.EventPodDetached) }).Should(Equal([]string{"Normal: pod a: its Node " + here + " is cordoned, and ReplicaSet db-1 makes another pod"}))
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodDetached) }).Should(Equal([]string{"Normal: pod a: its Node " + here + " is cordoned, and ReplicaSet db-1 creates another pod"}))
 		b := add(ctx, newPod(ns, "b", madeBy(set), playing(playPending, "yes")))
 		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
-		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "nothing could run in its place")
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "the replacement does not wait at its gate yet")
 		tell(ctx, b, playPending, "")
 		gone(ctx, a)
 		activates(ctx, s, b)
 	})
 
-	It("S43 that is taken back gives the pod back to its ReplicaSet", func(ctx SpecContext) {
+	It("S43 that is canceled returns the pod to its ReplicaSet", func(ctx SpecContext) {
 		a := begin(ctx)
 		cordon(ctx, true)
 		Eventually(func() string { return controller(ctx, a) }).Should(Equal("Deployment db"))
 		cordon(ctx, false)
-		Eventually(func() string { return controller(ctx, a) }).Should(BeEmpty(), "its ReplicaSet adopts it then")
+		Eventually(func() string { return controller(ctx, a) }).Should(BeEmpty(), "its ReplicaSet should adopt the pod")
 		Expect(live(ctx, a).Annotations).NotTo(HaveKey(v1.AnnotationDetached))
 		look(ctx, s)
 		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db.singleton"}}
-		Expect(user.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed(), "it stays meanwhile")
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed(), "the PodDisruptionBudget should remain")
 	})
 
-	It("S44 of a Deployment that is scaled to 0 ends the pod that was taken from its ReplicaSet", func(ctx SpecContext) {
+	It("S44 of a Deployment that is scaled to 0 deletes the detached pod", func(ctx SpecContext) {
 		a := begin(ctx)
 		cordon(ctx, true)
 		Eventually(func() string { return controller(ctx, a) }).Should(Equal("Deployment db"))
@@ -95,7 +95,7 @@ var _ = Describe("a drain with onEviction ReplaceFirst", func() {
 		gone(ctx, a)
 	})
 
-	It("S45 of a Deployment with strategy Recreate is as with Replace", func(ctx SpecContext) {
+	It("S45 of a Deployment with strategy Recreate works as with Replace", func(ctx SpecContext) {
 		a := begin(ctx)
 		edit(ctx, d, func(d *appsv1.Deployment) {
 			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}

@@ -211,13 +211,13 @@ func eventOf(o action.Outcome) (reason, doing, note string) {
 	case o.Reason == reasonGrant && isFirstGrant(o.Object):
 		return v1.EventPodStarted, "Grant", pod + " may run its program"
 	case o.Reason == reasonGrant:
-		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other does"
+		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other pod may"
 	case o.Reason == reasonBudget:
 		return "", "", ""
 	case o.Reason == reasonDetach:
 		return v1.EventPodDetached, "Drain", pod + ": " + o.Detail
 	case o.Reason == reasonReturn:
-		return v1.EventPodReturned, "Drain", pod + " stays, and is given back " + o.Detail
+		return v1.EventPodReturned, "Drain", pod + " keeps running and is returned " + o.Detail
 	case o.Verb == action.Delete:
 		return v1.EventPodDeleted, "Delete", pod + ": " + o.Detail
 	case o.Reason == reasonLetGo && o.Verb == action.Patch:

@@ -36,7 +36,7 @@ func FuzzValidate(f *testing.F) {
 		}
 		s := withDefaults(&object)
 		if !apiequality.Semantic.DeepEqual(s, withDefaults(s)) {
-			t.Error("defaults are filled in twice")
+			t.Error("a second call changes the defaults")
 		}
 		warnings(s, "operator")
 		annotationWarnings(s)
@@ -44,13 +44,13 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		if most := *s.Spec.MaxTransitionTime; most < 1 || most > 3600 || len(s.Name) > 63 {
-			t.Errorf("%d seconds and %q pass", most, s.Name)
+			t.Errorf("%d seconds and %q are accepted", most, s.Name)
 		}
 		if !usable(s.Spec.Selector) || !saysWhich(s.Spec.Selector) || selects(s, nil) {
-			t.Errorf("selector %v passes", s.Spec.Selector)
+			t.Errorf("selector %v is accepted", s.Spec.Selector)
 		}
 		if !overlap(s.Spec.Selector, s.Spec.Selector) {
-			t.Error("no pod can match, and it passes")
+			t.Error("a selector that matches no pod is accepted")
 		}
 	})
 }
@@ -91,7 +91,7 @@ func FuzzPodWebhook(f *testing.F) {
 		_, mirror := read.Annotations[corev1.MirrorPodAnnotationKey]
 		if read.Labels["app"] != "db" || mirror {
 			if !answer.Allowed || answer.Patch != nil {
-				t.Errorf("a stranger's pod gets %v", answer)
+				t.Errorf("a pod that is not selected gets %v", answer)
 			}
 			return
 		}
@@ -104,10 +104,10 @@ func FuzzPodWebhook(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !hasGate(&held, &s.StatefulSingleton) {
-			t.Errorf("it is let through without the gate: %s", again)
+			t.Errorf("the pod is allowed without the gate: %s", again)
 		}
 		if second := stranger.Ask(t, hook, stranger.Review(again, nil)); !second.Allowed || second.Patch != nil {
-			t.Errorf("a second look gives %v %s", second, second.Patch)
+			t.Errorf("a second admission returns %v %s", second, second.Patch)
 		}
 	})
 }
@@ -165,14 +165,14 @@ func FuzzGrant(f *testing.F) {
 			t.Errorf("%q is a grant for %q: %v", text, uid, m.granted())
 		}
 		if m.granted() && m.isCopy() || !m.granted() && m.epoch() != 0 {
-			t.Errorf("%q is of epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.isCopy())
+			t.Errorf("%q has epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.isCopy())
 		}
 		if strings.Contains(uid, " ") {
 			return // the API server never assigns such a UID
 		}
 		m.pod.Annotations[v1.AnnotationGrant] = grantOf(types.UID(uid), epoch)
 		if !m.granted() || m.epoch() != epoch {
-			t.Errorf("the grant of epoch %d is read as of %d", epoch, m.epoch())
+			t.Errorf("the grant of epoch %d is read as epoch %d", epoch, m.epoch())
 		}
 	})
 }

@@ -68,7 +68,7 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect(apart[0].PodAffinityTerm.LabelSelector.MatchLabels).To(Equal(map[string]string{"apps.statefulsingleton.com/singleton": "db"}))
 	}
 
-	It("S3 S18 is Binary for a program that says its command, which follows the gate untouched", func(ctx SpecContext) {
+	It("S3 S18 is Binary for a program with a command, which follows the gate unchanged", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		p := admitted(ctx, newPod(ns, "a", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = quoting, []string{"-g", "daemon off;"}
@@ -89,7 +89,7 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect(original.Args).To(Equal([]string{"-g", "daemon off;"}))
 	})
 
-	It("S3 S2 is the script in Script mode, out of the operator's image, with the sidecar", func(ctx SpecContext) {
+	It("S3 S2 is the script from the operator's image in mode Script, with the sidecar", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns, mode(v1.GateScript)))
 		p := admitted(ctx, newPod(ns, "a"))
 		every(p)
@@ -102,7 +102,7 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}))
 	})
 
-	It("S3 holds the whole pod in Init mode, and leaves its containers alone", func(ctx SpecContext) {
+	It("S3 holds back the whole pod in mode Init, and does not change its containers", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		own := newPod(ns, "a", func(p *corev1.Pod) { // no command: Auto is Init
 			p.Spec.Containers = []corev1.Container{{Name: "app", Image: "one"}}
@@ -115,7 +115,7 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect(p.Spec.Containers).To(Equal(admitted(ctx, stranger).Spec.Containers))
 	})
 
-	It("S3 is not in the pods of strangers, which are byte for byte what they are elsewhere", func(ctx SpecContext) {
+	It("S3 is not added to pods that are not selected, which remain identical byte for byte", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		elsewhere := newNamespace(ctx)
 		for _, labels := range []map[string]string{nil, {}, {"app": "web"}, {"App": "db"}} {
@@ -127,7 +127,7 @@ var _ = Describe("the gate in a new pod", func() {
 	})
 
 	for _, m := range []v1.GateMode{v1.GateBinary, v1.GateScript, v1.GateInit} {
-		It("S4 is there once, whoever asks again, in mode "+string(m), func(ctx SpecContext) {
+		It("S4 is added only once, also on a repeated admission, in mode "+string(m), func(ctx SpecContext) {
 			declare(ctx, newSingleton(ns, mode(m), func(s *v1.StatefulSingleton) { s.Spec.StatusSidecar = ptr.To(true) }))
 			once := admitted(ctx, newPod(ns, "a"))
 			again := once.DeepCopy()
@@ -137,7 +137,7 @@ var _ = Describe("the gate in a new pod", func() {
 		})
 	}
 
-	It("S4 keeps what the pod has of its own", func(ctx SpecContext) {
+	It("S4 keeps the pod's own fields", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		own := newPod(ns, "a", func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/other"}}
@@ -161,16 +161,16 @@ var _ = Describe("the gate in a new pod", func() {
 
 	DescribeTable("S4 is refused", func(ctx SpecContext, change func(*corev1.Pod), message string) {
 		declare(ctx, newSingleton(ns, mode(v1.GateBinary), func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"app"} }))
-		Expect(refusal(ctx, newPod(ns, "a", change))).To(Equal("StatefulSingleton db cannot hold this pod back: " + message))
+		Expect(refusal(ctx, newPod(ns, "a", change))).To(Equal("StatefulSingleton db cannot hold back this pod: " + message))
 	},
-		Entry("to a pod with a signal-volume of its own", func(p *corev1.Pod) {
+		Entry("to a pod that already has a signal-volume", func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "signal-volume", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}}}
-		}, `spec.volumes[0].name: Invalid value: "signal-volume": the operator puts its own into the pod; choose another name`),
-		Entry("to a pod with a status-sidecar of its own", func(p *corev1.Pod) {
+		}, `spec.volumes[0].name: Invalid value: "signal-volume": the operator adds its own to the pod; choose another name`),
+		Entry("to a pod that already has a status-sidecar", func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "status-sidecar", Image: "one"})
-		}, `spec.containers[1].name: Invalid value: "status-sidecar": the operator puts its own into the pod; choose another name`),
-		Entry("S18 to a program whose command is not known", func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil },
-			`spec.containers[0].command: Required value: gate mode Binary starts the program by its command, and what the image starts by itself is not known; say the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or name the containers that are the program in its spec.containers if this is none`),
+		}, `spec.containers[1].name: Invalid value: "status-sidecar": the operator adds its own to the pod; choose another name`),
+		Entry("S18 to a program whose command is unknown", func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil },
+			`spec.containers[0].command: Required value: gate mode Binary runs the command of the container, and the entrypoint of the image is unknown; set the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or list the containers of the program in its spec.containers if this is not one`),
 	)
 
 	DescribeTable("S5 comes with a grace period", func(ctx SpecContext, wanted, own int64, respect bool, want int64) {
@@ -180,10 +180,10 @@ var _ = Describe("the gate in a new pod", func() {
 		p := admitted(ctx, newPod(ns, "a", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &own }))
 		Expect(p.Spec.TerminationGracePeriodSeconds).To(HaveValue(Equal(want)))
 	},
-		Entry("the object's, which need not respect the pod's", int64(120), int64(60), false, int64(120)),
-		Entry("the pod's, which is longer and whose author did not allow less", int64(60), int64(180), false, int64(180)),
+		Entry("the object's, with respectPodGracePeriod false", int64(120), int64(60), false, int64(120)),
+		Entry("the pod's, which is longer and may not be shortened", int64(60), int64(180), false, int64(180)),
 		Entry("the pod's, which is longer", int64(60), int64(180), true, int64(180)),
 		Entry("the object's, which is longer", int64(60), int64(30), true, int64(60)),
-		Entry("the pod's, where the object says 0", int64(0), int64(45), false, int64(45)),
+		Entry("the pod's, if the object has 0", int64(0), int64(45), false, int64(45)),
 	)
 })

@@ -21,10 +21,10 @@ import (
 
 const (
 	denied     = `pods "db-1" is forbidden: ValidatingAdmissionPolicy 'statefulsingleton-guard-operator-system' with binding 'statefulsingleton-guard-operator-system' denied request: `
-	noGate     = `StatefulSingleton db holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. Its owner will try again; if that does not help, see whether the operator runs: kubectl -n operator-system get pods`
-	relabelled = `StatefulSingleton db selects by these labels, and with this change a pod that may be running would come under it or leave it, so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from`
-	remade     = `StatefulSingleton db selects this pod, and annotation apps.statefulsingleton.com/singleton-uid, which says under which one it was created, stays as it is`
-	forged     = `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`
+	noGate     = `StatefulSingleton db selects this pod, but the pod was created without the gate that holds back its program: the operator did not respond, or the StatefulSingleton has just been created. The pod is refused because two programs could run otherwise. Its owner will retry; if that does not help, check whether the operator is running: kubectl -n operator-system get pods`
+	relabelled = `StatefulSingleton db selects by these labels: this change would add a pod that may be running to its selection, or remove one, so that two programs could run. Delete the pod instead, or change the labels in its template`
+	remade     = `StatefulSingleton db selects this pod: annotation apps.statefulsingleton.com/singleton-uid is immutable, because it records the StatefulSingleton under which the pod was created`
+	forged     = `StatefulSingleton db starts one pod at a time: only the operator may change annotation apps.statefulsingleton.com/grant, which starts the program`
 )
 
 func says(want string) string {
@@ -53,15 +53,15 @@ func TestTheGuardOnCreate(t *testing.T) {
 		want string
 	}{
 		{"S16 a matching pod without its gate", &pod().Pod, noGate},
-		{"one whose gate an init container may write", writable, noGate},
-		{"one whose script is in a ConfigMap, which others may write", inConfigMap, noGate},
+		{"a pod whose init container can write to the gate", writable, noGate},
+		{"a pod whose script is in a ConfigMap, which other clients can change", inConfigMap, noGate},
 		{"a matching pod with its gate", injected(t, &pod().Pod, db), ""},
-		{"a stranger", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, ""},
-		{"a stranger without any labels", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, ""},
-		{"a pod of a namespace without such objects", &pod().with(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod, ""},
-		{"W14 a pod of an object that is being deleted and has our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "going" }).Pod, strings.ReplaceAll(noGate, "StatefulSingleton db", "StatefulSingleton going")},
-		{"W14 a pod of an object that is being deleted and has lost our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "gone" }).Pod, ""},
-		{"a mirror of what a kubelet runs anyway", &pod().with(func(p *corev1.Pod) {
+		{"a pod that is not selected", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, ""},
+		{"a pod without labels that is not selected", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, ""},
+		{"a pod in a namespace without StatefulSingletons", &pod().with(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod, ""},
+		{"W14 a pod of a terminating object with our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "going" }).Pod, strings.ReplaceAll(noGate, "StatefulSingleton db", "StatefulSingleton going")},
+		{"W14 a pod of a terminating object without our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "gone" }).Pod, ""},
+		{"a mirror pod of a static pod", &pod().with(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}).Pod, ""},
 	} {
@@ -87,23 +87,23 @@ func TestTheGuardOnUpdate(t *testing.T) {
 	}{
 		{"H11 a pod leaves its selector", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "a-user", relabelled},
 		{"H11 a pod loses all labels", held, func(p *corev1.Pod) { p.Labels = nil }, "a-user", relabelled},
-		{"a stranger comes into a selector", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, "a-user", relabelled},
-		{"nor may the operator do it", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, theOperator, relabelled},
-		{"a pod that is being deleted runs on", held, func(p *corev1.Pod) { p.DeletionTimestamp, p.Labels = &metav1.Time{}, nil }, "a-user", relabelled},
-		{"a pod that has ended", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "ended", ""},
-		{"a pod that is said to have ended, and was not seen so", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "garbage", relabelled},
-		{"S6 another label", held, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "a-user", ""},
-		{"S6 an annotation", held, func(p *corev1.Pod) { p.Annotations["note"] = "x" }, "a-user", ""},
-		{"S6 a finalizer that goes", held, func(p *corev1.Pod) { p.Finalizers = nil }, "a-user", ""},
-		{"S6 an owner that comes", held, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "rs"}} }, "a-user", ""},
-		{"a stranger's labels", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Labels = nil }, "a-user", ""},
+		{"a pod that was not selected joins a selector", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, "a-user", relabelled},
+		{"a pod leaves its selector by a write of the operator", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, theOperator, relabelled},
+		{"a terminating pod leaves its selector", held, func(p *corev1.Pod) { p.DeletionTimestamp, p.Labels = &metav1.Time{}, nil }, "a-user", relabelled},
+		{"a pod that has ended leaves its selector", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "ended", ""},
+		{"a pod with a terminal phase and our finalizer leaves its selector", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "garbage", relabelled},
+		{"S6 another label is changed", held, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "a-user", ""},
+		{"S6 an annotation is changed", held, func(p *corev1.Pod) { p.Annotations["note"] = "x" }, "a-user", ""},
+		{"S6 a finalizer is removed", held, func(p *corev1.Pod) { p.Finalizers = nil }, "a-user", ""},
+		{"S6 an owner is added", held, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "rs"}} }, "a-user", ""},
+		{"labels of a pod that is not selected", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Labels = nil }, "a-user", ""},
 		{"H10 a grant by another client", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, "a-user", forged},
 		{"a grant by the operator", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, theOperator, ""},
-		{"a grant taken off by another client", granted, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationGrant) }, "a-user", forged},
-		{"another object that it was made under", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "uid-of-another" }, "a-user", remade},
-		{"none that it was made under", held, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) }, "a-user", remade},
-		{"that of a pod that nothing selects", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "x"} }, "a-user", ""},
-		{"a grant that stays as it is", granted, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "a-user", ""},
+		{"a grant removed by another client", granted, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationGrant) }, "a-user", forged},
+		{"annotation singleton-uid is changed", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "uid-of-another" }, "a-user", remade},
+		{"annotation singleton-uid is removed", held, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) }, "a-user", remade},
+		{"annotation singleton-uid of a pod that is not selected is changed", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "x"} }, "a-user", ""},
+		{"an unchanged grant", granted, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "a-user", ""},
 	} {
 		old := r.old.DeepCopy()
 		switch r.who {
@@ -129,10 +129,10 @@ func TestTheGuardAsksEveryObject(t *testing.T) {
 	}
 	g := newGuard(t, nil, append(objects, &singleton("db").StatefulSingleton)...)
 	if got := g.create(&pod().Pod); got != says(noGate) {
-		t.Errorf("one of 21 matches: %q", got)
+		t.Errorf("with one matching object of 21: %q", got)
 	}
 	if got := g.create(&pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod); got != "" {
-		t.Errorf("none of 21 matches: %q", got)
+		t.Errorf("without a matching object of 21: %q", got)
 	}
 }
 
@@ -154,10 +154,10 @@ func TestTheGuardBearsAnyObject(t *testing.T) {
 	for name, s := range map[string]*singletonFixture{
 		"an empty selector":                  singleton("db").selecting(metav1.LabelSelector{}),
 		"no selector":                        {v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}},
-		"an In without values":               singleton("db").selecting(expressions(asking("app", in))),
+		"operator In without values":         singleton("db").selecting(expressions(asking("app", in))),
 		"an unknown operator":                singleton("db").selecting(expressions(asking("app", "Near", "db"))),
-		"a NotIn without values":             singleton("db").selecting(expressions(asking("app", notIn))),
-		"an Exists with values":              singleton("db").selecting(expressions(asking("app", exists, "x"))),
+		"operator NotIn without values":      singleton("db").selecting(expressions(asking("app", notIn))),
+		"operator Exists with values":        singleton("db").selecting(expressions(asking("app", exists, "x"))),
 		"a selector that contradicts itself": singleton("db").selecting(expressions(asking("app", exists), asking("app", absent))),
 	} {
 		g := newGuard(t, nil, &s.StatefulSingleton)
@@ -199,10 +199,10 @@ func TestTheGuardBearsTheLargestObject(t *testing.T) {
 	})
 	g := newGuard(t, nil, &s.StatefulSingleton)
 	if got := g.create(&large.Pod); got != says(noGate) {
-		t.Errorf("without its gate: %q", got)
+		t.Errorf("a pod without its gate: %q", got)
 	}
 	if got := g.create(injected(t, &large.Pod, s.mode(v1.GateBinary))); got != "" {
-		t.Errorf("with its gate: %q", got)
+		t.Errorf("a pod with its gate: %q", got)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
 					t.Fatal(answer)
 				}
 				if got := answer != ""; got != want {
-					t.Fatalf("%s and a pod with %v: the guard says %v, labels.Selector %v", metav1.FormatLabelSelector(s.Spec.Selector), set, got, want)
+					t.Fatalf("%s and a pod with %v: the guard returns %v, labels.Selector %v", metav1.FormatLabelSelector(s.Spec.Selector), set, got, want)
 				}
 			}
 		}
@@ -286,11 +286,11 @@ func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, answer)
 		}
 		if got := answer == ""; got != want {
-			t.Fatalf("seed %d: the guard says %v, hasGate %v: %v", seed, got, want, p.Spec)
+			t.Fatalf("seed %d: the guard returns %v, hasGate %v: %v", seed, got, want, p.Spec)
 		}
 	}
 	if counts[true] < 500 || counts[false] < 500 {
-		t.Errorf("the pods are too much alike: %v", counts)
+		t.Errorf("the pods are too similar: %v", counts)
 	}
 }
 

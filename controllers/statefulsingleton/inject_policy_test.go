@@ -51,11 +51,11 @@ func TestS21PodSecurityRestricted(t *testing.T) {
 		name string
 		pod  *podFixture
 	}{
-		{"said by the pod", pod(in(least)).with(inPod)},
-		{"said by each container", pod(in(own))},
-		{"said by each container, with a user", pod(in(func(sc *corev1.SecurityContext) { own(sc); sc.RunAsUser = ptr.To(int64(1000)) }))},
-		{"said by the pod, with a user", pod(in(least)).with(func(p *corev1.Pod) { inPod(p); p.Spec.SecurityContext.RunAsUser = ptr.To(int64(1000)) })},
-		{"with an init container of its own", pod(in(own)).inits(in(own).image("other:1").with(func(c *corev1.Container) { c.Name = "init" }))},
+		{"set for the pod", pod(in(least)).with(inPod)},
+		{"set for each container", pod(in(own))},
+		{"set for each container, with a user", pod(in(func(sc *corev1.SecurityContext) { own(sc); sc.RunAsUser = ptr.To(int64(1000)) }))},
+		{"set for the pod, with a user", pod(in(least)).with(func(p *corev1.Pod) { inPod(p); p.Spec.SecurityContext.RunAsUser = ptr.To(int64(1000)) })},
+		{"with its own init container", pod(in(own)).inits(in(own).image("other:1").with(func(c *corev1.Container) { c.Name = "init" }))},
 	} {
 		if v := violations(&r.pod.Pod); v != "" {
 			t.Fatalf("%s: the fixture itself is refused: %s", r.name, v)
@@ -86,19 +86,19 @@ func TestS21OpenShiftRestricted(t *testing.T) {
 				sc := c.SecurityContext
 				if *sc.AllowPrivilegeEscalation || sc.Privileged != nil || sc.Capabilities.Drop[0] != "ALL" || sc.Capabilities.Add != nil ||
 					sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || !*sc.ReadOnlyRootFilesystem {
-					t.Errorf("%s: %s may too much: %v", mode, c.Name, sc)
+					t.Errorf("%s: %s has too many privileges: %v", mode, c.Name, sc)
 				}
 				if isImage(c) != (sc.RunAsUser != nil) {
 					t.Errorf("%s: %s has user %v", mode, c.Name, sc.RunAsUser)
 				}
 				if isImage(c) && (*sc.RunAsUser != 1234 || *sc.RunAsGroup != 5 || sc.SELinuxOptions.Level != "s0:c1") {
-					t.Errorf("%s: %s does not run as the container whose image it has", mode, c.Name)
+					t.Errorf("%s: %s does not run as the user of the container with its image", mode, c.Name)
 				}
 			}
 		}
 		for _, v := range p.Spec.Volumes {
 			if v.DownwardAPI == nil && v.EmptyDir == nil && v.ConfigMap == nil {
-				t.Errorf("%s: volume %s is of a kind that may not be allowed", mode, v.Name)
+				t.Errorf("%s: policies may not allow the kind of volume %s", mode, v.Name)
 			}
 		}
 	}
@@ -121,16 +121,16 @@ func TestRootIsNotContradicted(t *testing.T) {
 		pod  *podFixture
 		want string
 	}{
-		{"the image's user is not known, so nothing is said of it", pod(), "gate-install:true gate-image-1:false gate-wait:true"},
+		{"the user of the image is unknown, so runAsNonRoot is not set for it", pod(), "gate-install:true gate-image-1:false gate-wait:true"},
 		{"the pod runs as root", pod().with(func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(0))} }),
 			"gate-install:false gate-image-1:false gate-wait:false"},
-		{"the pod runs as a user of its own", pod().with(func(p *corev1.Pod) {
+		{"the pod sets a user", pod().with(func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(7))}
 		}),
 			"gate-install:true gate-image-1:false gate-wait:true"},
-		{"the container speaks of other things", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)} })),
+		{"the container sets unrelated fields", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)} })),
 			"gate-install:true gate-image-1:false gate-wait:true"},
-		{"the container says so", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: ptr.To(true)} })),
+		{"the container sets runAsNonRoot", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: ptr.To(true)} })),
 			"gate-install:true gate-image-1:true gate-wait:true"},
 	} {
 		if got := nonRoot(injected(t, &r.pod.Pod, s)); got != r.want {
@@ -191,7 +191,7 @@ func TestTheQoSClassStays(t *testing.T) {
 		}
 	}
 	if len(seen) != 3 {
-		t.Errorf("only these classes were tried: %v", seen)
+		t.Errorf("only these classes were covered: %v", seen)
 	}
 }
 
@@ -206,10 +206,10 @@ func TestTheGateCostsTheSchedulerNothing(t *testing.T) {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		if c.Resources.Requests.Cpu().Cmp(*before.Spec.Containers[0].Resources.Requests.Cpu()) > 0 {
-			t.Errorf("%s asks for more CPU than the program", c.Name)
+			t.Errorf("%s requests more CPU than the program", c.Name)
 		}
 		if _, ok := c.Resources.Limits["example.com/gpu"]; ok {
-			t.Errorf("%s takes a device", c.Name)
+			t.Errorf("%s requests a device", c.Name)
 		}
 	}
 }

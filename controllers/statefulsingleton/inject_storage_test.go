@@ -18,11 +18,11 @@ func TestW16WhereTheGateIs(t *testing.T) {
 		want             string
 	}{
 		{"W16 without a limit the gate is on disk", "", "", corev1.StorageMediumDefault, "gate-volume"},
-		{"W16 with a large limit too", "64Mi", "", corev1.StorageMediumDefault, "gate-volume"},
+		{"W16 with a large limit the gate is on disk", "64Mi", "", corev1.StorageMediumDefault, "gate-volume"},
 		{"W16 with a small limit the gate is in memory", "1Mi", "", corev1.StorageMediumMemory, ""},
-		{"W16 what the user says of his volumes stays", "", "data", corev1.StorageMediumDefault, "data,gate-volume"},
-		{"W16 the volume is named once", "", "gate-volume,data", corev1.StorageMediumDefault, "gate-volume,data"},
-		{"W16 what the user says stays with a small limit", "1Mi", "data", corev1.StorageMediumMemory, "data"},
+		{"W16 the user's list of local volumes is kept", "", "data", corev1.StorageMediumDefault, "data,gate-volume"},
+		{"W16 the volume is listed once", "", "gate-volume,data", corev1.StorageMediumDefault, "gate-volume,data"},
+		{"W16 the user's list of local volumes is kept with a small limit", "1Mi", "data", corev1.StorageMediumMemory, "data"},
 	} {
 		p := &pod().Pod
 		if r.limit != "" {
@@ -67,10 +67,10 @@ func TestW16PodsThatTheirNodeEndedAreToldOf(t *testing.T) {
 		w    *world
 		want string
 	}{
-		{"W16 a pod that its kubelet refused", worldOf(held(), refused("b")), want},
-		{"W16 the same, and another one comes", worldOf(held(), refused("b"), waiting("c").unscheduled()), want},
-		{"W16 one that is left from before", worldOf(held(), refused("b"), granted("a", 1).with(ready)), "no problems detected"},
-		{"W16 the newest pod ended otherwise", worldOf(held(), refused("b"), granted("c", 1).ended()), "no problems detected"},
+		{"W16 a pod that its kubelet rejected", worldOf(held(), refused("b")), want},
+		{"W16 a rejected pod with a new pod that has not started", worldOf(held(), refused("b"), waiting("c").unscheduled()), want},
+		{"W16 a rejected pod that is older than the running pod", worldOf(held(), refused("b"), granted("a", 1).with(ready)), "no problems detected"},
+		{"W16 the newest pod ended for another reason", worldOf(held(), refused("b"), granted("c", 1).ended()), "no problems detected"},
 	} {
 		s := summarize(derive(r.w))
 		if c := meta.FindStatusCondition(s.Conditions, v1.ConditionDegraded); !strings.Contains(c.Message, r.want) {

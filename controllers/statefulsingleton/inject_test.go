@@ -50,17 +50,17 @@ func TestAuto(t *testing.T) {
 		pod  *podFixture
 		want v1.GateMode
 	}{
-		{"a container that says its command waits in it", pod(), v1.GateBinary},
-		{"one that says only its arguments cannot: the entrypoint of the image is not known", pod(container("app").args("serve")), v1.GateInit},
-		{"one that says nothing cannot", pod(container("app")), v1.GateInit},
-		{"two that say their commands", pod(container("app").command("a"), container("log").command("b")), v1.GateBinary},
-		{"one of two that says nothing", pod(container("app").command("a"), container("log")), v1.GateInit},
-		{"S20 a startup probe would end a waiting container", pod(container("app").command("a").with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), v1.GateInit},
-		{"S20 a postStart hook would run beside the old program", pod(container("app").command("a").with(func(c *corev1.Container) { c.Lifecycle = hook })), v1.GateInit},
+		{"a container with a command waits in the container", pod(), v1.GateBinary},
+		{"a container with arguments only holds back the whole pod: the entrypoint of the image is unknown", pod(container("app").args("serve")), v1.GateInit},
+		{"a container without command and arguments holds back the whole pod", pod(container("app")), v1.GateInit},
+		{"two containers with commands wait in the containers", pod(container("app").command("a"), container("log").command("b")), v1.GateBinary},
+		{"one of two containers without a command holds back the whole pod", pod(container("app").command("a"), container("log")), v1.GateInit},
+		{"S20 a startup probe would kill a waiting container", pod(container("app").command("a").with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), v1.GateInit},
+		{"S20 a postStart hook would run at the same time as the old program", pod(container("app").command("a").with(func(c *corev1.Container) { c.Lifecycle = hook })), v1.GateInit},
 		{"S20 a liveness probe that begins at once can wait for the grant", pod(container("app").command("a").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} })), v1.GateBinary},
-		{"S20 one with a delay cannot: the delay would be over", pod(container("app").command("a").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 1} })), v1.GateInit},
-		{"a readiness probe does no harm", pod(container("app").command("a").with(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), v1.GateBinary},
-		{"init containers do not matter", pod().inits(container("one")), v1.GateBinary},
+		{"S20 a liveness probe with a delay cannot wait for the grant: the delay would be over", pod(container("app").command("a").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 1} })), v1.GateInit},
+		{"a readiness probe has no influence", pod(container("app").command("a").with(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), v1.GateBinary},
+		{"init containers have no influence", pod().inits(container("one")), v1.GateBinary},
 	} {
 		p := injected(t, &r.pod.Pod, singleton("db"))
 		got := v1.GateBinary
@@ -73,7 +73,7 @@ func TestAuto(t *testing.T) {
 	}
 	mesh := pod(container("app").command("a"), container("mesh"))
 	if p := injected(t, &mesh.Pod, singleton("db").containers("app")); !isHeld(&p.Spec.Containers[0]) || isHeld(&p.Spec.Containers[1]) {
-		t.Error("a container that is not the program was asked for its command")
+		t.Error("a container that is not part of the program needs a command")
 	}
 }
 
@@ -93,16 +93,16 @@ func TestS4Idempotent(t *testing.T) {
 		once := before.DeepCopy()
 		if errs := inject(once, &s.StatefulSingleton, around()); len(errs) > 0 {
 			if !apiequality.Semantic.DeepEqual(once, before) {
-				t.Fatalf("seed %d: it was refused and changed", seed)
+				t.Fatalf("seed %d: the pod was refused and changed", seed)
 			}
 			continue
 		}
 		twice := once.DeepCopy()
 		if errs := inject(twice, &s.StatefulSingleton, around()); len(errs) > 0 {
-			t.Fatalf("seed %d: its own work is refused: %v", seed, errs.ToAggregate())
+			t.Fatalf("seed %d: the second injection is refused: %v", seed, errs.ToAggregate())
 		}
 		if !apiequality.Semantic.DeepEqual(once, twice) {
-			t.Fatalf("seed %d: the second time it added:\n%v", seed, lost("", tree(t, twice), tree(t, once)))
+			t.Fatalf("seed %d: the second injection added:\n%v", seed, lost("", tree(t, twice), tree(t, once)))
 		}
 		if !hasGate(once, &s.StatefulSingleton) {
 			t.Fatalf("seed %d: the pod has no gate", seed)
@@ -110,7 +110,7 @@ func TestS4Idempotent(t *testing.T) {
 		old, now := tree(t, before), tree(t, once)
 		delete(old.(map[string]any)["spec"].(map[string]any), "terminationGracePeriodSeconds") // S5
 		if gone := lost("pod", old, now); len(gone) > 0 {
-			t.Fatalf("seed %d: of the user's pod these are gone or changed: %v", seed, gone)
+			t.Fatalf("seed %d: fields of the user's pod were removed or changed: %v", seed, gone)
 		}
 	}
 }
@@ -126,27 +126,27 @@ func TestS4WhatIsThereIsKept(t *testing.T) {
 	})
 	p := injected(t, &own.Pod, singleton("db").mode(v1.GateBinary).sidecar())
 	for what, count := range map[string]int{
-		"readiness gate":       len(p.Spec.ReadinessGates),
-		"anti-affinity":        len(p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution),
-		"sidecar":              len(p.Spec.Containers) - 1,
-		"signal volume":        len(p.Spec.Volumes) - 1,                    // and the gate's
-		"mount of the signal":  len(p.Spec.Containers[0].VolumeMounts) - 1, // and the gate's
-		"ORIGINAL_ENTRYPOINT":  len(p.Spec.Containers[0].Env),
-		"container to install": len(p.Spec.InitContainers),
+		"readiness gate":             len(p.Spec.ReadinessGates),
+		"anti-affinity":              len(p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution),
+		"sidecar":                    len(p.Spec.Containers) - 1,
+		"signal volume":              len(p.Spec.Volumes) - 1,                    // and the gate's
+		"mount of the signal volume": len(p.Spec.Containers[0].VolumeMounts) - 1, // and the gate's
+		"ORIGINAL_ENTRYPOINT":        len(p.Spec.Containers[0].Env),
+		"install container":          len(p.Spec.InitContainers),
 	} {
 		if count != 1 {
 			t.Errorf("%d times %s", count, what)
 		}
 	}
 	if p.Spec.Containers[1].Image != "an/older:image" || p.Spec.Containers[0].Env[0].Value != "mine" {
-		t.Error("what was there was replaced")
+		t.Error("an existing variable was replaced")
 	}
 }
 
 // TestReinvocation checks a second call of our webhook after other webhooks.
 func TestReinvocation(t *testing.T) {
 	s := singleton("db")
-	t.Run("a mesh adds a container that cannot wait in itself: then the whole pod waits", func(t *testing.T) {
+	t.Run("a mesh adds a container without a command: the whole pod waits", func(t *testing.T) {
 		p := injected(t, &pod().Pod, s)
 		p.Spec.Containers = append(p.Spec.Containers, container("mesh").Container)
 		p.Spec.InitContainers = slices.Insert(p.Spec.InitContainers, 0, container("mesh-init").Container)
@@ -155,10 +155,10 @@ func TestReinvocation(t *testing.T) {
 			t.Errorf("init containers %s, want %s", got, want)
 		}
 		if !reflect.DeepEqual(p.Spec.Containers, again.Spec.Containers) {
-			t.Error("containers were touched")
+			t.Error("the containers were changed")
 		}
 	})
-	t.Run("a mesh adds a container that is not the program", func(t *testing.T) {
+	t.Run("a mesh adds a container that is not part of the program", func(t *testing.T) {
 		p := injected(t, &pod().Pod, s.containers("app"))
 		p.Spec.Containers = append(p.Spec.Containers, container("mesh").Container)
 		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
@@ -166,30 +166,30 @@ func TestReinvocation(t *testing.T) {
 		}
 		s.containers()
 	})
-	t.Run("a pod that waits as a whole goes on so, also when its container could now wait in itself", func(t *testing.T) {
+	t.Run("a pod that waits as a whole still does when its container gets a command", func(t *testing.T) {
 		p := injected(t, &pod(container("app")).Pod, s)
 		p.Spec.Containers[0].Command = []string{"serve"}
 		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
 			t.Error("the pod was changed again")
 		}
 	})
-	t.Run("an argument that is added goes to the program", func(t *testing.T) {
+	t.Run("an added argument is passed to the program", func(t *testing.T) {
 		p := injected(t, &pod(container("app").command("serve").args("one")).Pod, s)
 		p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args, "two")
 		again := injected(t, p, s).Spec.Containers[0]
 		if got := strings.Join(slices.Concat(again.Command, again.Args), " "); got != v1.GateInPod+" run -- serve one two" {
-			t.Errorf("it runs %s", got)
+			t.Errorf("the command is %s", got)
 		}
 	})
-	t.Run("a wrapper put before the gate waits too", func(t *testing.T) {
+	t.Run("a wrapper that is added before the gate waits as well", func(t *testing.T) {
 		live := container("app").command("serve").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} })
 		p := injected(t, &pod(live).Pod, s)
 		p.Spec.Containers[0].Command = append([]string{"/vault-env"}, p.Spec.Containers[0].Command...)
 		if again := injected(t, p, s); !isHeld(&again.Spec.Containers[0]) || again.Spec.Containers[0].Command[3] != "/vault-env" {
-			t.Errorf("it runs %q", again.Spec.Containers[0].Command)
+			t.Errorf("the command is %q", again.Spec.Containers[0].Command)
 		}
 	})
-	t.Run("a mirror of the registry and the API server's defaults do not make it another's", func(t *testing.T) {
+	t.Run("an image from a registry mirror and defaults of the API server do not make the gate foreign", func(t *testing.T) {
 		p := injected(t, &pod(container("app")).Pod, s.sidecar())
 		for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 			for i := range list {
@@ -213,15 +213,15 @@ func TestS5GracePeriod(t *testing.T) {
 		own      *int64
 		want     *int64
 	}{
-		{"120 over the pod's 60", singleton("db").grace(120, false), ptr.To(int64(60)), ptr.To(int64(120))},
-		{"60 under the pod's 180, which is respected", singleton("db").grace(60, true), ptr.To(int64(180)), ptr.To(int64(180))},
-		{"60 under the pod's 180, which is kept although it is not respected", singleton("db").grace(60, false), ptr.To(int64(180)), ptr.To(int64(180))},
-		{"60 over the pod's 30, which is respected only where it is longer", singleton("db").grace(60, true), ptr.To(int64(30)), ptr.To(int64(60))},
-		{"0 leaves the pod's", singleton("db").grace(0, false), ptr.To(int64(7)), ptr.To(int64(7))},
-		{"less than 0 leaves the pod's", singleton("db").grace(-1, true), ptr.To(int64(7)), ptr.To(int64(7))},
-		{"0 leaves the pod's, also where it says none", singleton("db").grace(0, true), nil, nil},
-		{"20 under the 30 that a pod has that says none", singleton("db").grace(20, true), nil, nil},
-		{"the default of 30 over the pod's 10", singleton("db"), ptr.To(int64(10)), ptr.To(int64(30))},
+		{"120 raises the pod's 60", singleton("db").grace(120, false), ptr.To(int64(60)), ptr.To(int64(120))},
+		{"60 keeps the pod's 180, with respectPodGracePeriod true", singleton("db").grace(60, true), ptr.To(int64(180)), ptr.To(int64(180))},
+		{"60 keeps the pod's 180, with respectPodGracePeriod false", singleton("db").grace(60, false), ptr.To(int64(180)), ptr.To(int64(180))},
+		{"60 raises the pod's 30, with respectPodGracePeriod true", singleton("db").grace(60, true), ptr.To(int64(30)), ptr.To(int64(60))},
+		{"0 keeps the pod's 7", singleton("db").grace(0, false), ptr.To(int64(7)), ptr.To(int64(7))},
+		{"-1 keeps the pod's 7", singleton("db").grace(-1, true), ptr.To(int64(7)), ptr.To(int64(7))},
+		{"0 keeps an unset value", singleton("db").grace(0, true), nil, nil},
+		{"20 keeps an unset value, whose default is 30", singleton("db").grace(20, true), nil, nil},
+		{"the default of 30 raises the pod's 10", singleton("db"), ptr.To(int64(10)), ptr.To(int64(30))},
 	} {
 		p := pod().with(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = r.own })
 		if got := injected(t, &p.Pod, r.singular).Spec.TerminationGracePeriodSeconds; !reflect.DeepEqual(got, r.want) {
@@ -238,8 +238,8 @@ func TestAGracePeriodIsShortenedByConsent(t *testing.T) {
 		respect    bool
 		want       int64
 	}{
-		{"without a word", "", false, 180}, {"with the word", "true", false, 60},
-		{"with another word", "yes", false, 180}, {"with the word, where it is respected", "true", true, 180},
+		{"without the annotation", "", false, 180}, {"with annotation true", "true", false, 60},
+		{"with annotation yes", "yes", false, 180}, {"with annotation true, and respectPodGracePeriod true", "true", true, 180},
 	} {
 		p := pod().with(func(p *corev1.Pod) {
 			p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(180))
@@ -258,15 +258,15 @@ func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
 		s := singleton("db").mode(mode).containers("app", "no-such")
 		p := injected(t, &pod(app(), container("log").command("ship")).Pod, s)
 		if !slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0]) || !hasGate(p, &s.StatefulSingleton) {
-			t.Errorf("%s: it is not held as a whole: %s, with %q", mode, names(p.Spec.InitContainers), p.Spec.Containers[0].Command)
+			t.Errorf("%s: the pod is not held back as a whole: %s, with %q", mode, names(p.Spec.InitContainers), p.Spec.Containers[0].Command)
 		}
 		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
 			t.Errorf("%s: the pod was changed again: %v", mode, lost("", tree(t, again), tree(t, p)))
 		}
 		said := podWarnings(&pod(app()).Pod, &s.StatefulSingleton)
-		const want = "StatefulSingleton db holds this pod back as a whole, since it has no container no-such, which spec.containers of the StatefulSingleton says is the program"
+		const want = "StatefulSingleton db holds back this pod as a whole, because it has no container no-such, which spec.containers of the StatefulSingleton lists as part of the program"
 		if wanted := mode != v1.GateInit; wanted != (len(said) == 1 && said[0] == want) || !wanted && len(said) > 0 {
-			t.Errorf("%s: it warns %q", mode, said)
+			t.Errorf("%s: warnings %q", mode, said)
 		}
 	}
 }
@@ -275,9 +275,9 @@ func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
 // pod was created under, and overwrites an existing value.
 func TestAPodSaysWhichObjectItWasMadeUnder(t *testing.T) {
 	forged := pod().with(func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-another"} })
-	for name, p := range map[string]*corev1.Pod{"a pod that says nothing": &pod().Pod, "one that says another": &forged.Pod} {
+	for name, p := range map[string]*corev1.Pod{"a pod without the annotation": &pod().Pod, "a pod with the UID of another object": &forged.Pod} {
 		if got := injected(t, p, singleton("db")).Annotations[v1.AnnotationSingletonUID]; got != "uid-of-db" {
-			t.Errorf("%s: it says %q", name, got)
+			t.Errorf("%s: the annotation is %q", name, got)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestS18ArgumentsAreCarriedVerbatim(t *testing.T) {
 		}
 		if c.Env[0].Name != "ORIGINAL_ENTRYPOINT" || !slices.Equal(original.Command, before.Spec.Containers[0].Command) ||
 			!slices.Equal(original.Args, words) || original.Image != "app:1" {
-			t.Errorf("%s: %s says %s", mode, c.Env[0].Name, text)
+			t.Errorf("%s: %s has value %s", mode, c.Env[0].Name, text)
 		}
 		if strings.Contains(text, `\u0026`) || strings.HasSuffix(text, "\n") {
 			t.Errorf("%s: the JSON is escaped for HTML: %s", mode, text)
@@ -349,7 +349,7 @@ func TestS20AWaitingProgramIsNotProbed(t *testing.T) {
 		}
 	}
 	if p := injected(t, &probed.Pod, singleton("db").mode(v1.GateInit)); p.Spec.Containers[0].StartupProbe != nil {
-		t.Error("in Init mode containers are untouched")
+		t.Error("containers were changed in mode Init")
 	}
 }
 
@@ -362,12 +362,12 @@ func TestS22Placement(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if p.Labels[v1.LabelSingleton] != "db" {
-		t.Error("the pod lacks the label that it is kept apart by")
+		t.Error("the pod lacks the label of the anti-affinity")
 	}
 	node := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
 	p = injected(t, &pod().with(func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{NodeAffinity: node} }).Pod, singleton("db"))
 	if !reflect.DeepEqual(p.Spec.Affinity.NodeAffinity, node) || p.Spec.Affinity.PodAntiAffinity == nil {
-		t.Error("the pod's own node affinity is gone, or ours is not there")
+		t.Error("the pod's own node affinity was removed, or ours is missing")
 	}
 	together := strings.Replace(want, "podAntiAffinity", "podAffinity", 1)
 	if got, _ := json.Marshal(injected(t, &pod().claim("data").Pod, singleton("db"), "data").Spec.Affinity); string(got) != together {
@@ -375,9 +375,9 @@ func TestS22Placement(t *testing.T) {
 	}
 	own := pod().claim("data").with(func(p *corev1.Pod) { p.Labels["statefulset.kubernetes.io/pod-name"] = "db-0" })
 	if p = injected(t, &own.Pod, singleton("db"), "data"); p.Spec.Affinity != nil {
-		t.Error("a pod of a StatefulSet, which has claims of its own, was sent to the others")
+		t.Error("a pod of a StatefulSet, which has its own claims, got an affinity")
 	}
 	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "other"); p.Spec.Affinity.PodAntiAffinity == nil {
-		t.Error("a claim of another pod was taken for this one's")
+		t.Error("the claim of another pod changed the affinity")
 	}
 }

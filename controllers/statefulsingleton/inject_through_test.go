@@ -23,32 +23,32 @@ func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 		status func(*corev1.PodStatus)
 		want   bool // the program started
 	}{
-		{"one that waits", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod that waits", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, Started: ptr.To(true), Ready: true}}
 		}, false},
-		{"one that was told to stop while it waited", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod that got a stop signal while it waited", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: told}}}
 		}, false},
-		{"one whose program has ended well", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod whose program ended with 0", pod(), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: well}}}
 		}, true},
-		{"one whose program ended well, and runs again", pod(), v1.GateScript, func(s *corev1.PodStatus) {
+		{"a pod whose program ended with 0 and was restarted", pod(), v1.GateScript, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", LastTerminationState: corev1.ContainerState{Terminated: well}}}
 		}, true},
-		{"one whose container beside the program has ended well", pod(app(), container("log").command("ship")), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod whose other container ended with 0", pod(app(), container("log").command("ship")), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "other", State: corev1.ContainerState{Terminated: well}}}
 		}, false},
-		{"one whose probe waits for the grant", pod(probed), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod whose probe waits for the grant", pod(probed), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Started: ptr.To(false)}}
 		}, false},
-		{"one whose probe says that the grant is there", pod(probed), v1.GateBinary, func(s *corev1.PodStatus) {
+		{"a pod whose probe has observed the grant", pod(probed), v1.GateBinary, func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Started: ptr.To(true)}}
 		}, true},
-		{"one that waits as a whole", pod(), v1.GateInit, func(s *corev1.PodStatus) {
+		{"a pod that waits as a whole", pod(), v1.GateInit, func(s *corev1.PodStatus) {
 			s.InitContainerStatuses = []corev1.ContainerStatus{{Name: v1.ContainerInstall, State: corev1.ContainerState{Terminated: well}},
 				{Name: v1.ContainerWait, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		}, false},
-		{"one whose wait is over", pod(), v1.GateInit, func(s *corev1.PodStatus) {
+		{"a pod that no longer waits as a whole", pod(), v1.GateInit, func(s *corev1.PodStatus) {
 			s.InitContainerStatuses = []corev1.ContainerStatus{{Name: v1.ContainerWait, State: corev1.ContainerState{Terminated: well}}}
 		}, true},
 	} {
@@ -61,11 +61,11 @@ func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 			return m
 		}
 		if m := look(); m.gated == r.want {
-			t.Errorf("%s: it counts as held: %v", r.name, m.gated)
+			t.Errorf("%s: held back is %v", r.name, m.gated)
 		}
 		p.Annotations[v1.AnnotationGrant] = grantOf(p.UID, 1)
 		if !look().gated {
-			t.Errorf("%s: with a grant it may", r.name)
+			t.Errorf("%s: with a grant, the pod may run", r.name)
 		}
 	}
 }

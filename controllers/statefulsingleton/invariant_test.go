@@ -58,7 +58,7 @@ func (l *invariant) see(change watch.EventType, p *corev1.Pod) {
 			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s has epoch %d, and pod %s had %d", p.Name, epoch(p), other.Name, epoch(other.Pod)))
 		}
 		if other.UID != p.UID && other.Namespace == p.Namespace && other.Labels["app"] == p.Labels["app"] && other.runs && !l.machines[other.Spec.NodeName] {
-			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s is granted while pod %s runs", p.Name, other.Name))
+			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s is granted while pod %s is running", p.Name, other.Name))
 		}
 	}
 }
@@ -127,11 +127,12 @@ func (l *invariant) judge(ctx context.Context, namespace string) {
 		defer l.mu.Unlock()
 		for i := range list.Items {
 			seen := l.pods[list.Items[i].UID]
-			g.Expect(seen != nil && seen.ResourceVersion == list.Items[i].ResourceVersion).To(BeTrue(), "the invariant lags")
+			g.Expect(seen).NotTo(BeNil(), "the checker of the invariant lags behind")
+			g.Expect(seen.ResourceVersion).To(Equal(list.Items[i].ResourceVersion), "the checker of the invariant lags behind")
 		}
 	}).Should(Succeed())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	Expect(l.isBlind).To(BeFalse(), "the watch of pods has ended")
-	Expect(strings.Join(l.broken[namespace], "; ")).To(BeEmpty(), "two programs ran")
+	Expect(strings.Join(l.broken[namespace], "; ")).To(BeEmpty(), "two programs ran at the same time")
 }

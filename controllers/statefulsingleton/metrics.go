@@ -11,7 +11,7 @@ import (
 var (
 	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "statefulsingleton_actions_total",
-		Help: "Writes for StatefulSingletons that took effect, by verb and reason; reason Grant counts handovers.",
+		Help: "Successful writes for StatefulSingletons, by verb and reason. Reason Grant counts handovers.",
 	}, []string{"verb", "reason"})
 	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "statefulsingleton_waiting_pods",
@@ -19,15 +19,15 @@ var (
 	}, []string{"namespace", "name"})
 	availableGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "statefulsingleton_available",
-		Help: "1 while the active pod of a StatefulSingleton is Ready, else 0.",
+		Help: "1 if the active pod of a StatefulSingleton is Ready, 0 otherwise.",
 	}, []string{"namespace", "name"})
 	runningGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "statefulsingleton_running_pods",
-		Help: "Pods of a StatefulSingleton that may be running the program now; more than 1 is a breach of its promise.",
+		Help: "Pods of a StatefulSingleton that may be running the program. More than 1 violates the guarantee that at most one pod runs it.",
 	}, []string{"namespace", "name"})
 	transitionSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "statefulsingleton_transition_seconds",
-		Help:    "Seconds from the begin of a handover to the grant, the old program's own shutdown included.",
+		Help:    "Seconds from the start of a handover to the grant, including the shutdown of the old program.",
 		Buckets: prometheus.ExponentialBuckets(0.5, 2, 13),
 	})
 	timeoutsTotal = prometheus.NewCounter(prometheus.CounterOpts{

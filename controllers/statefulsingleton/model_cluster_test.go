@@ -77,17 +77,17 @@ func (mv *move) say(by turn) string {
 
 // Moves of users and controllers, and the API server's reactions.
 var users = []move{
-	{"pod POD is made, with the gate", aPod, view.canMakeGated, func(v view) { v.makeGated(noGrant) }, mishap},
-	{"pod POD is made, with the gate and the grant of an older pod", aPod, view.canCopy, func(v view) { v.makeGated(foreignGrant) }, mishap},
-	{"pod POD is made, without the gate", aPod, view.canMakeUngated, view.makeUngated, mishap},
+	{"pod POD is created with the gate", aPod, view.canMakeGated, func(v view) { v.makeGated(noGrant) }, mishap},
+	{"pod POD is created with the gate and the grant of an older pod", aPod, view.canCopy, func(v view) { v.makeGated(foreignGrant) }, mishap},
+	{"pod POD is created without the gate", aPod, view.canMakeUngated, view.makeUngated, mishap},
 	{"pod POD is deleted", aPod, view.canDelete, view.delete, mishap},
-	{"pod POD is deleted for a newer one that waits", aPod, view.superseded, view.delete, helps},
-	{"pod POD, which the kubelet refused, is deleted", aPod, view.canDeleteRefused, view.delete, helps},
+	{"pod POD is deleted for a newer waiting pod", aPod, view.superseded, view.delete, helps},
+	{"pod POD, which the kubelet rejected, is deleted", aPod, view.canDeleteRefused, view.delete, helps},
 	{"pod POD is force deleted", aPod, view.canForceDelete, view.forceDelete, mishap},
 	{"pod POD loses the labels of the selector", aPod, view.canRelabel, func(v view) { v.relabel(marked) }, mishap},
 	{"pod POD loses all its labels", aPod, view.canUnlabel, func(v view) { v.relabel(stranger) }, mishap},
-	{"object OBJECT is made", anObject, view.canMakeObject, view.makeObject, helps},
-	{"object OBJECT is made, and its creationTimestamp is too early", anObject, view.canSkew, view.makeObjectEarly, mishap},
+	{"object OBJECT is created", anObject, view.canMakeObject, view.makeObject, helps},
+	{"object OBJECT is created with a creationTimestamp that is too early", anObject, view.canSkew, view.makeObjectEarly, mishap},
 	{"object OBJECT is known to every guard", anObject, view.canSettle, func(v view) { v.object().settled = true }, helps},
 	{"object OBJECT is deleted", anObject, view.canDeleteObject, view.deleteObject, mishap},
 }

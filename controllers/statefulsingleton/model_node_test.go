@@ -4,15 +4,15 @@ package statefulsingleton_test
 // learn of it later, and the API server later still.
 var kubelets = []move{
 	{"the kubelet starts pod POD", aPod, view.canStart, view.start, helps},
-	{"the kubelet shows pod POD its grant, and the program runs", aPod, view.canOpen, view.open, helps},
+	{"the kubelet updates the grant in pod POD, and the program starts", aPod, view.canOpen, view.open, helps},
 	{"the program of pod POD crashes", aPod, view.canCrash, view.crash, mishap},
-	{"the kubelet starts the program of pod POD again", aPod, view.canRestart, view.open, helps},
-	{"the program of pod POD ends for good", aPod, func(v view) bool { return v.pod().program == working }, view.end, mishap},
+	{"the kubelet restarts the program of pod POD", aPod, view.canRestart, view.open, helps},
+	{"the program of pod POD ends permanently", aPod, func(v view) bool { return v.pod().program == working }, view.end, mishap},
 	{"the kubelet has stopped pod POD", aPod, view.canStop, view.end, helps},
-	{"the kubelet reports on pod POD", aPod, view.canReport, view.report, helps},
-	{"the kubelet lets pod POD go", aPod, view.canFinish, func(v view) { v.s.remove(v.m, v.i) }, helps},
-	{"the kubelet refuses pod POD", aPod, view.canRefuseNew, func(v view) { v.refuse(); v.end() }, mishap},
-	{"the kubelet, started again, refuses pod POD, whose containers go on", aPod, view.canRefuse, view.refuse, mishap},
+	{"the kubelet reports the status of pod POD", aPod, view.canReport, view.report, helps},
+	{"the kubelet removes pod POD", aPod, view.canFinish, func(v view) { v.s.remove(v.m, v.i) }, helps},
+	{"the kubelet rejects pod POD", aPod, view.canRefuseNew, func(v view) { v.refuse(); v.end() }, mishap},
+	{"the restarted kubelet rejects pod POD, whose containers keep running", aPod, view.canRefuse, view.refuse, mishap},
 	{"pod garbage collection fails pod POD", aPod, view.canCollect, view.collect, mishap},
 }
 
@@ -131,14 +131,14 @@ func (v view) collect() {
 // Moves of nodes; one node is affected at a time. A stopped kubelet is equivalent to one
 // that is cut off and does nothing. The administrator declares a machine off only if it is.
 var machines = []move{
-	{"node NODE is cut off", aNode, view.canCut, func(v view) { v.node().machine = cutOff }, mishap},
-	{"node NODE is reached again", aNode, func(v view) bool { return v.node().machine == cutOff }, func(v view) { v.node().machine = works }, helps},
-	{"the machine of node NODE is off", aNode, func(v view) bool { return v.canFail() && v.node().machine != off }, view.powerOff, mishap},
-	{"the machine of node NODE is on again", aNode, func(v view) bool { return v.node().machine == off }, view.powerOn, helps},
+	{"node NODE is disconnected", aNode, view.canCut, func(v view) { v.node().machine = cutOff }, mishap},
+	{"node NODE is reconnected", aNode, func(v view) bool { return v.node().machine == cutOff }, func(v view) { v.node().machine = works }, helps},
+	{"the machine of node NODE is switched off", aNode, func(v view) bool { return v.canFail() && v.node().machine != off }, view.powerOff, mishap},
+	{"the machine of node NODE is switched on", aNode, func(v view) bool { return v.node().machine == off }, view.powerOn, helps},
 	{"Node NODE is deleted", aNode, view.canUnregister, func(v view) { v.node().word = unregistered }, mishap},
 	{"Node NODE registers", aNode, view.canRegister, func(v view) { v.node().word = registered }, helps},
-	{"node NODE is said to be out of service", aNode, view.canFence, func(v view) { v.node().word = outOfService }, mishap},
-	{"node NODE is said to be in service", aNode, view.canUnfence, func(v view) { v.node().word = registered }, helps},
+	{"node NODE gets the out-of-service taint", aNode, view.canFence, func(v view) { v.node().word = outOfService }, mishap},
+	{"node NODE loses the out-of-service taint", aNode, view.canUnfence, func(v view) { v.node().word = registered }, helps},
 }
 
 func (v view) canCut() bool {

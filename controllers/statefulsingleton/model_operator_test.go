@@ -10,13 +10,13 @@ var decisions = []struct {
 	may   func(view) bool
 	write step
 }{
-	{"will name pod POD the holder", view.mayGrant, writeHolder},
+	{"will set pod POD as holder", view.mayGrant, writeHolder},
 	{"will grant pod POD, the holder", view.mayComplete, writeGrant},
 	{"will adopt pod POD", view.mayAdopt, writeAdopted},
-	{"will put the finalizer on pod POD", view.mayProtect, writeFinalizer},
-	{"will take the finalizer off pod POD", view.mayRelease, writeRelease},
-	{"will take the grant of pod POD back", view.mayRevoke, writeRevoke},
-	{"will let pod POD loose, since the object ends", view.mayLoose, writeLoose},
+	{"will add the finalizer to pod POD", view.mayProtect, writeFinalizer},
+	{"will remove the finalizer of pod POD", view.mayRelease, writeRelease},
+	{"will remove the grant of pod POD", view.mayRevoke, writeRevoke},
+	{"will release pod POD because the object is being deleted", view.mayLoose, writeLoose},
 }
 
 var writes = []struct {
@@ -25,27 +25,27 @@ var writes = []struct {
 	do    func(view)
 	helps bool
 }{
-	{"names the holder", writeHolder, view.nameHolder, helps},
-	{"names the holder, and does not hear the answer", writeHolder, view.adoptTarget, mishap},
+	{"sets the holder", writeHolder, view.nameHolder, helps},
+	{"sets the holder, and does not get the response", writeHolder, view.adoptTarget, mishap},
 	{"grants", writeGrant, view.grantTarget, helps},
 	{"adopts", writeAdopted, view.adoptTarget, helps},
-	{"puts the finalizer on", writeFinalizer, view.protectTarget, helps},
-	{"takes the finalizer off", writeRelease, view.releaseTarget, helps},
-	{"takes the grant back", writeRevoke, view.revokeTarget, helps},
-	{"lets the pod loose", writeLoose, view.looseTarget, helps},
-	{"lets the object end", writeFree, view.freeObject, helps},
-	{"lets the pod go", writeLetGo, view.letTargetGo, mishap},
+	{"adds the finalizer", writeFinalizer, view.protectTarget, helps},
+	{"removes the finalizer", writeRelease, view.releaseTarget, helps},
+	{"removes the grant", writeRevoke, view.revokeTarget, helps},
+	{"releases the pod of the deleted object", writeLoose, view.looseTarget, helps},
+	{"removes the finalizer of the object", writeFree, view.freeObject, helps},
+	{"releases the pod", writeLetGo, view.letTargetGo, mishap},
 }
 
 // passes returns all moves of an operator.
 func passes() []move {
 	all := []move{
 		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
-		{"OPERATOR reads the pods, and will let the object end", anOperator, view.mayFree, view.willFree, helps},
-		{"OPERATOR dies, or gives up", anOperator, func(v view) bool { return v.process().at != idle }, view.die, helps},
+		{"OPERATOR reads the pods, and will remove the finalizer of the object", anOperator, view.mayFree, view.willFree, helps},
+		{"OPERATOR crashes, or aborts", anOperator, func(v view) bool { return v.process().at != idle }, view.die, helps},
 		// Without a rule:
-		{"OPERATOR reads that there is no object", anOperator, view.canReadNoObject, view.readNoObject, mishap},
-		{"OPERATOR reads the pods, and will let pod POD go", anOperatorOnAPod, view.mayLetGo, intends(writeLetGo), mishap},
+		{"OPERATOR reads that the object does not exist", anOperator, view.canReadNoObject, view.readNoObject, mishap},
+		{"OPERATOR reads the pods, and will release pod POD", anOperatorOnAPod, view.mayLetGo, intends(writeLetGo), mishap},
 		{"OPERATOR reads the pods, and would start pod POD", anOperatorOnAPod, view.mayReadPodsFirst, intends(readPodsFirst), mishap},
 		{"OPERATOR reads the object and the pod of its holder", anOperator, view.canReadObjectLast, view.readObjectLast, mishap},
 	}

@@ -11,19 +11,19 @@ import "testing"
 // large.
 var worlds = []model{
 	{name: "three pods, two operators", pods: 3, nodes: 1, objects: 1, operators: 2, faults: forced},
-	{name: "programs crash, kubelets refuse pods, grants are copied", pods: 2, nodes: 1, objects: 1, operators: 2,
+	{name: "programs crash, kubelets reject pods, grants are copied", pods: 2, nodes: 1, objects: 1, operators: 2,
 		faults: forced | crashes | refusals | copies},
 	{name: "pods without the gate, two operators", pods: 2, nodes: 1, objects: 1, operators: 2,
 		faults: forced | crashes | refusals | ungated},
-	{name: "pods without the gate, three of them", pods: 3, nodes: 1, objects: 1, operators: 1, faults: forced | ungated},
-	{name: "the object goes and comes back", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | relabels | deletions},
-	{name: "the object goes and comes back, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1,
+	{name: "three pods without the gate", pods: 3, nodes: 1, objects: 1, operators: 1, faults: forced | ungated},
+	{name: "the object is deleted and recreated", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | relabels | deletions},
+	{name: "the object is deleted and recreated, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1,
 		faults: forced | crashes | ungated | relabels | deletions},
 	{name: "a node fails", pods: 2, nodes: 1, objects: 1, operators: 1, faults: forced | crashes | refusals | outages | lateTaint},
-	{name: "a node fails, another does not", pods: 2, nodes: 2, objects: 1, operators: 1, faults: forced | outages},
+	{name: "one of two nodes fails", pods: 2, nodes: 2, objects: 1, operators: 1, faults: forced | outages},
 	{name: "a node fails, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: outages},
 	{name: "a node fails, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1, faults: outages | ungated},
-	{name: "no guard for labels", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | crashes | unguarded},
+	{name: "no guard against changes of labels", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | crashes | unguarded},
 	{name: "overlapping selectors", pods: 2, nodes: 1, objects: 2, operators: 2, faults: forced | skew},
 }
 
@@ -33,14 +33,14 @@ func TestModelHolds(t *testing.T) {
 			t.Parallel()
 			x, at := m.explore(true)
 			if at >= 0 {
-				t.Fatalf("two programs run at once:\n%s", x.story(at))
+				t.Fatalf("two programs run at the same time:\n%s", x.story(at))
 			}
 			t.Logf("%d states", len(x.states))
 			if m.objects == 2 {
 				return // no pod starts until one of the two is gone
 			}
 			if at = x.deadEnd(); at >= 0 {
-				t.Fatalf("a pod waits for ever:\n%s", x.story(at))
+				t.Fatalf("a pod waits forever:\n%s", x.story(at))
 			}
 		})
 	}

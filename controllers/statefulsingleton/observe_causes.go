@@ -139,7 +139,7 @@ func (r *Reconciler) isLeftOver(ctx context.Context, m *member) bool {
 	}
 	of, err := r.readFamily(ctx, m.pod, map[types.UID]*family{})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("the owner of a pod that has ended cannot be read", "error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Failed to read the owner of a pod that has ended", "error", err.Error())
 	}
 	return of.unwanted
 }
@@ -159,7 +159,7 @@ func (r *Reconciler) readRefusal(ctx context.Context, w *world, of *lackingOwner
 	text, err := r.askOwner(ctx, w, of.owner)
 	switch {
 	case err != nil:
-		ctrl.LoggerFrom(ctx).Info("the events of an owner that lacks pods cannot be read", "error", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Failed to read the events of an owner that lacks pods", "error", err.Error())
 		of.said.Learn(of.said.Said, w.now)
 	case text == "":
 		*of = lackingOwner{}

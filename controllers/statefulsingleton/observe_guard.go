@@ -40,7 +40,7 @@ func (g *GuardKeeper) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		made, binding := buildGuard(g.Namespace, g.Watched)
 		if err := g.Keep(ctx, []string{crdName}, made, binding); err != nil {
-			return "the policy cannot be installed: " + err.Error()
+			return "cannot install the policy: " + err.Error()
 		}
 		return ""
 	})
@@ -114,16 +114,16 @@ func (g *Guard) look(ctx context.Context) engine.Notice {
 	}
 	switch {
 	case meta.IsNoMatchError(err):
-		return engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30"}
+		return engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server does not support ValidatingAdmissionPolicy, which requires Kubernetes 1.30"}
 	case apierrors.IsNotFound(err):
-		return not("the API server has no policy %s; the operator's installer makes it within seconds, and its log says what keeps it from that: "+
+		return not("the API server does not have policy %s; the operator's installer creates it within seconds, or logs why it cannot: "+
 			"kubectl logs -n %s -l %s", want.Name, g.Namespace, installerLabel)
 	case err != nil:
-		return not("the operator cannot look at its policy: %v", err)
+		return not("the operator cannot read its policy: %v", err)
 	}
 	want.Spec.FailurePolicy = have.Spec.FailurePolicy // it is Ignore during the policy's first minute
 	if !apiequality.Semantic.DeepEqual(have.Spec, want.Spec) || !apiequality.Semantic.DeepEqual(haveBinding.Spec, wantBinding.Spec) {
-		return not("policy %s of the API server is not as this operator needs it; the operator's installer puts it right within seconds, and its log says what keeps it from that: "+
+		return not("policy %s of the API server differs from the policy that this operator needs; the operator's installer corrects it within seconds, or logs why it cannot: "+
 			"kubectl logs -n %s -l %s", want.Name, g.Namespace, installerLabel)
 	}
 	return engine.Notice{}

@@ -19,16 +19,16 @@ func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 		problem  engine.Notice
 		told     int
 	}{
-		{"it is there when the operator begins", engine.Notice{}, 0},
-		{"it is there still", engine.Notice{}, 0},
-		{"it goes", gone, 1},
-		{"it is gone still", gone, 0},
-		{"it is another one", changed, 1},
-		{"it is back", engine.Notice{}, 1},
+		{"the policy exists when the operator starts", engine.Notice{}, 0},
+		{"the policy still exists", engine.Notice{}, 0},
+		{"the policy is deleted", gone, 1},
+		{"the policy is still missing", gone, 0},
+		{"the policy is changed", changed, 1},
+		{"the policy is restored", engine.Notice{}, 1},
 	} {
 		g.note(row.problem)
 		if g.missing() != row.problem || len(g.turned) != row.told {
-			t.Errorf("%s: %v is missed, and told %d times", row.sentence, g.missing(), len(g.turned))
+			t.Errorf("%s: problem %v with %d events", row.sentence, g.missing(), len(g.turned))
 		}
 		for len(g.turned) > 0 {
 			<-g.turned
@@ -37,11 +37,11 @@ func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 	g.note(gone)
 	g.note(changed) // the first event was not read yet
 	if len(g.turned) != 1 {
-		t.Errorf("told %d times", len(g.turned))
+		t.Errorf("%d events, want 1", len(g.turned))
 	}
 	_, cached := crowd(t, 3, 1, 0)
 	r := &Reconciler{Cache: cached}
 	if woken := r.everyone(context.Background(), nil); len(woken) != 3 {
-		t.Errorf("%v are looked at", woken)
+		t.Errorf("objects %v are requeued", woken)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // exists again in the API server alone.
 func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
 	if nodestate.Undecided >= fenceAfter {
-		t.Errorf("an absence of %s may fence, and is not read live", nodestate.Undecided)
+		t.Errorf("a Node that has been missing for %s may be fenced without a live read", nodestate.Undecided)
 	}
 	none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	back := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build()
@@ -52,7 +52,7 @@ func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
 		look(none)
 		r.Now = func() time.Time { return noon.Add(10 * time.Minute) }
 		if got := look(none); !got.MissingSince.Equal(noon) {
-			t.Errorf("%s: the Node is missing since %s", row.says, got.MissingSince)
+			t.Errorf("%s: the Node has been missing since %s", row.says, got.MissingSince)
 		}
 		if got := look(back); got.Missing != row.missing {
 			t.Errorf("%s: %+v", row.says, got)

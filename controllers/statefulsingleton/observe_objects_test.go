@@ -102,13 +102,13 @@ func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 		return allocated(func() {
 			w, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"})
 			if err != nil || w.object == nil || len(w.rivals) > 0 || live.lists > 0 {
-				t.Fatalf("it sees %+v, with %d live lists of objects, error %v", w, live.lists, err)
+				t.Fatalf("the pass observed %+v, with %d live lists of objects, error %v", w, live.lists, err)
 			}
 		})
 	}
 	small, large := measure(1, 0), measure(32, 200_000)
 	if large > small+small/2 {
-		t.Errorf("a pass takes %d bytes beside small objects, and %d beside large ones", small, large)
+		t.Errorf("a pass allocates %d bytes with small other objects, and %d with large ones", small, large)
 	}
 }
 
@@ -130,17 +130,17 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 	values := make([]string, maxValues+1)
 	large := singleton("db").selecting(expressions(asking("app", in, append(values, "db")...)))
 	if selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || rulerOf(labels.Set{"app": "db"}, all(large)) != nil {
-		t.Error("it is compared with pods")
+		t.Error("the selector is compared with pods")
 	}
 	if len(conflicting(&singleton("web").StatefulSingleton, all(large))) > 0 || len(conflicting(&large.StatefulSingleton, all(singleton("web")))) > 0 {
-		t.Error("it is compared with other selectors")
+		t.Error("the selector is compared with other selectors")
 	}
 	kept, err := slimObject(&large.StatefulSingleton)
 	if err != nil || kept.(*v1.StatefulSingleton).Spec.Selector != nil {
 		t.Errorf("the cache keeps %v, error %v", kept, err)
 	}
 	if got := problem(withDefaults(&large.StatefulSingleton)); got != "spec.selector.matchExpressions[0].values: Too many: 34: must have at most 32 items" {
-		t.Errorf("it says %q", got)
+		t.Errorf("the problem is %q", got)
 	}
 }
 
@@ -161,12 +161,12 @@ func TestANewObjectWakesFew(t *testing.T) {
 		s     *singletonFixture
 		want  string
 	}{
-		{"no one where nothing overlaps", 60, singleton("new").madeAt(5).selecting(labelled("app", "new")), ""},
-		{"the one whose pods it selects too", 60, singleton("new").madeAt(5).selecting(labelled("app", "7")), "s007"},
-		{"who is served or not at the limit", 130, singleton("new").madeAt(5).selecting(labelled("app", "new")), "s099 s100"},
+		{"no object if no selector overlaps", 60, singleton("new").madeAt(5).selecting(labelled("app", "new")), ""},
+		{"the object with an overlapping selector", 60, singleton("new").madeAt(5).selecting(labelled("app", "7")), "s007"},
+		{"the objects at the limit of the namespace", 130, singleton("new").madeAt(5).selecting(labelled("app", "new")), "s099 s100"},
 	} {
 		if got := woken(r.count, r.s); got != r.want {
-			t.Errorf("%s: it wakes %q, want %q", r.name, got, r.want)
+			t.Errorf("%s: requeued objects are %q, want %q", r.name, got, r.want)
 		}
 	}
 }
@@ -178,14 +178,14 @@ func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
 	p := pod().with(func(p *corev1.Pod) { p.UID, p.Finalizers = "one", []string{v1.FinalizerPod} })
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 	for name, r := range map[string]*Reconciler{
-		"it is there": {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
-		"it is gone":  {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &p.Pod, namespace)},
+		"the rival exists":     {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
+		"the rival is deleted": {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &p.Pod, namespace)},
 	} {
 		r.Guard, r.Now = &Guard{}, func() time.Time { return noon }
 		w, err := r.observe(context.Background(), key)
 		if err == nil && len(w.pods) == 1 {
-			if got := w.isAlsoOfAnother(w.pods[0]); got != (name == "it is there") {
-				t.Errorf("%s: the pod is left to it: %v", name, got)
+			if got := w.isAlsoOfAnother(w.pods[0]); got != (name == "the rival exists") {
+				t.Errorf("%s: the pod belongs to the rival: %v", name, got)
 			}
 			continue
 		}
@@ -242,6 +242,6 @@ func TestOrphansAreFoundInPages(t *testing.T) {
 		found = append(found, pods[i].Name)
 	}
 	if got := strings.Join(found, " "); err != nil || got != "p049 p249" || live.most > podsPerPage {
-		t.Errorf("it finds %q in pages of %d, error %v", got, live.most, err)
+		t.Errorf("found %q in pages of %d, error %v", got, live.most, err)
 	}
 }

@@ -33,7 +33,7 @@ func handedOver(t *testing.T) *stage {
 		s.settle(4 * time.Second)
 	}
 	if h := s.now().Status.Holder; h == nil || h.Name != "web-1-a" {
-		s.Fatal(t, "web-1-a does not hold")
+		s.Fatal(t, "web-1-a is not the holder")
 	}
 	return s
 }
@@ -61,11 +61,11 @@ func TestTheHolderIsLookedUpByItsName(t *testing.T) {
 	a := s.pods()[0]
 	edit(s, a, func(p *corev1.Pod) { p.Labels = nil })
 	if s.seen(s.asItIs(), a.Name) == nil {
-		t.Error("the holder is not seen when it has lost its labels")
+		t.Error("the holder is not found after it has lost its labels")
 	}
 	edit(s, a, func(p *corev1.Pod) { p.UID = "another" })
 	if s.seen(s.asItIs(), a.Name) != nil {
-		t.Error("a stranger that has the holder's name is taken for it")
+		t.Error("another pod with the holder's name is mistaken for the holder")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	edit(s, a, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationReminder) })
 	now := s.pods()[0].ResourceVersion
 	if got := s.seen(before, a.Name); got.pod.ResourceVersion != now {
-		t.Errorf("version %s of the holder counts, which a list showed, and %s was read after it", got.pod.ResourceVersion, now)
+		t.Errorf("version %s of the holder from a list is used, although %s was read later", got.pod.ResourceVersion, now)
 	}
 	view := func(name, version string, age time.Duration) corev1.Pod {
 		m := newMember(name)
@@ -87,7 +87,7 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	}
 	got := latest([]corev1.Pod{view("b", "2", time.Minute), view("a", "1", time.Hour), view("b", "3", time.Minute), view("a", "4", time.Hour)})
 	if len(got) != 2 || got[0].ResourceVersion != "4" || got[1].ResourceVersion != "3" {
-		t.Errorf("latest keeps %v", got)
+		t.Errorf("latest returns %v", got)
 	}
 }
 
@@ -106,18 +106,18 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {
 		t.Helper()
 		if gotSteps, gotWait := look(at, members...); gotSteps != steps || gotWait != wait {
-			t.Errorf("V14 %s: %d acts, and it looks again after %s; want %d, %s", what, gotSteps, gotWait, steps, wait)
+			t.Errorf("V14 %s: %d actions, and a requeue after %s; want %d, %s", what, gotSteps, gotWait, steps, wait)
 		}
 	}
-	expect("it is shown", 0, 0, 0, ungated("s").static())
-	expect("it is not shown any more", time.Second, 0, mirrorReturns)
-	expect("its kubelet shows it again", 3*time.Second, 0, 0, ungated("s").static())
-	expect("its manifest is taken away", 4*time.Second, 0, mirrorReturns)
-	expect("nor does it come back", 9*time.Second, 0, mirrorReturns-5*time.Second)
-	expect("so that it has ended", 4*time.Second+mirrorReturns, 1, 0)
-	expect("another one", time.Hour, 0, 0, ungated("s").static())
-	expect("is seen to have ended", time.Hour+time.Second, 1, 0, ungated("s").static().ended())
-	expect("and is not missed", time.Hour+2*time.Second, 1, 0)
+	expect("the mirror pod exists", 0, 0, 0, ungated("s").static())
+	expect("the mirror pod is missing", time.Second, 0, mirrorReturns)
+	expect("the kubelet has recreated the mirror pod", 3*time.Second, 0, 0, ungated("s").static())
+	expect("the manifest is removed, and the mirror pod is missing", 4*time.Second, 0, mirrorReturns)
+	expect("the mirror pod has been missing for 5 s", 9*time.Second, 0, mirrorReturns-5*time.Second)
+	expect("the mirror pod has been missing long enough to have ended", 4*time.Second+mirrorReturns, 1, 0)
+	expect("another mirror pod exists", time.Hour, 0, 0, ungated("s").static())
+	expect("the other mirror pod has ended", time.Hour+time.Second, 1, 0, ungated("s").static().ended())
+	expect("the ended mirror pod is missing", time.Hour+2*time.Second, 1, 0)
 }
 
 // only returns a reader that has only these objects.
@@ -136,6 +136,6 @@ func TestAPodOfAnotherObjectIsNoOrphan(t *testing.T) {
 	})
 	r := &Reconciler{Live: only(&p.Pod, &other.StatefulSingleton)}
 	if got, err := r.readOrphans(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}); err != nil || len(got) > 0 {
-		t.Errorf("a pod that was made for another object is an orphan: %d, %v", len(got), err)
+		t.Errorf("a pod that was created for another object is an orphan: %d, %v", len(got), err)
 	}
 }

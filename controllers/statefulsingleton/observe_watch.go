@@ -66,7 +66,7 @@ func (p *podWatch) wakeMakers(ctx context.Context, namespace string) bool {
 	var pods metav1.PartialObjectMetadataList
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for an object that is gone", "namespace", namespace)
+		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for a deleted StatefulSingleton", "namespace", namespace)
 		return false
 	}
 	for i := range pods.Items {
@@ -95,7 +95,7 @@ func (p *podWatch) follow(ctx context.Context, namespace string) error {
 		DefaultTransform:  stripToLabels,
 	})
 	if err != nil {
-		return fmt.Errorf("make a cache of pods: %w", err)
+		return fmt.Errorf("create a cache of pods: %w", err)
 	}
 	for _, kind := range []*metav1.PartialObjectMetadata{metadataOf("Pod"), budgetMetadata()} {
 		informer, err := pods.GetInformer(ctx, kind, cache.BlockUntilSynced(false))

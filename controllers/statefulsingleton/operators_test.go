@@ -102,7 +102,7 @@ var _ = Describe("S24 two operators without a lease", func() {
 		return strings.HasSuffix(path, "/pods/b") && strings.Contains(body, v1.AnnotationGrant)
 	}
 
-	It("the one that named a holder long ago is too late", func(ctx SpecContext) {
+	It("a delayed write of the holder conflicts", func(ctx SpecContext) {
 		p := pauseAt(naming)
 		standsStill(ctx, p)
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -116,7 +116,7 @@ var _ = Describe("S24 two operators without a lease", func() {
 		activates(ctx, s, c)
 	})
 
-	It("the one that is to grant is too late: another has done it, and gone on", func(ctx SpecContext) {
+	It("a delayed grant conflicts after another operator has granted the pod", func(ctx SpecContext) {
 		p := pauseAt(granting)
 		standsStill(ctx, p)
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -128,7 +128,7 @@ var _ = Describe("S24 two operators without a lease", func() {
 		activates(ctx, s, c)
 	})
 
-	It("the one that is to grant cannot grant a pod that another has passed over", func(ctx SpecContext) {
+	It("a delayed grant is refused for a pod that another operator has skipped", func(ctx SpecContext) {
 		p := pauseAt(granting)
 		standsStill(ctx, p)
 		tell(ctx, b, playHang, "yes")
@@ -143,7 +143,7 @@ var _ = Describe("S24 two operators without a lease", func() {
 		activates(ctx, s, c)
 	})
 
-	It("that run at once never start two", func(ctx SpecContext) {
+	It("never start two pods when they run at the same time", func(ctx SpecContext) {
 		for range 2 {
 			startOperator(operatorOptions{namespaces: []string{ns}})
 		}

@@ -30,13 +30,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
-const withoutGate = `StatefulSingleton db holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. Its owner will try again; if that does not help, see whether the operator runs: kubectl -n operator-system get pods`
+const withoutGate = `StatefulSingleton db selects this pod, but the pod was created without the gate that holds back its program: the operator did not respond, or the StatefulSingleton has just been created. The pod is refused because two programs could run otherwise. Its owner will retry; if that does not help, check whether the operator is running: kubectl -n operator-system get pods`
 
 var _ = Describe("S16 a pod without its gate", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
-	It("is refused while the webhook is away, and other pods are not", func(ctx SpecContext) {
+	It("is refused while the webhook is unreachable, and other pods are not", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		elsewhere := newNamespace(ctx)
 		outage(ctx, func() {
@@ -52,15 +52,15 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(refusal(ctx, newPod(ns, "a"))).To(BeEmpty())
 	})
 
-	It("that was there before the object holds up all others until it is gone", func(ctx SpecContext) {
+	It("that is older than the object blocks all others until it is deleted", func(ctx SpecContext) {
 		old := add(ctx, newPod(ns, "old", playing(playHang, "yes")))
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		next := add(ctx, newPod(ns, "next"))
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match the selector and may be running the program without the gate, because they were created before the StatefulSingleton, without its webhook, before spec.containers listed their containers, or with a gate that is not the operator's: old. No other pod starts until they have stopped. To continue: kubectl -n " + ns + " delete pod old"))
 		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
 		Expect(s.Status.ActivePod).To(Equal("old"))
-		Expect(controllerutil.ContainsFinalizer(live(ctx, old), v1.FinalizerPod)).To(BeTrue(), "it would vanish when it is force deleted")
+		Expect(controllerutil.ContainsFinalizer(live(ctx, old), v1.FinalizerPod)).To(BeTrue(), "a force deletion would remove it immediately")
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		remove(ctx, old, client.GracePeriodSeconds(0))
 		look(ctx, s)
@@ -71,7 +71,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionUnmanagedPod)).To(BeTrue())
 	})
 
-	It("V14 is told of with all others that run beside it, and with the command that helps", func(ctx SpecContext) {
+	It("V14 is reported with all other running pods, and with the command that helps", func(ctx SpecContext) {
 		var old []*corev1.Pod
 		for _, name := range []string{"a", "b", "c"} {
 			old = append(old, add(ctx, newPod(ns, name)))
@@ -82,11 +82,11 @@ var _ = Describe("S16 a pod without its gate", func() {
 		}
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
-		const text = "3 pods may be running the program at the same time, and one at most should: a, b, c"
+		const text = "3 pods may be running the program at the same time, but at most one should: a, b, c"
 		command := ". Stop all but one: kubectl -n " + ns + " delete pod b c"
 		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonSeveralRunning)).To(Equal(text + command))
 		Expect(says(ctx, s, v1.ConditionAvailable, v1.ReasonSeveralRunning)).To(Equal(text))
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To go on: kubectl -n " + ns + " delete pod a b c"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To continue: kubectl -n " + ns + " delete pod a b c"))
 		Expect(s.Status.Phase).To(Equal(v1.PhaseFailed))
 		Eventually(func() []string { return notes(ctx, s, v1.EventSeveralRunning) }).Should(Equal([]string{"Warning: " + text + command}))
 		for _, p := range old[1:] {
@@ -99,7 +99,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(notes(ctx, s, v1.EventSeveralRunning)).To(HaveLen(1))
 	})
 
-	It("that came while the webhook was away and the guard too holds up all others", func(ctx SpecContext) {
+	It("that was created without webhook and guard blocks all others", func(ctx SpecContext) {
 		s := newSingleton(ns)
 		var slipped *corev1.Pod
 		outage(ctx, func() {
@@ -108,19 +108,19 @@ var _ = Describe("S16 a pod without its gate", func() {
 			slipped = add(ctx, newPod(ns, "slipped", func(p *corev1.Pod) {
 				p.Spec.NodeName = "node-1"
 				p.Annotations[corev1.MirrorPodAnnotationKey] = "x"
-				p.Annotations[playOff] = "its end must not be seen"
+				p.Annotations[playOff] = "the operator must not observe its end"
 			}))
 		})
 		op := startOperator(operatorOptions{namespaces: []string{ns}})
 		next := add(ctx, newPod(ns, "next"))
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To go on: take the manifest of static pod slipped out of the kubelet's folder on Node node-1"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To continue: remove the manifest of static pod slipped from the kubelet's manifest directory on Node node-1"))
 		look(ctx, s)
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		remove(ctx, slipped, client.GracePeriodSeconds(0))
 		gone(ctx, slipped)
 		// V14: this proves nothing about the program; its kubelet would recreate the
 		// mirror.
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("waiting up to 2m0s for the kubelet to show a static pod again"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("waiting up to 2m0s for the kubelet to report a static pod again"))
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		op.forward(3 * time.Minute)
 		edit(ctx, s, func(s *v1.StatefulSingleton) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "wake", "up") })
@@ -129,7 +129,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 })
 
 var _ = Describe("after an outage", func() {
-	It("S16 wakes the owners whose pods were refused, and no others", func(ctx SpecContext) {
+	It("S16 triggers only the owners whose pods were refused", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		d := newDeployment(ns, 1)
 		Expect(user.Create(ctx, d)).To(Succeed())
@@ -167,7 +167,7 @@ func answer(r *http.Request, code int, body string) *http.Response {
 }
 
 var _ = Describe("the guard policy", func() {
-	It("S16 is missed, and said to be, where it cannot be installed", func(ctx SpecContext) {
+	It("S16 is reported as missing if it cannot be installed", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}, name: "elsewhere", rest: func(c *rest.Config) {
@@ -183,10 +183,10 @@ var _ = Describe("the guard policy", func() {
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
 		look(ctx, s)
-		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the API server has no policy statefulsingleton-guard-elsewhere; the operator's installer makes it within seconds, and its log says what keeps it from that: kubectl logs -n elsewhere -l control-plane=installer; a pod that is created while the operator's webhook is away runs its program at once"))
+		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the API server does not have policy statefulsingleton-guard-elsewhere; the operator's installer creates it within seconds, or logs why it cannot: kubectl logs -n elsewhere -l control-plane=installer; a pod that is created while the operator's webhook is unavailable runs its program immediately"))
 	})
 
-	It("S16 is missed by an object at rest, and not any more when it is back", func(ctx SpecContext) {
+	It("S16 is reported as missing by an object at rest, until it is restored", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		var gone atomic.Bool
@@ -216,7 +216,7 @@ var _ = Describe("the guard policy", func() {
 		healthy()
 	})
 
-	It("S16 is missed, and said to be, where the API server does not know policies", func(ctx SpecContext) {
+	It("S16 is reported as missing if the API server does not support policies", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
@@ -237,10 +237,10 @@ var _ = Describe("the guard policy", func() {
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
 		look(ctx, s)
-		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonNoPolicyAPI)).To(Equal("the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; a pod that is created while the operator's webhook is away runs its program at once"))
+		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonNoPolicyAPI)).To(Equal("the API server does not support ValidatingAdmissionPolicy, which requires Kubernetes 1.30; a pod that is created while the operator's webhook is unavailable runs its program immediately"))
 	})
 
-	It("S16 goes with the definition that its parameters are of", func(ctx SpecContext) {
+	It("S16 is deleted with the definition of its parameters", func(ctx SpecContext) {
 		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
 		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "another", UID: "another"}}
@@ -259,7 +259,7 @@ var _ = Describe("the guard policy", func() {
 		}).Should(Succeed())
 	})
 
-	It("S16 is made what it should be when the operator starts", func(ctx SpecContext) {
+	It("S16 is corrected when the operator starts", func(ctx SpecContext) {
 		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
 		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) })
 		Expect(user.Delete(ctx, binding)).To(Succeed())
@@ -278,7 +278,7 @@ var _ = Describe("the guard policy", func() {
 
 	// The controller that writes status.typeChecking does not run in an API server. This is
 	// the function that it calls, with the types that this API server publishes.
-	It("has no expression that the API server's types contradict", func(ctx SpecContext) {
+	It("has no expression with a type error", func(ctx SpecContext) {
 		d, err := discovery.NewDiscoveryClientForConfig(server.Config)
 		Expect(err).NotTo(HaveOccurred())
 		checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: d}, RestMapper: user.RESTMapper()}
@@ -286,7 +286,7 @@ var _ = Describe("the guard policy", func() {
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 		Expect(checker.Check(policy)).To(BeEmpty())
 		policy.Spec.Validations[0].Expression = `params.spec.noSuchField == 1 || object.spec.containers == "x"`
-		Expect(checker.Check(policy)).NotTo(BeEmpty(), "nothing is checked")
+		Expect(checker.Check(policy)).NotTo(BeEmpty(), "the API server checks no types")
 	})
 })
 

@@ -12,27 +12,27 @@ import (
 func TestDeletion(t *testing.T) {
 	freed := "patch statefulsingleton db: Release"
 	check(t, []row{
-		{"S25 the object goes when no pod waits, and what runs runs on", worldOf(held().goes(), granted("a", 1)), []string{"patch pod a: LetGo", freed}},
-		{"S25 it stays while a pod waits", worldOf(held().goes(), granted("a", 1), waiting("b")), nil},
+		{"S25 the object is removed when no pod waits, and the running pod keeps running", worldOf(held().goes(), granted("a", 1)), []string{"patch pod a: LetGo", freed}},
+		{"S25 the object remains while a pod waits", worldOf(held().goes(), granted("a", 1), waiting("b")), nil},
 		{"S25 waiting pods are started one after another", worldOf(held().goes(), granted("a", 1).ended(), waiting("b"), waiting("c")), []string{releaseA, grantB}},
-		{"S25 a grant is completed before the object goes", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
+		{"S25 a grant is completed before the object is removed", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
 		{"W14 a pod without the gate that was created during the deletion blocks", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{"patch pod x: Protect"}},
-		{"W14 a pod that was created after the finalizer was taken off does not block", worldOf(held().goes(), ungated("x").age(0), waiting("b")).with(func(w *world) { w.object.Finalizers = nil }), []string{grantB}},
-		{"W14 the object stays while a pod is stopping, which its owner recreates", worldOf(held().goes(), granted("a", 1).deleted()), nil},
-		{"W14 the object goes when that pod has stopped", worldOf(held().goes(), granted("a", 1).deleted().ended()), []string{releaseA}},
+		{"W14 a pod that was created after the finalizer was removed does not block", worldOf(held().goes(), ungated("x").age(0), waiting("b")).with(func(w *world) { w.object.Finalizers = nil }), []string{grantB}},
+		{"W14 the object remains while a pod is stopping, which its owner recreates", worldOf(held().goes(), granted("a", 1).deleted()), nil},
+		{"W14 the finalizer of a stopped pod is removed before the object", worldOf(held().goes(), granted("a", 1).deleted().ended()), []string{releaseA}},
 		{"W14 release-now does not wait for a pod that is stopping", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
 			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
 		}), granted("a", 1).deleted()), []string{"patch pod a: LetGo", freed}},
-		{"W14 a rollout goes on: the old pod is deleted for the new one", worldOf(held().goes(), granted("a", 1).of("web").old(), waiting("b").of("web")), []string{"delete pod a: Superseded, a pod of the newest revision waits for it"}},
-		{"W14 a pod that its kubelet refused does not block for ever", worldOf(held().goes(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), []string{"delete pod a: Rejected, its kubelet refused it and does not say whether it runs"}},
-		{"release-now starts all and takes off all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
+		{"W14 a rollout continues: the old pod is deleted for the new one", worldOf(held().goes(), granted("a", 1).of("web").old(), waiting("b").of("web")), []string{"delete pod a: Superseded, a pod of the newest revision waits for it"}},
+		{"W14 a pod that its kubelet rejected does not block forever", worldOf(held().goes(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), []string{"delete pod a: Rejected, its kubelet rejected it and does not report whether it runs"}},
+		{"release-now starts all pods and removes all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
 			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
 		}), granted("a", 1), waiting("b")), []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", freed}},
-		{"so does the end of the namespace", worldOf(held().goes(), granted("a", 1)).with(func(w *world) { w.namespaceGoes = true }), []string{"patch pod a: LetGo", freed}},
-		{"S25 pods of an object that is gone are let go one after another", worldOf(nil, waiting("a"), waiting("b")),
+		{"the deletion of the namespace removes all finalizers", worldOf(held().goes(), granted("a", 1)).with(func(w *world) { w.namespaceGoes = true }), []string{"patch pod a: LetGo", freed}},
+		{"S25 pods of a deleted object are released one after another", worldOf(nil, waiting("a"), waiting("b")),
 			[]string{"patch pod a: LetGo > set a condition of pod a: Ready, True"}},
-		{"not beside one that runs", worldOf(nil, granted("a", 1).unprotected(), waiting("b")), nil},
-		{"and their finalizers are taken off", worldOf(nil, granted("a", 1), waiting("b")), []string{"patch pod a: LetGo"}},
+		{"pods of a deleted object are not released while one of them runs", worldOf(nil, granted("a", 1).unprotected(), waiting("b")), nil},
+		{"pods of a deleted object lose their finalizers", worldOf(nil, granted("a", 1), waiting("b")), []string{"patch pod a: LetGo"}},
 	})
 	elder := singleton("elder").madeAt(1)
 	beside := func(selector map[string]string) func(*world) {
@@ -48,16 +48,16 @@ func TestDeletion(t *testing.T) {
 	}
 	ours, others := map[string]string{"app": "db"}, map[string]string{"tier": "one"}
 	check(t, []row{
-		{"S25 S26 an object that goes beside an elder leaves it the finalizers of its pods",
+		{"S25 S26 the deletion of the younger of two overlapping objects keeps the finalizers of their pods",
 			worldOf(goesBeside(), granted("a", 1)).with(beside(ours)), []string{freed}},
-		{"S25 S26 a pod that the elder does not select is let go", worldOf(goesBeside(), granted("a", 1)).with(beside(others)), []string{"patch pod a: LetGo", freed}},
-		{"S25 S26 release-now of the younger starts no pod of the elder", worldOf(released(), granted("a", 1), waiting("b")).with(beside(ours)), []string{freed}},
-		{"S25 S26 the end of the namespace takes all finalizers off", worldOf(released(), granted("a", 1)).with(beside(ours)).with(func(w *world) { w.namespaceGoes = true }),
+		{"S25 S26 a pod that the older object does not select is released", worldOf(goesBeside(), granted("a", 1)).with(beside(others)), []string{"patch pod a: LetGo", freed}},
+		{"S25 S26 release-now of the younger object starts no pod of the older one", worldOf(released(), granted("a", 1), waiting("b")).with(beside(ours)), []string{freed}},
+		{"S25 S26 the deletion of the namespace removes all finalizers", worldOf(released(), granted("a", 1)).with(beside(ours)).with(func(w *world) { w.namespaceGoes = true }),
 			[]string{"patch pod a: LetGo", freed}},
 	})
 	unkept := worldOf(singleton("db"), waiting("a"))
 	unkept.object.Finalizers = nil
-	check(t, []row{{"the object is kept before anybody starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
+	check(t, []row{{"the object gets its finalizer before a pod starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
 }
 
 // TestWhatIsLetGoIsBoundToWhatWasRead checks that a late operator does not remove a
@@ -68,7 +68,7 @@ func TestWhatIsLetGoIsBoundToWhatWasRead(t *testing.T) {
 			for _, chain := range step {
 				for _, a := range chain {
 					if !a.Unchanged {
-						t.Errorf("when the object %s: %s is not bound", name, a)
+						t.Errorf("when the object %s: %s is not bound to a version", name, a)
 					}
 				}
 			}

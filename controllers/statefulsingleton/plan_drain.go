@@ -66,17 +66,17 @@ func (f *facts) whyNoSuccessor(m *member) string {
 	tolerated := nodestate.ToleratedCordon(m.pod.Spec.Tolerations)
 	switch {
 	case !f.madeUnder(m):
-		return "it was not created under this StatefulSingleton; delete it, and the next one is"
+		return "it was not created under this StatefulSingleton; delete it once, and its replacement is"
 	case of.deployment == "":
-		return "it is not of a Deployment, and what made it makes the next one when it is gone"
+		return "it is not owned by a Deployment, and its owner recreates it only after it is gone"
 	case !of.rolls:
-		return fmt.Sprintf("Deployment %s has strategy Recreate, which is to have one pod at a time; RollingUpdate lets the next one wait at its gate", of.deployment)
+		return fmt.Sprintf("Deployment %s has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate", of.deployment)
 	case !of.surges:
-		return fmt.Sprintf("maxSurge of Deployment %s is 0; with 1 the next pod may wait at its gate", of.deployment)
+		return fmt.Sprintf("maxSurge of Deployment %s is 0; with 1, the next pod can wait at its gate", of.deployment)
 	case of.pinned:
-		return fmt.Sprintf("the template of Deployment %s names a node, and the next pod would start there; use nodeSelector or affinity", of.deployment)
+		return fmt.Sprintf("the template of Deployment %s sets nodeName, and the next pod would start on the same Node; use nodeSelector or affinity", of.deployment)
 	case tolerated != "":
-		return fmt.Sprintf("the template of Deployment %s tolerates taint %s, and the next pod could start on a cordoned node", of.deployment, tolerated)
+		return fmt.Sprintf("the template of Deployment %s tolerates taint %s, and the next pod could start on a cordoned Node", of.deployment, tolerated)
 	}
 	return ""
 }
@@ -97,7 +97,7 @@ func succeed(f *facts, p *plan) {
 	if m == nil || !f.grants() || f.successorComes() {
 		return
 	}
-	p.Do(deletions(f.waiting, reasonCordoned, "its Node is cordoned too, and the next one is made elsewhere", f.goesToo)...)
+	p.Do(deletions(f.waiting, reasonCordoned, "its Node is cordoned as well, and the next pod is created on another Node", f.goesToo)...)
 	if len(p.Steps) > 0 || m.detached() || m.family.replicaSet == "" {
 		return
 	}
@@ -143,7 +143,7 @@ func detach(m *member) action.Chain {
 		From:      m.pod,
 		Unchanged: true,
 		Reason:    reasonDetach,
-		Detail:    fmt.Sprintf("its Node %s is cordoned, and ReplicaSet %s makes another pod", pod.Spec.NodeName, from),
+		Detail:    fmt.Sprintf("its Node %s is cordoned, and ReplicaSet %s creates another pod", pod.Spec.NodeName, from),
 	}}
 }
 
@@ -229,7 +229,7 @@ func endUnwanted(f *facts, p *plan) {
 	if !f.serves() {
 		return
 	}
-	p.Do(deletions(f.blockers, reasonUnwanted, "its Deployment wants no pod any more", func(m *member) bool {
+	p.Do(deletions(f.blockers, reasonUnwanted, "its Deployment no longer needs a pod", func(m *member) bool {
 		if !m.detached() {
 			return false
 		}
@@ -251,9 +251,9 @@ func notReplacedFirst(f *facts) (reason, message string) {
 	why := f.whyNoSuccessor(m)
 	switch {
 	case f.budget == nil && why != "":
-		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and a drain evicts pod %s as with Replace: %s", m.name(), why)
+		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, but a drain evicts pod %s as with Replace: %s", m.name(), why)
 	case f.budget != nil && !f.ownsBudget():
-		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and evictions of pod %s are not refused: PodDisruptionBudget %s is not the operator's; delete it, and the operator makes its own: kubectl -n %s delete pdb %s",
+		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, but evictions of pod %s are not refused: PodDisruptionBudget %s was not created by the operator; delete it, and the operator creates its own: kubectl -n %s delete pdb %s",
 			m.name(), f.budget.Name, f.budget.Namespace, f.budget.Name)
 	}
 	return "", ""
@@ -262,9 +262,9 @@ func notReplacedFirst(f *facts) (reason, message string) {
 // runsOn returns the text that a pod keeps running, and which Node it has to leave.
 func (f *facts) runsOn(old *member) string {
 	if old != f.leaving {
-		return fmt.Sprintf("pod %s runs on", old.name())
+		return fmt.Sprintf("pod %s keeps running", old.name())
 	}
-	return fmt.Sprintf("pod %s is to leave Node %s, which is cordoned, and runs on", old.name(), old.pod.Spec.NodeName)
+	return fmt.Sprintf("pod %s has to leave cordoned Node %s and keeps running", old.name(), old.pod.Spec.NodeName)
 }
 
 // toStay returns the command that keeps the pod on its Node; "" if it does not have to

@@ -54,51 +54,51 @@ func (m *memberFixture) apart() *memberFixture {
 }
 
 const (
-	detachA   = "patch pod a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 makes another pod"
+	detachA   = "patch pod a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 creates another pod"
 	returnA   = "patch pod a: Return, to ReplicaSet web-1"
-	leavesA   = "delete pod a: Superseded, its Node n1 is cordoned, and another pod waits elsewhere"
-	unwantedA = "delete pod a: Unwanted, its Deployment wants no pod any more"
-	dropsB    = "delete pod b: Cordoned, its Node is cordoned too, and the next one is made elsewhere"
+	leavesA   = "delete pod a: Superseded, its Node n1 is cordoned, and its replacement waits on another Node"
+	unwantedA = "delete pod a: Unwanted, its Deployment no longer needs a pod"
+	dropsB    = "delete pod b: Cordoned, its Node is cordoned as well, and the next pod is created on another Node"
 )
 
 func TestDrainThatReplacesFirst(t *testing.T) {
 	leaving := func() *memberFixture { return serving().onNode(isCordoned) }
 	successor := func() *memberFixture { return waiting("b").of("web").on("n2") }
 	check(t, []row{
-		{"S42 a holder on a cordoned node is taken from its ReplicaSet, which makes another pod", budgeted(worldOf(replacing(), leaving())), []string{detachA}},
-		{"W3 what a policy adds to the budget stays", annotatedBudget(worldOf(replacing(), leaving().apart())), nil},
-		{"S42 once", budgeted(worldOf(replacing(), leaving().apart())), nil},
-		{"S42 it runs on until that one rests at its gate", budgeted(worldOf(replacing(), leaving().apart(), successor().heldFor(restsAfter/2))), nil},
-		{"S42 and while that one comes", budgeted(worldOf(replacing(), leaving().apart(), successor().coming())), nil},
-		{"S42 and while that one finds no node", budgeted(worldOf(replacing(), leaving().apart(), successor().unscheduled())), nil},
-		{"S42 then it is deleted", budgeted(worldOf(replacing(), leaving().apart(), successor())), []string{leavesA}},
-		{"S42 and the next one starts when it has stopped, and not before", budgeted(worldOf(replacing(), leaving().apart().deleted(), successor())), nil},
-		{"S42 a standby elsewhere takes its place, and nothing is taken from the ReplicaSet", budgeted(worldOf(replacing(), leaving(), successor())), []string{leavesA}},
-		{"S42 a standby of another Deployment does not", budgeted(worldOf(replacing(), leaving(), waiting("b").of("other").on("n2"))), []string{detachA}},
-		{"S42 nor one on a cordoned node, which is made elsewhere first", budgeted(worldOf(replacing(), leaving(), successor().onNode(isCordoned))), []string{dropsB}},
-		{"S42 unless it would come back there", budgeted(worldOf(replacing(), leaving().apart(), successor().onNode(isCordoned).kin(func(f *family) { f.pinned = true }))), nil},
-		{"S42 a rollout that cannot start its pods keeps nobody from it", budgeted(worldOf(replacing(), leaving().old(), successor().kin(func(f *family) { f.replicaSet = "web-2" }).stuck("ErrImagePull"))), []string{detachA}},
-		{"S42 a pod of the older revision takes over then", budgeted(worldOf(replacing(), leaving().old().apart(),
+		{"S42 a holder on a cordoned Node is detached from its ReplicaSet, which creates another pod", budgeted(worldOf(replacing(), leaving())), []string{detachA}},
+		{"W3 an annotation that a policy adds to the budget is kept", annotatedBudget(worldOf(replacing(), leaving().apart())), nil},
+		{"S42 a detached holder is not detached again", budgeted(worldOf(replacing(), leaving().apart())), nil},
+		{"S42 a detached holder keeps running while its successor has just reached its gate", budgeted(worldOf(replacing(), leaving().apart(), successor().heldFor(restsAfter/2))), nil},
+		{"S42 a detached holder keeps running while its successor is starting", budgeted(worldOf(replacing(), leaving().apart(), successor().coming())), nil},
+		{"S42 a detached holder keeps running while its successor is unschedulable", budgeted(worldOf(replacing(), leaving().apart(), successor().unscheduled())), nil},
+		{"S42 a detached holder is deleted when its successor waits at its gate", budgeted(worldOf(replacing(), leaving().apart(), successor())), []string{leavesA}},
+		{"S42 the successor does not start while the holder is terminating", budgeted(worldOf(replacing(), leaving().apart().deleted(), successor())), nil},
+		{"S42 a standby on another Node takes over, and no pod is detached", budgeted(worldOf(replacing(), leaving(), successor())), []string{leavesA}},
+		{"S42 a standby of another Deployment does not take over", budgeted(worldOf(replacing(), leaving(), waiting("b").of("other").on("n2"))), []string{detachA}},
+		{"S42 a standby on a cordoned Node does not take over, and is recreated on another Node first", budgeted(worldOf(replacing(), leaving(), successor().onNode(isCordoned))), []string{dropsB}},
+		{"S42 a standby on a cordoned Node is not deleted if its template sets nodeName", budgeted(worldOf(replacing(), leaving().apart(), successor().onNode(isCordoned).kin(func(f *family) { f.pinned = true }))), nil},
+		{"S42 a rollout with failing pods does not prevent the detachment of the holder", budgeted(worldOf(replacing(), leaving().old(), successor().kin(func(f *family) { f.replicaSet = "web-2" }).stuck("ErrImagePull"))), []string{detachA}},
+		{"S42 a pod of the older revision takes over during a rollout with failing pods", budgeted(worldOf(replacing(), leaving().old().apart(),
 			successor().kin(func(f *family) { f.replicaSet = "web-2" }).stuck("ErrImagePull"), waiting("c").of("web").old().on("n2"))), []string{leavesA}},
-		{"S42 one that is not Ready is left to the drain", budgeted(worldOf(replacing(), granted("a", 1).of("web").onNode(isCordoned))), nil},
-		{"S42 a new object, before it starts pods, takes none from its ReplicaSet", budgeted(worldOf(replacing().with(func(s *v1.StatefulSingleton) { s.Status.Holder = nil }), leaving())),
+		{"S42 a holder that is not Ready is left to the drain", budgeted(worldOf(replacing(), granted("a", 1).of("web").onNode(isCordoned))), nil},
+		{"S42 a new object adopts the running pod before it detaches pods", budgeted(worldOf(replacing().with(func(s *v1.StatefulSingleton) { s.Status.Holder = nil }), leaving())),
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 1"}},
-		{"S42 beside a pod without the gate nothing is taken from the ReplicaSet", budgeted(worldOf(replacing(), leaving(), ungated("u").protect())), nil},
-		{"S42 with Replace a cordon means nothing", worldOf(held(), leaving(), successor()), nil},
+		{"S42 the holder is not detached while a pod without the gate may run", budgeted(worldOf(replacing(), leaving(), ungated("u").protect())), nil},
+		{"S42 a cordon has no effect with Replace", worldOf(held(), leaving(), successor()), nil},
 
-		{"S43 after an uncordon it is given back", budgeted(worldOf(replacing(), serving().apart(), successor())), []string{returnA}},
-		{"S43 when it is Ready, so that the ReplicaSet deletes the one that waits", budgeted(worldOf(replacing(), granted("a", 1).of("web").apart(), successor())), nil},
-		{"S43 not to a ReplicaSet that is gone", budgeted(worldOf(replacing(), serving().apart().kin(func(f *family) { f.adopts = false }))), nil},
-		{"S43 nor to one that the Deployment does not want any more", budgeted(worldOf(replacing(), serving().old().apart(), waiting("b").of("web").on("n2").coming())), nil},
-		{"S43 also when the field is set back", worldOf(held(), leaving().apart(), successor()), []string{returnA}},
-		{"S43 and when the object goes, Ready or not", worldOf(held().goes(), granted("a", 1).of("web").apart(), successor()), []string{returnA}},
+		{"S43 a detached holder is returned to its ReplicaSet after an uncordon", budgeted(worldOf(replacing(), serving().apart(), successor())), []string{returnA}},
+		{"S43 a detached holder that is not Ready is not returned yet, because the ReplicaSet could delete it", budgeted(worldOf(replacing(), granted("a", 1).of("web").apart(), successor())), nil},
+		{"S43 a detached holder is not returned to a deleted ReplicaSet", budgeted(worldOf(replacing(), serving().apart().kin(func(f *family) { f.adopts = false }))), nil},
+		{"S43 a detached holder is not returned to an outdated ReplicaSet", budgeted(worldOf(replacing(), serving().old().apart(), waiting("b").of("web").on("n2").coming())), nil},
+		{"S43 a detached holder is returned when onEviction is set to Replace", worldOf(held(), leaving().apart(), successor()), []string{returnA}},
+		{"S43 a detached holder is returned when the object is deleted, even if it is not Ready", worldOf(held().goes(), granted("a", 1).of("web").apart(), successor()), []string{returnA}},
 
-		{"S44 a detached pod ends when its Deployment wants none", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }))), []string{unwantedA}},
-		{"S44 one that is not detached is its ReplicaSet's affair", budgeted(worldOf(replacing(), leaving().kin(func(f *family) { f.unwanted = true }))), nil},
-		{"S44 nor does the text of another pod make it one", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }).with(func(p *corev1.Pod) {
+		{"S44 a detached pod is deleted when its Deployment is scaled to 0", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }))), []string{unwantedA}},
+		{"S44 a pod that is not detached is left to its ReplicaSet", budgeted(worldOf(replacing(), leaving().kin(func(f *family) { f.unwanted = true }))), nil},
+		{"S44 a pod with the detached annotation of another pod is left to its ReplicaSet", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }).with(func(p *corev1.Pod) {
 			p.Annotations[v1.AnnotationDetached] = "uid-of-b web-1"
 		}))), nil},
-		{"S44 what is left of its family is unknown, and it stays", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { *f = family{} }))), []string{dropsBudget}},
+		{"S44 a detached pod with an unknown owner is kept", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { *f = family{} }))), []string{dropsBudget}},
 	})
 }
 
@@ -113,15 +113,15 @@ func TestBudgetOfASingleton(t *testing.T) {
 	}
 	check(t, []row{
 		{"S42 the holder gets a budget", worldOf(replacing(), serving()), []string{makesBudget}},
-		{"S42 which stays", budgeted(worldOf(replacing(), serving())), nil},
-		{"S42 also while nobody has its turn", budgeted(worldOf(replacing(), serving().deleted())), nil},
-		{"S42 and while a pod comes back to its ReplicaSet", budgeted(worldOf(replacing(), serving().kin(func(f *family) { *f = family{} }).with(func(p *corev1.Pod) { p.OwnerReferences = nil }))), nil},
-		{"S42 it is repaired", budgeted(worldOf(replacing(), serving())).with(func(w *world) { w.budget.Spec.MinAvailable = nil }), []string{"patch poddisruptionbudget db.singleton: Budget"}},
-		{"S42 another client's is left alone", worldOf(replacing(), serving()).with(foreign), nil},
-		{"S42 with Replace there is none", worldOf(held(), serving()), nil},
-		{"S42 nor when the field is set back", budgeted(worldOf(held(), serving())), []string{dropsBudget}},
-		{"S42 nor when the object goes", budgeted(worldOf(held().goes(), serving(), waiting("b").of("web"))), []string{dropsBudget}},
-		{"S45 nor where no pod could be made first: Recreate", budgeted(worldOf(replacing(), serving().kin(func(f *family) { f.rolls = false }))), []string{dropsBudget}},
+		{"S42 the budget of the holder is kept", budgeted(worldOf(replacing(), serving())), nil},
+		{"S42 the budget is kept while the holder is terminating", budgeted(worldOf(replacing(), serving().deleted())), nil},
+		{"S42 the budget is kept while a pod is returned to its ReplicaSet", budgeted(worldOf(replacing(), serving().kin(func(f *family) { *f = family{} }).with(func(p *corev1.Pod) { p.OwnerReferences = nil }))), nil},
+		{"S42 a changed budget is repaired", budgeted(worldOf(replacing(), serving())).with(func(w *world) { w.budget.Spec.MinAvailable = nil }), []string{"patch poddisruptionbudget db.singleton: Budget"}},
+		{"S42 a budget of another client is not changed", worldOf(replacing(), serving()).with(foreign), nil},
+		{"S42 with Replace no budget is created", worldOf(held(), serving()), nil},
+		{"S42 the budget is deleted when onEviction is set to Replace", budgeted(worldOf(held(), serving())), []string{dropsBudget}},
+		{"S42 the budget is deleted when the object is deleted", budgeted(worldOf(held().goes(), serving(), waiting("b").of("web"))), []string{dropsBudget}},
+		{"S45 the budget is deleted for strategy Recreate", budgeted(worldOf(replacing(), serving().kin(func(f *family) { f.rolls = false }))), []string{dropsBudget}},
 	})
 }
 
@@ -129,27 +129,27 @@ func TestWhyNothingIsReplacedFirst(t *testing.T) {
 	tolerates := func(p *corev1.Pod) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
 	}
-	evicts := "spec.onEviction is ReplaceFirst, and a drain evicts pod a as with Replace: "
+	evicts := "spec.onEviction is ReplaceFirst, but a drain evicts pod a as with Replace: "
 	for _, r := range []struct {
 		name string
 		w    *world
 		want string
 	}{
-		{"all is well", budgeted(worldOf(replacing(), serving())), "no problems detected"},
+		{"nothing prevents a replacement", budgeted(worldOf(replacing(), serving())), "no problems detected"},
 		{"Recreate", worldOf(replacing(), serving().kin(func(f *family) { f.rolls = false })),
-			evicts + "Deployment web has strategy Recreate, which is to have one pod at a time; RollingUpdate lets the next one wait at its gate"},
-		{"no surge", worldOf(replacing(), serving().kin(func(f *family) { f.surges = false })), evicts + "maxSurge of Deployment web is 0; with 1 the next pod may wait at its gate"},
-		{"a StatefulSet", worldOf(replacing(), serving().kin(func(f *family) { *f = family{owner: "set"} })),
-			evicts + "it is not of a Deployment, and what made it makes the next one when it is gone"},
-		{"a template with a node", worldOf(replacing(), serving().kin(func(f *family) { f.pinned = true })),
-			evicts + "the template of Deployment web names a node, and the next pod would start there; use nodeSelector or affinity"},
+			evicts + "Deployment web has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate"},
+		{"maxSurge 0", worldOf(replacing(), serving().kin(func(f *family) { f.surges = false })), evicts + "maxSurge of Deployment web is 0; with 1, the next pod can wait at its gate"},
+		{"a pod of a StatefulSet", worldOf(replacing(), serving().kin(func(f *family) { *f = family{owner: "set"} })),
+			evicts + "it is not owned by a Deployment, and its owner recreates it only after it is gone"},
+		{"a template with nodeName", worldOf(replacing(), serving().kin(func(f *family) { f.pinned = true })),
+			evicts + "the template of Deployment web sets nodeName, and the next pod would start on the same Node; use nodeSelector or affinity"},
 		{"a template that tolerates cordons", worldOf(replacing(), serving().with(tolerates)),
-			evicts + "the template of Deployment web tolerates taint node.kubernetes.io/unschedulable, and the next pod could start on a cordoned node"},
-		{"a pod from before the object", worldOf(replacing(), serving().with(func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) })),
-			evicts + "it was not created under this StatefulSingleton; delete it, and the next one is"},
+			evicts + "the template of Deployment web tolerates taint node.kubernetes.io/unschedulable, and the next pod could start on a cordoned Node"},
+		{"a pod that is older than the object", worldOf(replacing(), serving().with(func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) })),
+			evicts + "it was not created under this StatefulSingleton; delete it once, and its replacement is"},
 		{"a budget of another client", worldOf(replacing(), serving()).with(func(w *world) {
 			w.budget = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "db.singleton", Namespace: "ns"}}
-		}), "spec.onEviction is ReplaceFirst, and evictions of pod a are not refused: PodDisruptionBudget db.singleton is not the operator's; delete it, and the operator makes its own: kubectl -n ns delete pdb db.singleton"},
+		}), "spec.onEviction is ReplaceFirst, but evictions of pod a are not refused: PodDisruptionBudget db.singleton was not created by the operator; delete it, and the operator creates its own: kubectl -n ns delete pdb db.singleton"},
 	} {
 		if got := degraded(derive(r.w)).Message; got != r.want {
 			t.Errorf("S45 %s:\n  %s\nwant\n  %s", r.name, got, r.want)
@@ -164,12 +164,12 @@ func TestWhatIsSaidOfADrain(t *testing.T) {
 		w    *world
 		want string
 	}{
-		{"no pod is there", worldOf(replacing(), leaving()),
-			"pod a is to leave Node n1, which is cordoned, and runs on until a pod that its ReplicaSet makes waits on another; see: kubectl -n ns describe replicaset web-1; to keep it there: kubectl uncordon n1"},
-		{"one comes", worldOf(replacing(), leaving(), waiting("b").of("web").on("n2").coming()),
-			"pod a is to leave Node n1, which is cordoned, and runs on until pod b, which is to take its place, waits at its gate; to keep it there: kubectl uncordon n1"},
-		{"one finds no node", worldOf(replacing(), leaving(), waiting("b").of("web").unscheduled()),
-			"pod a is to leave Node n1, which is cordoned, and runs on; pod b is to take its place, and has no Node yet; see: kubectl -n ns describe pod b; to keep it there: kubectl uncordon n1"},
+		{"no successor exists", worldOf(replacing(), leaving()),
+			"pod a has to leave cordoned Node n1 and keeps running until its ReplicaSet has created a pod that waits on another Node; see: kubectl -n ns describe replicaset web-1; to keep it there: kubectl uncordon n1"},
+		{"the successor is starting", worldOf(replacing(), leaving(), waiting("b").of("web").on("n2").coming()),
+			"pod a has to leave cordoned Node n1 and keeps running until its replacement, pod b, waits at its gate; to keep it there: kubectl uncordon n1"},
+		{"the successor is unschedulable", worldOf(replacing(), leaving(), waiting("b").of("web").unscheduled()),
+			"pod a has to leave cordoned Node n1 and keeps running; pod b will replace it, but has no Node yet; see: kubectl -n ns describe pod b; to keep it there: kubectl uncordon n1"},
 	} {
 		s := summarize(derive(r.w))
 		c := meta.FindStatusCondition(s.Conditions, v1.ConditionProgressing)

@@ -52,7 +52,7 @@ func (f *facts) isSuperseded(m *member) bool {
 // whySuperseded returns why a superseded pod is deleted.
 func (f *facts) whySuperseded(m *member) string {
 	if m == f.leaving {
-		return fmt.Sprintf("its Node %s is cordoned, and another pod waits elsewhere", m.pod.Spec.NodeName)
+		return fmt.Sprintf("its Node %s is cordoned, and its replacement waits on another Node", m.pod.Spec.NodeName)
 	}
 	return "a pod of the newest revision waits for it"
 }

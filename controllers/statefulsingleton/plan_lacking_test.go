@@ -16,11 +16,11 @@ func TestAPodThatLacksAContainerIsNamed(t *testing.T) {
 		m    *memberFixture
 		want string
 	}{
-		"one that waits":                  {lacks(waiting("a")), v1.ReasonContainersMissing},
-		"one that runs":                   {lacks(granted("a", 1)), v1.ReasonContainersMissing},
-		"one without the gate":            {lacks(ungated("a")), v1.ReasonHealthy},
-		"one that has ended":              {lacks(granted("a", 1)).ended(), v1.ReasonHealthy},
-		"one that has all its containers": {granted("a", 1), v1.ReasonHealthy},
+		"a waiting pod":                 {lacks(waiting("a")), v1.ReasonContainersMissing},
+		"a running pod":                 {lacks(granted("a", 1)), v1.ReasonContainersMissing},
+		"a pod without the gate":        {lacks(ungated("a")), v1.ReasonHealthy},
+		"a pod that has ended":          {lacks(granted("a", 1)).ended(), v1.ReasonHealthy},
+		"a pod that has all containers": {granted("a", 1), v1.ReasonHealthy},
 	} {
 		if got := degraded(derive(worldOf(held(), r.m))); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
 			t.Errorf("%s: %s, %q; want %s", name, got.Reason, got.Message, r.want)

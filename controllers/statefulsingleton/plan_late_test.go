@@ -18,7 +18,7 @@ func (o *operator) until(line string) {
 		o.look()
 		o.step()
 	}
-	o.s.Fatal(o.s.t, "no one tells: "+line)
+	o.s.Fatal(o.s.t, "this line is missing in the story: "+line)
 }
 
 // TestAGrantThatComesLate checks an operator that names web-1-a as the holder and is paused
@@ -36,28 +36,28 @@ func TestAGrantThatComesLate(t *testing.T) {
 	}{
 		{name: "nothing", between: func(*stage) {}},
 		{name: "a rollout", between: rollTo("two").do},
-		{name: "its image cannot be had any more", between: onA(func(s *stage, p *corev1.Pod) {
+		{name: "the image can no longer be pulled", between: onA(func(s *stage, p *corev1.Pod) {
 			edit(s, p, func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}
 			})
 		})},
-		{name: "it is deleted", between: onA(func(s *stage, p *corev1.Pod) { s.Delete(p) })},
-		{name: "it is deleted by force", between: onA(func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })},
-		{name: "it is deleted, and its kubelet does not hear of it", between: onA(func(s *stage, p *corev1.Pod) {
+		{name: "the pod is deleted", between: onA(func(s *stage, p *corev1.Pod) { s.Delete(p) })},
+		{name: "the pod is force deleted", between: onA(func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })},
+		{name: "the pod is deleted while its node is disconnected", between: onA(func(s *stage, p *corev1.Pod) {
 			cutOff.do(s)
 			s.Delete(p)
 		})},
-		{name: "its machine is out of service for a while", between: func(s *stage) {
+		{name: "its Node is out of service temporarily", between: func(s *stage) {
 			powerOff.do(s)
 			taintNode.do(s)
 		}, after: bootNode.do},
-		{name: "its Node is gone for a while", between: func(s *stage) {
+		{name: "its Node is missing temporarily", between: func(s *stage) {
 			powerOff.do(s)
 			deleteNode.do(s)
 			s.operators[0].react() // the time starts to count
 			s.tick(fenceAfter)
 		}, after: bootNode.do},
-		{name: "its Node does not answer for a while", between: cutOff.do, after: heal.do},
+		{name: "its Node is unreachable temporarily", between: cutOff.do, after: heal.do},
 		{name: "the object is deleted", between: deleteObject.do},
 	} {
 		t.Run(r.name, func(t *testing.T) {

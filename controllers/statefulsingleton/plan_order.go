@@ -69,7 +69,7 @@ func clearWay(f *facts, p *plan) {
 	if !f.grants() {
 		return
 	}
-	p.Do(deletions(f.waiting, reasonSuperseded, "it has the volume that a pod of the newest revision needs", f.hasVolumeOfNewer)...)
+	p.Do(deletions(f.waiting, reasonSuperseded, "it uses the volume that a pod of the newest revision needs", f.hasVolumeOfNewer)...)
 }
 
 // hasVolumeOfNewer reports whether a pod of the newest revision cannot reach its gate

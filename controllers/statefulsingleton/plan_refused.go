@@ -13,7 +13,7 @@ func endRefused(f *facts, p *plan) {
 	if !f.serves() || f.releasesAll() {
 		return
 	}
-	p.Do(deletions(f.blockers, reasonRejected, "its kubelet refused it and does not say whether it runs", func(m *member) bool {
+	p.Do(deletions(f.blockers, reasonRejected, "its kubelet rejected it and does not report whether it runs", func(m *member) bool {
 		return m.refusedAfterItRan() && !m.terminating() && m.node.Ready
 	})...)
 }

@@ -68,13 +68,13 @@ func (r releaseOrder) status(id string, now time.Time) v1.OrderStatus {
 	switch {
 	case is.Result == v1.OrderIgnored:
 		is.Message = fmt.Sprintf(
-			"spec.release had order %s when the object was made. To order it, give it another id",
+			"spec.release already had id %s when the object was created. To release the pods, set another id",
 			id,
 		)
 	case r.object.DeletionTimestamp != nil:
 		is.Result = v1.OrderStarted
 	default:
-		is.Message = "when the StatefulSingleton is deleted, all its waiting pods start at once, together"
+		is.Message = "when the StatefulSingleton is deleted, all its waiting pods start at the same time"
 	}
 	before := slices.IndexFunc(r.object.Status.Orders, func(x v1.OrderStatus) bool {
 		return x.ID == id && x.Result == is.Result

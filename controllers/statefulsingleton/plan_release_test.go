@@ -28,12 +28,12 @@ func TestDecideRelease(t *testing.T) {
 	all := []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", "patch statefulsingleton db: Release"}
 	check(t, []row{
 		{"S46 a release does nothing before the object is deleted", worldOf(released(3, 2), granted("a", 1), waiting("b")), nil},
-		{"S46 then all pods go at once", worldOf(released(3, 2).goes(), granted("a", 1), waiting("b")), all},
-		{"S46 also when it was noted before", worldOf(released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), all},
-		{"S47 not what the object was made with", worldOf(released(4, 3, statusOfOrder("a", v1.OrderIgnored)).goes(), granted("a", 1), waiting("b")), nil},
-		{"S47 nor what it had before anybody looked", worldOf(released(3, -1).goes(), granted("a", 1), waiting("b")), nil},
-		{"S47 nor what waited when its backup was made", worldOf(released(1, 9, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), nil},
-		{"S46 what is no id is no order", worldOf(released(3, 2).goes().with(func(s *v1.StatefulSingleton) { s.Spec.Release.ID = "No ID" }), granted("a", 1), waiting("b")), nil},
+		{"S46 a release starts all pods at the same time when the object is deleted", worldOf(released(3, 2).goes(), granted("a", 1), waiting("b")), all},
+		{"S46 a release that is already in the status starts all pods when the object is deleted", worldOf(released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), all},
+		{"S47 an ignored release does not start all pods", worldOf(released(4, 3, statusOfOrder("a", v1.OrderIgnored)).goes(), granted("a", 1), waiting("b")), nil},
+		{"S47 a release that the object was created with does not start all pods before the first pass", worldOf(released(3, -1).goes(), granted("a", 1), waiting("b")), nil},
+		{"S47 a release that is waiting in the status of a backup does not start all pods", worldOf(released(1, 9, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), nil},
+		{"S46 a release with an invalid id is ignored", worldOf(released(3, 2).goes().with(func(s *v1.StatefulSingleton) { s.Spec.Release.ID = "No ID" }), granted("a", 1), waiting("b")), nil},
 	})
 }
 
@@ -49,12 +49,12 @@ func TestOrdersInTheStatus(t *testing.T) {
 		object *singletonFixture
 		want   []string
 	}{
-		{"S46 it waits", released(3, 2), []string{"a Waiting at once"}},
-		{"S46 and has waited", released(3, 3, statusOfOrder("a", v1.OrderWaiting)), []string{"a Waiting"}},
-		{"S46 it is started with the deletion", released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), []string{"a Started at once"}},
-		{"S47 it is ignored", released(1, -1), []string{"a Ignored at once"}},
-		{"S47 and stays so", released(5, 4, statusOfOrder("b", v1.OrderIgnored), statusOfOrder("a", v1.OrderIgnored)), []string{"a Ignored", "b Ignored"}},
-		{"S46 one that waited is gone when it is taken off", released(5, 4, statusOfOrder("b", v1.OrderWaiting)).with(func(s *v1.StatefulSingleton) { s.Spec.Release = nil }), nil},
+		{"S46 a new release is Waiting", released(3, 2), []string{"a Waiting at once"}},
+		{"S46 a release that is Waiting keeps its time", released(3, 3, statusOfOrder("a", v1.OrderWaiting)), []string{"a Waiting"}},
+		{"S46 a release is Started with the deletion", released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), []string{"a Started at once"}},
+		{"S47 a release that the object was created with is Ignored", released(1, -1), []string{"a Ignored at once"}},
+		{"S47 a release that is Ignored stays Ignored", released(5, 4, statusOfOrder("b", v1.OrderIgnored), statusOfOrder("a", v1.OrderIgnored)), []string{"a Ignored", "b Ignored"}},
+		{"S46 a release that is Waiting is removed with the field", released(5, 4, statusOfOrder("b", v1.OrderWaiting)).with(func(s *v1.StatefulSingleton) { s.Spec.Release = nil }), nil},
 	} {
 		var got []string
 		for _, x := range summarize(derive(worldOf(r.object))).Orders {
@@ -65,10 +65,10 @@ func TestOrdersInTheStatus(t *testing.T) {
 			got = append(got, text)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(r.want) {
-			t.Errorf("%s: the status says %v, want %v", r.name, got, r.want)
+			t.Errorf("%s: status.orders is %v, want %v", r.name, got, r.want)
 		}
 	}
 	if n := len(summarize(derive(worldOf(released(3, 2, many...)))).Orders); n != order.Most {
-		t.Errorf("S47 the status tells of %d orders", n)
+		t.Errorf("S47 status.orders has %d items", n)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var seeds = flag.Int("seeds", 8, "random orders of each story; with 100 or more, every write fails in every way")
+var seeds = flag.Int("seeds", 8, "number of random orders of each story; with 100 or more, every write fails in every way")
 
 // story is a sequence of acts.
 type story struct {
@@ -72,7 +72,7 @@ const (
 
 // makeObject creates the object. In random orders its mode is random.
 func makeObject(change ...func(*v1.StatefulSingleton)) act {
-	return act{"the user makes the StatefulSingleton", func(s *stage) {
+	return act{"the user creates the StatefulSingleton", func(s *stage) {
 		object := singleton("db")
 		if s.chance != nil && s.chance.Intn(2) == 0 {
 			object.mode(v1.GateInit)
@@ -85,18 +85,18 @@ func makeObject(change ...func(*v1.StatefulSingleton)) act {
 }
 
 func makeDeployment(replicas int32, strategy appsv1.DeploymentStrategyType, tolerates ...corev1.Toleration) act {
-	return act{fmt.Sprintf("the user makes a Deployment of %d, %s", replicas, strategy), func(s *stage) { s.deployment(replicas, strategy, tolerates...) }}
+	return act{fmt.Sprintf("the user creates a Deployment with replicas %d, %s", replicas, strategy), func(s *stage) { s.deployment(replicas, strategy, tolerates...) }}
 }
 
 // stays is the toleration that keeps the control plane from deleting a pod.
 var stays = corev1.Toleration{Key: corev1.TaintNodeOutOfService}
 
 func makeStatefulSet(replicas int32, strategy appsv1.StatefulSetUpdateStrategyType) act {
-	return act{fmt.Sprintf("the user makes a StatefulSet of %d, %s", replicas, strategy), func(s *stage) { s.statefulSet(replicas, strategy) }}
+	return act{fmt.Sprintf("the user creates a StatefulSet with replicas %d, %s", replicas, strategy), func(s *stage) { s.statefulSet(replicas, strategy) }}
 }
 
 func rollTo(image string) act {
-	return act{"the user wants image " + image, func(s *stage) {
+	return act{"the user sets image " + image, func(s *stage) {
 		for _, d := range every[appsv1.Deployment](s) {
 			edit(s, d, func(d *appsv1.Deployment) { d.Spec.Template = template(image) })
 		}
@@ -107,7 +107,7 @@ func rollTo(image string) act {
 }
 
 func scaleTo(replicas int32) act {
-	return act{fmt.Sprintf("the user wants %d pods", replicas), func(s *stage) {
+	return act{fmt.Sprintf("the user sets replicas %d", replicas), func(s *stage) {
 		for _, d := range every[appsv1.Deployment](s) {
 			edit(s, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
 		}
@@ -137,25 +137,25 @@ var (
 			s.crash(running[0])
 		}
 	}}
-	deleteOne = onOne("a user deletes the pod that runs", func(s *stage, p *corev1.Pod) { s.Delete(p) })
-	forceOne  = onOne("a user deletes the pod that runs, by force", func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })
-	drainOne  = onOne("a drain evicts the pod that runs", func(s *stage, p *corev1.Pod) {
+	deleteOne = onOne("a user deletes the running pod", func(s *stage, p *corev1.Pod) { s.Delete(p) })
+	forceOne  = onOne("a user force deletes the running pod", func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })
+	drainOne  = onOne("a drain evicts the running pod", func(s *stage, p *corev1.Pod) {
 		s.disrupt(p, "EvictionByEvictionAPI")
 		s.Delete(p)
 	})
-	evictOne = onOne("the kubelet evicts the pod that runs", func(s *stage, p *corev1.Pod) {
+	evictOne = onOne("the kubelet evicts the running pod", func(s *stage, p *corev1.Pod) {
 		if b := s.bodies[p.UID]; b != nil {
 			b.evicted = true
 		}
 	})
-	collectCrashed = onOne("the program crashes, its kubelet says so, and pod garbage collection takes the pod", func(s *stage, p *corev1.Pod) {
+	collectCrashed = onOne("the program crashes, its kubelet reports it, and pod garbage collection deletes the pod", func(s *stage, p *corev1.Pod) {
 		if b := s.bodies[p.UID]; b != nil && b.main == atWork {
 			s.crash(b)
 			edit(s, p, func(p *corev1.Pod) { p.Status = b.status(s, p) })
 		}
 		s.collect(s.byUID(p.UID))
 	})
-	refuseOne = onOne("the kubelet is restarted, and refuses the pod that runs", func(s *stage, p *corev1.Pod) {
+	refuseOne = onOne("the kubelet is restarted, and rejects the running pod", func(s *stage, p *corev1.Pod) {
 		// A pod without a gate leaves no trace before it has our finalizer.
 		if b := s.bodies[p.UID]; b != nil && comesHeld(p) {
 			b.refused = true
@@ -163,10 +163,10 @@ var (
 	})
 	// relabelOne makes a change that is possible without a guard. The pod's owner then
 	// releases the pod.
-	relabelOne = onOne("a user relabels the pod that runs", func(s *stage, p *corev1.Pod) {
+	relabelOne = onOne("a user changes the labels of the running pod", func(s *stage, p *corev1.Pod) {
 		edit(s, p, func(p *corev1.Pod) { p.Labels["app"], p.OwnerReferences = "other", nil })
 	})
-	collectOne = onOne("pod garbage collection takes the pod that runs", func(s *stage, p *corev1.Pod) { s.collect(p) })
+	collectOne = onOne("pod garbage collection deletes the running pod", func(s *stage, p *corev1.Pod) { s.collect(p) })
 )
 
 // onItsNode applies a function to a faulty machine, or to the machine of the running pod if
@@ -188,8 +188,8 @@ func onItsNode(what string, do func(*stage, *machine)) act {
 }
 
 var (
-	cutOff = onItsNode("its node is cut off", func(s *stage, m *machine) { m.reachable = false })
-	heal   = onItsNode("the node is back", func(s *stage, m *machine) { m.reachable = true })
+	cutOff = onItsNode("its node is disconnected", func(s *stage, m *machine) { m.reachable = false })
+	heal   = onItsNode("the node is reconnected", func(s *stage, m *machine) { m.reachable = true })
 	// takeByTaint deletes pods as the control plane does if a Node is not Ready for five
 	// minutes.
 	takeByTaint = onItsNode("the control plane deletes the pods of the node", func(s *stage, m *machine) {
@@ -200,7 +200,7 @@ var (
 			}
 		}
 	})
-	forceAll = onItsNode("a user deletes the pods of the node, by force", func(s *stage, m *machine) {
+	forceAll = onItsNode("a user force deletes the pods of the node", func(s *stage, m *machine) {
 		for _, p := range s.pods() {
 			if p.Spec.NodeName == m.name {
 				s.DeleteNow(p)
@@ -208,12 +208,12 @@ var (
 		}
 	})
 	powerOff  = onItsNode("its machine loses power", func(s *stage, m *machine) { s.off(m) })
-	taintNode = onItsNode("the administrator says that the node is out of service", func(s *stage, m *machine) {
+	taintNode = onItsNode("an administrator adds the out-of-service taint", func(s *stage, m *machine) {
 		edit(s, s.node(m.name), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 		})
 	})
-	bootNode = onItsNode("the machine runs again, and the administrator takes that back", func(s *stage, m *machine) {
+	bootNode = onItsNode("the machine is switched on, and an administrator removes the taint", func(s *stage, m *machine) {
 		if !m.on {
 			s.boot(m)
 		}
@@ -227,7 +227,7 @@ var (
 		s.Remove(s.node(m.name))
 		m.missingSince = s.Now
 	})
-	restoreNode = onItsNode("the Node is there again, for its machine never stopped", func(s *stage, m *machine) {
+	restoreNode = onItsNode("the Node is registered again, because its machine never stopped", func(s *stage, m *machine) {
 		s.putNode(m.name, corev1.ConditionTrue)
 		m.missingSince = time.Time{}
 	})
@@ -236,17 +236,17 @@ var (
 			s.Delete(object)
 		}
 	}}
-	forceObject = act{"a user takes its finalizer off", func(s *stage) {
+	forceObject = act{"a user removes its finalizer", func(s *stage) {
 		if object := s.now(); object != nil && object.DeletionTimestamp != nil {
 			s.Remove(object)
 		}
 	}}
-	releaseNow = act{"the user wants all pods released now", func(s *stage) {
+	releaseNow = act{"the user sets annotation release-now", func(s *stage) {
 		if object := s.now(); object != nil {
 			edit(s, object, func(o *v1.StatefulSingleton) { o.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
 		}
 	}}
-	orderRelease = act{"the manifest says: release, id a", func(s *stage) {
+	orderRelease = act{"the manifest sets release with id a", func(s *stage) {
 		if object := s.now(); object != nil {
 			edit(s, object, func(o *v1.StatefulSingleton) {
 				if o.Spec.Release == nil {
@@ -256,7 +256,7 @@ var (
 			})
 		}
 	}}
-	remakeObject = act{"the user makes the StatefulSingleton again", func(s *stage) {
+	remakeObject = act{"the user recreates the StatefulSingleton", func(s *stage) {
 		if s.now() == nil {
 			s.make(singleton("db"))
 		}
@@ -264,21 +264,21 @@ var (
 )
 
 // replacesFirst creates an object with onEviction ReplaceFirst.
-var replacesFirst = act{"the user makes the StatefulSingleton, with onEviction ReplaceFirst", func(s *stage) {
+var replacesFirst = act{"the user creates the StatefulSingleton with onEviction ReplaceFirst", func(s *stage) {
 	makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst }).do(s)
 }}
 
 var (
-	drain = onItsNode("a person drains its node", func(s *stage, m *machine) {
+	drain = onItsNode("an administrator drains its node", func(s *stage, m *machine) {
 		m.drained = true
 		kubelet.Cordon(s.Cluster, m.name, true)
 	})
-	cordonAll = act{"a person cordons all nodes", func(s *stage) {
+	cordonAll = act{"an administrator cordons all nodes", func(s *stage) {
 		for _, m := range s.machines {
 			kubelet.Cordon(s.Cluster, m.name, true)
 		}
 	}}
-	uncordon = act{"a person uncordons all nodes", func(s *stage) {
+	uncordon = act{"an administrator uncordons all nodes", func(s *stage) {
 		for _, m := range s.machines {
 			m.drained = false
 			kubelet.Cordon(s.Cluster, m.name, false)
@@ -288,7 +288,7 @@ var (
 
 // dieBetween kills the operator that makes the next grant, after the first of its two
 // writes.
-var dieBetween = act{"the operator will die between the writes of its next grant", func(s *stage) {
+var dieBetween = act{"the operator will crash between the writes of its next grant", func(s *stage) {
 	others, died := s.failing, false
 	s.failing = func(n int, a action.Action) (before, after error) {
 		switch {

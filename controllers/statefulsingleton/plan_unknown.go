@@ -118,19 +118,19 @@ func (m *member) waitsForUnknown(old *member) bool {
 // notReplacedText returns the message about a waiting pod whose owner is unknown, with the
 // command that helps.
 func (f *facts) notReplacedText(next, old *member) string {
-	owner := fmt.Sprintf("it is created by %s, and the operator does not know this kind of owner", next.family.name)
+	owner := fmt.Sprintf("it is owned by %s, and the operator does not support this kind of owner", next.family.name)
 	switch next.family.unknown {
 	case noController:
 		owner = "no controller owns it"
 	case "ReplicaSet":
-		owner = fmt.Sprintf("it is created by %s, which no Deployment owns", next.family.name)
+		owner = fmt.Sprintf("it is owned by %s, which no Deployment owns", next.family.name)
 	}
-	text := fmt.Sprintf("pod %s waits at its gate for pod %s to stop, and nothing tells whether it is to replace that pod or to stand by: %s. "+
+	text := fmt.Sprintf("pod %s waits at its gate for pod %s to stop, and the operator cannot determine whether it is a replacement or a standby: %s. "+
 		"To hand over: kubectl -n %s delete pod %s. ", next.name(), old.name(), owner, old.pod.Namespace, old.name())
 	if f.deletesOnTimeout() && f.madeUnder(old) {
-		return text + "spec.onTimeout is DeleteOld, and does it after maxTransitionTime"
+		return text + "spec.onTimeout is DeleteOld, so the operator deletes it after maxTransitionTime"
 	}
-	return text + "If it stands by, nothing has to be done"
+	return text + "If it is a standby, no action is needed"
 }
 
 // ownerUnknown sets condition RolloutHeld for pods whose owner is unknown.
@@ -255,13 +255,13 @@ func isOf(m *member, r v1.ReplacedPod) bool {
 
 // competeText returns the message about two competing pods, with the remedy.
 func (f *facts) competeText(next, old *member) string {
-	why := fmt.Sprintf("it has deleted %d pods for others, the most that it notes within an hour", maxReplaced)
+	why := fmt.Sprintf("the operator has already replaced %d pods within an hour, which is the max", maxReplaced)
 	known := f.object.Status.Replaced
 	if i := slices.IndexFunc(known, func(r v1.ReplacedPod) bool { return isOf(next, r) }); i >= 0 {
-		why = fmt.Sprintf("it deleted pod %s of the same owner and revision for pod %s at %s, and the owner creates it again, so that both are wanted at the same time",
+		why = fmt.Sprintf("the operator deleted pod %s of the same owner and revision for pod %s at %s, and the owner recreated it, so both are wanted at the same time",
 			known[i].Name, known[i].For, known[i].DeletedAt.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("%s waits at its gate for %s to stop, and spec.onTimeout deletes no pod for it: %s; one at most may run. "+
+	return fmt.Sprintf("%s waits at its gate for %s to stop, and spec.onTimeout deletes no pod for it: %s; at most one may run. "+
 		"Change the owners to want only one of them. To hand over once: kubectl -n %s delete pod %s",
 		next.described(), old.described(), why, old.pod.Namespace, old.name())
 }

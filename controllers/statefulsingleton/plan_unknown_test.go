@@ -44,10 +44,10 @@ func TestW15UnknownOwners(t *testing.T) {
 		{"W15 DeleteOld deletes a pod whose unknown owner has a newer revision at its gate", worldOf(began(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "two", 5)), []string{deleted}},
 		{"W15 Wait deletes no pod of an unknown owner", worldOf(singleton("db").held("a", 1), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "two", 5)), nil},
 		{"W15 DeleteOld deletes no pod for a standby of the same revision", worldOf(began(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "one", 5)), nil},
-		{"W15 DeleteOld deletes no pod for an older one", worldOf(began(), granted("a", 1).unknown("web", "one", 5), waiting("b").unknown("web", "two", 9)), nil},
-		{"W15 DeleteOld deletes no pod for one that an older ReplicaSet recreated", worldOf(began(), granted("a", 1).unknown("new", "new", 9).since(9), waiting("b").unknown("old", "old", 1).since(20)), nil},
-		{"W15 DeleteOld deletes a pod without a controller for a newer one", worldOf(began(), granted("a", 1).bareFor(9), waiting("b").bareFor(5)), []string{deleted}},
-		{"W15 DeleteOld deletes no pod for one that is not at its gate", worldOf(began(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).coming()), nil},
+		{"W15 DeleteOld deletes no pod for an older pod", worldOf(began(), granted("a", 1).unknown("web", "one", 5), waiting("b").unknown("web", "two", 9)), nil},
+		{"W15 DeleteOld deletes no pod for a pod that an older ReplicaSet recreated", worldOf(began(), granted("a", 1).unknown("new", "new", 9).since(9), waiting("b").unknown("old", "old", 1).since(20)), nil},
+		{"W15 DeleteOld deletes a pod without a controller for a newer pod", worldOf(began(), granted("a", 1).bareFor(9), waiting("b").bareFor(5)), []string{deleted}},
+		{"W15 DeleteOld deletes no pod for a pod that is not at its gate", worldOf(began(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).coming()), nil},
 		{"W15 DeleteOld deletes no pod that was created before the object", worldOf(began(), granted("a", 1).bareFor(9).with(func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "another" }), waiting("b").bareFor(5)), nil},
 	})
 }
@@ -82,14 +82,14 @@ func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
 		{"W15 DeleteOld deletes no pod for a revision that it has replaced", as(func(*v1.ReplacedPod) {}), nil},
 		{"W15 DeleteOld deletes a pod for another revision of the owner", as(func(r *v1.ReplacedPod) { r.Revision = "zero" }), []string{deletes}},
 		{"W15 DeleteOld deletes a pod for the same revision of another owner", as(func(r *v1.ReplacedPod) { r.Owner = "other" }), []string{deletes}},
-		{"W15 DeleteOld deletes no pod for a revision that came again within the hour", as(missing(64)), nil},
-		{"W15 DeleteOld deletes a pod for a revision that came again after an hour", as(missing(65)), []string{deletes}},
-		{"W15 DeleteOld deletes a pod for the running revision's successor although that was replaced once", worldOf(replaced(func(*v1.ReplacedPod) {}), granted("b", 2).unknown("web", "one", 9), waiting("c").unknown("web", "two", 5)), []string{deletes}},
-		{"W15 DeleteOld deletes no pod for a bare one that was replaced and has its name again",
+		{"W15 DeleteOld deletes no pod for a revision that was recreated within an hour", as(missing(64)), nil},
+		{"W15 DeleteOld deletes a pod for a revision that was recreated after an hour", as(missing(65)), []string{deletes}},
+		{"W15 DeleteOld deletes a pod for the successor of the running revision although the successor was replaced before", worldOf(replaced(func(*v1.ReplacedPod) {}), granted("b", 2).unknown("web", "one", 9), waiting("c").unknown("web", "two", 5)), []string{deletes}},
+		{"W15 DeleteOld deletes no pod for a bare pod with the name of a replaced one",
 			worldOf(replaced(func(r *v1.ReplacedPod) { r.Owner, r.Revision = "", "a" }), granted("b", 2).bareFor(9), waiting("a").bareFor(5)), nil},
-		{"W15 DeleteOld deletes no pod for a bare one that was replaced and has its generateName again",
+		{"W15 DeleteOld deletes no pod for a bare pod with the generateName of a replaced one",
 			worldOf(replaced(func(r *v1.ReplacedPod) { r.Owner, r.Revision = "", "a-" }), granted("b", 2).bareFor(9), waiting("a-2").bareFor(5).with(func(p *corev1.Pod) { p.GenerateName = "a-" })), nil},
-		{"W15 DeleteOld deletes no more pods than are noted", worldOf(many, granted("b", 2).unknown("web", "two", 9), waiting("c").unknown("web", "three", 5)), nil},
+		{"W15 DeleteOld deletes no more pods than status.replaced can hold", worldOf(many, granted("b", 2).unknown("web", "two", 9), waiting("c").unknown("web", "three", 5)), nil},
 	})
 }
 
@@ -115,7 +115,7 @@ func TestW15CompetingRevisionsComeToRest(t *testing.T) {
 			return
 		}
 		if deleted == 4 {
-			t.Fatalf("the revisions take turns: %q", steps.Strings())
+			t.Fatalf("the revisions alternate: %q", steps.Strings())
 		}
 		object.Status.Replaced = steps[0][0][0].Object.(*v1.StatefulSingleton).Status.Replaced
 		runs, waits = waits, runs
@@ -136,12 +136,12 @@ func TestW15ReplacedPodsAreForgotten(t *testing.T) {
 		want []*metav1.Time
 	}{
 		{"W15 a pod that exists is not missing", worldOf(replaced(is(nil)), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
-		{"W15 one that goes is missing from now on", worldOf(replaced(is(nil)), other), []*metav1.Time{{Time: noon}}},
-		{"W15 one that comes again is not", worldOf(replaced(is(at(30))), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
-		{"W15 one that is missing stays on record for an hour", worldOf(replaced(is(at(59))), other), []*metav1.Time{at(59)}},
-		{"W15 one that is missing for an hour is forgotten", worldOf(replaced(is(at(60))), other), nil},
-		{"W15 one that comes again after an hour is forgotten", worldOf(replaced(is(at(66))), other, waiting("a").unknown("web", "one", 5)), nil},
-		{"W15 all are forgotten where onTimeout is Wait", worldOf(replaced(is(nil)).with(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutWaits }), other, waiting("a").unknown("web", "one", 5)), nil},
+		{"W15 a replaced pod that was deleted is missing from now on", worldOf(replaced(is(nil)), other), []*metav1.Time{{Time: noon}}},
+		{"W15 a replaced pod that was recreated is not missing", worldOf(replaced(is(at(30))), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
+		{"W15 a missing pod stays recorded for an hour", worldOf(replaced(is(at(59))), other), []*metav1.Time{at(59)}},
+		{"W15 a pod that has been missing for an hour is removed from the record", worldOf(replaced(is(at(60))), other), nil},
+		{"W15 a pod that was recreated after an hour is removed from the record", worldOf(replaced(is(at(66))), other, waiting("a").unknown("web", "one", 5)), nil},
+		{"W15 the record is cleared with onTimeout Wait", worldOf(replaced(is(nil)).with(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutWaits }), other, waiting("a").unknown("web", "one", 5)), nil},
 	} {
 		kept := summarize(derive(r.w)).Replaced
 		if len(kept) != len(r.want) {
@@ -162,13 +162,13 @@ func TestW15UnknownOwnersAreToldOf(t *testing.T) {
 		w    *world
 		want string
 	}{
-		{"W15 a newer revision of an unknown owner", worldOf(held(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "two", 5)),
-			"it is created by CloneSet web, and the operator does not know this kind of owner. To hand over: kubectl -n ns delete pod a. If it stands by, nothing has to be done"},
-		{"W15 a pod without a controller", worldOf(held(), granted("a", 1).of("web"), waiting("b").bareFor(5)), "no controller owns it. To hand over: kubectl -n ns delete pod a"},
-		{"W15 a standby of the same revision", worldOf(held(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "one", 5)), ""},
-		{"W15 not in the first minute", worldOf(held(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).heldFor(59*time.Second)), ""},
-		{"W15 after a minute", worldOf(held(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).heldFor(60*time.Second)), "no controller owns it"},
-		{"W15 a pod that is being deleted is replaced", worldOf(held(), granted("a", 1).bareFor(9).deleted(), waiting("b").bareFor(5)), ""},
+		{"W15 a newer revision of an unknown owner is reported", worldOf(held(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "two", 5)),
+			"it is owned by CloneSet web, and the operator does not support this kind of owner. To hand over: kubectl -n ns delete pod a. If it is a standby, no action is needed"},
+		{"W15 a pod without a controller is reported", worldOf(held(), granted("a", 1).of("web"), waiting("b").bareFor(5)), "no controller owns it. To hand over: kubectl -n ns delete pod a"},
+		{"W15 a standby of the same revision is not reported", worldOf(held(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "one", 5)), ""},
+		{"W15 a waiting pod is not reported in the first minute", worldOf(held(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).heldFor(59*time.Second)), ""},
+		{"W15 a waiting pod is reported after a minute", worldOf(held(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).heldFor(60*time.Second)), "no controller owns it"},
+		{"W15 a terminating pod is being replaced", worldOf(held(), granted("a", 1).bareFor(9).deleted(), waiting("b").bareFor(5)), ""},
 	} {
 		s := summarize(derive(r.w))
 		c := meta.FindStatusCondition(s.Conditions, v1.ConditionRolloutHeld)

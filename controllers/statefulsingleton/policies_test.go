@@ -13,7 +13,7 @@ import (
 )
 
 // Mutations of the children of an object and of its pods by policies of a cluster.
-var _ = DescribeTable("W3 a policy that changes a child, on creation and on update: nothing is written at rest, and a pod gets its turn",
+var _ = DescribeTable("W3 a policy that changes a child on creation and update: no write at rest, and a pod gets its turn",
 	func(ctx SpecContext, group, resource, patch, told string) {
 		ns := newNamespace(ctx)
 		here := "of-" + ns

@@ -40,7 +40,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		Expect(live(ctx, a).UID).To(Equal(a.UID))
 	}
 
-	It("is not that it was force deleted: it stays visible until the kubelet has ended it", func(ctx SpecContext) {
+	It("is not a force deletion: the pod stays visible until the kubelet has stopped it", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		remove(ctx, a, client.GracePeriodSeconds(0))
 		waits(ctx)
@@ -50,7 +50,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		gone(ctx, a)
 	})
 
-	It("is not that a container of it has crashed, however often", func(ctx SpecContext) {
+	It("is not a crash of a container, or repeated crashes", func(ctx SpecContext) {
 		for restarts := int32(1); restarts <= 5; restarts++ {
 			report(ctx, a, func(status *corev1.PodStatus) {
 				for i := range status.ContainerStatuses {
@@ -63,17 +63,17 @@ var _ = Describe("the proof that a pod has stopped", func() {
 			status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 		})
 		waits(ctx)
-		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning), "the pod is to run again")
+		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning), "the pod should run again")
 	})
 
-	It("is not that a broken container beside it cannot start", func(ctx SpecContext) {
+	It("is not another container that cannot start", func(ctx SpecContext) {
 		report(ctx, a, func(status *corev1.PodStatus) {
 			status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 		})
 		waits(ctx)
 	})
 
-	It("is not that pod garbage collection calls it Failed", func(ctx SpecContext) {
+	It("is not phase Failed by pod garbage collection", func(ctx SpecContext) {
 		report(ctx, a, func(status *corev1.PodStatus) {
 			status.Phase = corev1.PodFailed
 			status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
@@ -87,7 +87,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		activates(ctx, s, b)
 	})
 
-	It("is not that the phase says it ended while a container runs", func(ctx SpecContext) {
+	It("is not a terminal phase while a container runs", func(ctx SpecContext) {
 		for _, phase := range []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded} {
 			report(ctx, a, func(status *corev1.PodStatus) {
 				status.Phase = phase
@@ -95,14 +95,14 @@ var _ = Describe("the proof that a pod has stopped", func() {
 			})
 			waits(ctx)
 		}
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a may be running its program and was not told to stop; waiting: b"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a may be running its program and was not asked to stop; waiting: b"))
 		report(ctx, a, func(status *corev1.PodStatus) { status.ContainerStatuses[1].State = exited(a) })
 		waits(ctx)
 		report(ctx, a, spoken)
 		activates(ctx, s, b)
 	})
 
-	It("is not that it was deleted long ago, and the condition names the container that runs on", func(ctx SpecContext) {
+	It("is not an old deletion, and the condition lists the container that keeps running", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		remove(ctx, a)
 		op.forward(24 * time.Hour)
@@ -114,12 +114,12 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		activates(ctx, s, b)
 	})
 
-	It("is not that its Node does not answer", func(ctx SpecContext) {
+	It("is not an unreachable Node", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		setNodeReady(ctx, "of-"+ns, corev1.ConditionUnknown)
 		remove(ctx, a)
 		op.forward(time.Hour)
-		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonNodeLost)).To(Equal("pod a may be running its program on Node of-" + ns + ", which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes of-" + ns + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonNodeLost)).To(Equal("pod a may be running its program on Node of-" + ns + ", which is unreachable, and no other pod starts until this one has stopped. If the machine is off, taint the Node: kubectl taint nodes of-" + ns + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
 		waits(ctx)
 		theInvariant.off("of-" + ns)
 		taint(ctx, "of-"+ns)
@@ -127,7 +127,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)).To(Equal("no problems detected"))
 	})
 
-	It("is that its Node has been gone for a minute", func(ctx SpecContext) {
+	It("is a Node that has been missing for a minute", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named("of-" + ns)})).To(Succeed())
 		remove(ctx, a)
@@ -148,14 +148,14 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		Expect(live(ctx, a).Finalizers).To(BeEmpty()) // pod garbage collection deletes it
 	})
 
-	It("is that its program has ended by itself, as all its containers have", func(ctx SpecContext) {
+	It("is the end of all its containers", func(ctx SpecContext) {
 		tell(ctx, a, playEnd, "yes")
 		activates(ctx, s, b)
 		Expect(live(ctx, a).Finalizers).To(BeEmpty())
 		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionProgressing)).To(BeTrue())
 	})
 
-	It("is not that the holder has lost its labels, which who may write its status can take", func(ctx SpecContext) {
+	It("is not the loss of the holder's labels", func(ctx SpecContext) {
 		stripped := live(ctx, a)
 		stripped.Labels = nil
 		Expect(user.Status().Update(ctx, stripped)).To(Succeed())
@@ -165,7 +165,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		activates(ctx, s, b)
 	})
 
-	It("is asked for again of a pod of the same name", func(ctx SpecContext) {
+	It("is required again for a new pod with the same name", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		remove(ctx, a)
 		waits(ctx)
@@ -177,8 +177,8 @@ var _ = Describe("the proof that a pod has stopped", func() {
 	})
 })
 
-var _ = Describe("S23 a machine that is off by an administrator's word", func() {
-	It("starts nothing when it is switched on again", func(ctx SpecContext) {
+var _ = Describe("S23 a machine that an administrator has declared off", func() {
+	It("starts no program when it is switched on again", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		addNode(ctx, "of-"+ns)
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -191,7 +191,7 @@ var _ = Describe("S23 a machine that is off by an administrator's word", func() 
 		theInvariant.off("of-" + ns)
 		taint(ctx, "of-"+ns)
 		activates(ctx, s, b)
-		Expect(live(ctx, a).DeletionTimestamp).NotTo(BeNil(), "it would start beside the other")
+		Expect(live(ctx, a).DeletionTimestamp).NotTo(BeNil(), "it would start again while the other program runs")
 		theInvariant.on("of-" + ns)
 		edit(ctx, &corev1.Node{ObjectMeta: named("of-" + ns)}, func(n *corev1.Node) { n.Spec.Taints = nil })
 		setNodeReady(ctx, "of-"+ns, corev1.ConditionTrue)
@@ -200,7 +200,7 @@ var _ = Describe("S23 a machine that is off by an administrator's word", func() 
 		activates(ctx, s, b)
 	})
 
-	It("loses its pods without a gate, which would start again", func(ctx SpecContext) {
+	It("has its pods without a gate deleted, because they would start again", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		addNode(ctx, "of-"+ns)
 		old := add(ctx, newPod(ns, "old", playing(playNode, "of-"+ns)))

@@ -28,27 +28,27 @@ func readAsToolsDo() map[golden.Situation]*world {
 	next := func(reason string) *memberFixture { return waiting("b").of("d").stuck(reason) }
 	kept := func(w *world) { (&Reconciler{}).readCauses(context.Background(), w, &remembered{}) }
 	return map[golden.Situation]*world{
-		{Sentence: "one program runs, and one pod stands by", Kstatus: current}:         worldOf(held(), granted("a", 1).serving(), waiting("b")),
-		{Sentence: "there are no pods", Kstatus: current}:                               worldOf(singleton("db")),
-		{Sentence: "a program from before the object runs by itself", Kstatus: current}: worldOf(singleton("db"), ungated("a").serving()),
-		{Sentence: "it is the older of two that overlap", Kstatus: current}:             worldOf(older, granted("a", 1).serving()).with(sees(younger)),
-		{Sentence: "no policy guards it", Kstatus: current}: worldOf(held(), granted("a", 1).serving()).with(func(w *world) {
-			w.unguarded = engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server has no ValidatingAdmissionPolicy"}
+		{Sentence: "one program runs, and one pod waits", Kstatus: current}:  worldOf(held(), granted("a", 1).serving(), waiting("b")),
+		{Sentence: "there are no pods", Kstatus: current}:                    worldOf(singleton("db")),
+		{Sentence: "a pod without the gate runs", Kstatus: current}:          worldOf(singleton("db"), ungated("a").serving()),
+		{Sentence: "the older of two overlapping objects", Kstatus: current}: worldOf(older, granted("a", 1).serving()).with(sees(younger)),
+		{Sentence: "the guard policy is missing", Kstatus: current}: worldOf(held(), granted("a", 1).serving()).with(func(w *world) {
+			w.unguarded = engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server does not support ValidatingAdmissionPolicy"}
 		}),
-		{Sentence: "the program has started, and is not Ready yet", Kstatus: moving}:            worldOf(held(), granted("a", 1)),
-		{Sentence: "the old program shuts down, and the new one waits for it", Kstatus: moving}: worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")),
-		{Sentence: "the new pod is coming to its gate", Kstatus: moving}:                        worldOf(held(), old(), next("ContainerCreating")),
-		{Sentence: "no pod has found a node", Kstatus: moving}:                                  worldOf(singleton("db"), waiting("a").unscheduled()),
-		{Sentence: "the node of the program is deleted", Kstatus: moving}:                       worldOf(held(), granted("a", 1).serving().onNode(goneSince(time.Second)), waiting("b")),
-		{Sentence: "the program crashes again and again", Kstatus: failed}:                      worldOf(held(), granted("a", 1).crashing(), waiting("b")).with(kept),
-		{Sentence: "the program ended a moment ago", Kstatus: moving}:                           worldOf(held(), granted("a", 1).age(0).crashing(), waiting("b")).with(kept),
-		{Sentence: "the node of the program does not answer", Kstatus: failed}:                  worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")),
-		{Sentence: "the new revision has had no image for an hour", Kstatus: failed}:            worldOf(late, old(), next("ErrImagePull")),
-		{Sentence: "three programs run beside each other", Kstatus: failed}:                     worldOf(singleton("db"), ungated("a").serving(), ungated("b").serving(), ungated("c").serving()),
-		{Sentence: "it is the younger of two that overlap", Kstatus: failed}:                    worldOf(younger, waiting("a")).with(sees(older)),
-		{Sentence: "the namespace has too many", Kstatus: failed}:                               worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }),
-		{Sentence: "a policy refuses what has to be written", Kstatus: failed}:                  worldOf(held(), granted("a", 1).serving()).with(func(w *world) { w.refused = "patch pod a: denied" }),
-		{Sentence: "the spec cannot be served", Kstatus: failed}:                                worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.invalid = "spec.selector: Invalid value" }),
+		{Sentence: "the program has started, and is not Ready yet", Kstatus: moving}:              worldOf(held(), granted("a", 1)),
+		{Sentence: "the old program shuts down, and the new pod waits", Kstatus: moving}:          worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")),
+		{Sentence: "the new pod has not reached its gate", Kstatus: moving}:                       worldOf(held(), old(), next("ContainerCreating")),
+		{Sentence: "the only pod is unschedulable", Kstatus: moving}:                              worldOf(singleton("db"), waiting("a").unscheduled()),
+		{Sentence: "the node of the program is deleted", Kstatus: moving}:                         worldOf(held(), granted("a", 1).serving().onNode(goneSince(time.Second)), waiting("b")),
+		{Sentence: "the program crashes repeatedly", Kstatus: failed}:                             worldOf(held(), granted("a", 1).crashing(), waiting("b")).with(kept),
+		{Sentence: "the program has just ended", Kstatus: moving}:                                 worldOf(held(), granted("a", 1).age(0).crashing(), waiting("b")).with(kept),
+		{Sentence: "the node of the program is unreachable", Kstatus: failed}:                     worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")),
+		{Sentence: "the image of the new revision cannot be pulled for an hour", Kstatus: failed}: worldOf(late, old(), next("ErrImagePull")),
+		{Sentence: "three pods without the gate run", Kstatus: failed}:                            worldOf(singleton("db"), ungated("a").serving(), ungated("b").serving(), ungated("c").serving()),
+		{Sentence: "the younger of two overlapping objects", Kstatus: failed}:                     worldOf(younger, waiting("a")).with(sees(older)),
+		{Sentence: "the namespace has too many objects", Kstatus: failed}:                         worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }),
+		{Sentence: "a policy refuses a write", Kstatus: failed}:                                   worldOf(held(), granted("a", 1).serving()).with(func(w *world) { w.refused = "patch pod a: denied" }),
+		{Sentence: "the spec is invalid", Kstatus: failed}:                                        worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.invalid = "spec.selector: Invalid value" }),
 	}
 }
 

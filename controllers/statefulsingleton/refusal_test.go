@@ -12,9 +12,9 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-const anotherName = ": the operator puts its own into the pod; choose another name"
+const anotherName = ": the operator adds its own to the pod; choose another name"
 
-const alone = " is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own"
+const alone = " belongs to the operator, which holds back programs with it; mount another volume"
 
 // more returns our signal-volume with one more file.
 func more(path string) corev1.VolumeSource {
@@ -37,10 +37,10 @@ func (r refusal) check(t *testing.T) {
 		got = errs.ToAggregate().Error()
 	}
 	if got != r.want {
-		t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+		t.Errorf("the refusal is\n  %s\nwant\n  %s", got, r.want)
 	}
 	if r.want != "" && !apiequality.Semantic.DeepEqual(p, &r.pod.Pod) {
-		t.Error("the pod was refused, and changed")
+		t.Error("the refused pod was changed")
 	}
 }
 
@@ -53,53 +53,53 @@ func TestS4Clashes(t *testing.T) {
 	hostPath := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	for _, r := range []refusal{
-		{"S4 H8 a signal-volume on the node, which another pod could have filled", pod().volume(v1.VolumeSignal, hostPath), binary,
+		{"S4 H8 a signal-volume of type hostPath, which another pod can write to", pod().volume(v1.VolumeSignal, hostPath), binary,
 			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
-		{"S4 a signal-volume that shows another annotation", pod().volume(v1.VolumeSignal, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		{"S4 a signal-volume with another annotation", pod().volume(v1.VolumeSignal, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 			Items: []corev1.DownwardAPIVolumeFile{{Path: v1.FileSignal, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 				{Path: v1.FilePodUID, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}}}), whole,
 			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
 		{"a gate-volume of another client", pod().volume(v1.VolumeGate, emptyDir), binary, `spec.volumes[0].name: Invalid value: "gate-volume"` + anotherName},
-		{"a gate-volume does not matter where there is none of ours", pod().volume(v1.VolumeGate, emptyDir), scripted, ""},
+		{"a gate-volume is accepted in a mode without one", pod().volume(v1.VolumeGate, emptyDir), scripted, ""},
 		{"wrapper-scripts of another client", pod().volume(v1.VolumeScripts, emptyDir), scripted, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
-		{"wrapper-scripts of the ConfigMap, which others may write", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		{"wrapper-scripts from the ConfigMap, which other clients can change", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}), scripted,
 			`spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
-		{"wrapper-scripts do not matter where there are none of ours", pod().volume(v1.VolumeScripts, emptyDir), binary, ""},
-		{"a status-sidecar of the user's own", pod(app(), container("status-sidecar").command("sleep")), binary, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
-		{"a status-sidecar of the user's own, where none of ours is wanted", pod(app(), container("status-sidecar")), whole, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
+		{"wrapper-scripts are accepted in a mode without them", pod().volume(v1.VolumeScripts, emptyDir), binary, ""},
+		{"a status-sidecar of the user", pod(app(), container("status-sidecar").command("sleep")), binary, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
+		{"a status-sidecar of the user, with statusSidecar false", pod(app(), container("status-sidecar")), whole, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
 		{"init containers with our names", pod().inits(container("gate-wait"), container("gate-install"), container("gate-image-7")), whole,
 			`[spec.initContainers[0].name: Invalid value: "gate-wait"` + anotherName + `, spec.initContainers[1].name: Invalid value: "gate-install"` + anotherName +
 				`, spec.initContainers[2].name: Invalid value: "gate-image-7"` + anotherName + `]`},
-		{"a mount where ours goes", pod(app().mount("data", "/var/run/signal/")).volume("data", emptyDir), binary,
+		{"a mount at the path of ours", pod(app().mount("data", "/var/run/signal/")).volume("data", emptyDir), binary,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/var/run/signal/": the operator mounts its own volume at /var/run/signal; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
 		{"a mount below ours", pod(app().mount("data", "/opt/wrapper/x")).volume("data", emptyDir), scripted,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt/wrapper/x": the operator mounts its own volume at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
-		{"a mount at ours by the way of a link that images have", pod(app().mount("data", "/run/gate")).volume("data", emptyDir), binary,
+		{"a mount at ours through a symlink of images", pod(app().mount("data", "/run/gate")).volume("data", emptyDir), binary,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/run/gate": the operator mounts its own volume at /var/run/gate; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
-		{"a mount at ours in a container that is not the program", pod(app(), container("log").command("ship").mount("data", "/var/run/signal")).volume("data", emptyDir),
+		{"a mount at ours in a container that is not part of the program", pod(app(), container("log").command("ship").mount("data", "/var/run/signal")).volume("data", emptyDir),
 			singleton("db").mode(v1.GateBinary).containers("app"), ""},
-		{"a mount at ours where the whole pod waits", pod(app().mount("data", "/var/run/signal")).volume("data", emptyDir), whole, ""},
-		{"an init container that writes where the gate is", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), binary,
+		{"a mount at ours if the whole pod waits", pod(app().mount("data", "/var/run/signal")).volume("data", emptyDir), whole, ""},
+		{"an init container that mounts the gate's volume at another path", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), binary,
 			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
-		{"one that does so as the gate is mounted", pod(app()).inits(container("own").mount(v1.VolumeGate, v1.PathGate)), binary,
+		{"an init container that mounts the gate's volume at our path", pod(app()).inits(container("own").mount(v1.VolumeGate, v1.PathGate)), binary,
 			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
-		{"and where the whole pod waits", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), whole,
+		{"an init container that mounts the gate's volume if the whole pod waits", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), whole,
 			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
-		{"one that writes where the script is", pod(app()).inits(container("own").mount(v1.VolumeScripts, "/gate")), scripted,
+		{"an init container that mounts the script's volume", pod(app()).inits(container("own").mount(v1.VolumeScripts, "/gate")), scripted,
 			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume wrapper-scripts` + alone},
-		{"a program that may write its own gate", pod(app().mount(v1.VolumeGate, v1.PathGate)), binary,
+		{"a program that can write to its own gate", pod(app().mount(v1.VolumeGate, v1.PathGate)), binary,
 			`spec.containers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
-		{"a program that mounts a part of the gate's volume", pod(app().with(func(c *corev1.Container) {
+		{"a program that mounts a subPath of the gate's volume", pod(app().with(func(c *corev1.Container) {
 			c.VolumeMounts = []corev1.VolumeMount{{Name: v1.VolumeGate, MountPath: v1.PathGate, ReadOnly: true, SubPath: "x"}}
 		})), binary, `spec.containers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
-		{"another container that mounts the signal", pod(app(), container("log").command("ship").mount(v1.VolumeSignal, "/x")), singleton("db").mode(v1.GateBinary).containers("app"),
+		{"another container that mounts the signal volume", pod(app(), container("log").command("ship").mount(v1.VolumeSignal, "/x")), singleton("db").mode(v1.GateBinary).containers("app"),
 			`spec.containers[1].volumeMounts[0].name: Forbidden: volume signal-volume` + alone},
-		{"a program that mounts the signal as we do", pod(app().mount(v1.VolumeSignal, v1.PathSignal)), binary, ""},
-		{"a signal-volume with a file more", pod(app()).volume(v1.VolumeSignal, more(v1.FileSignal)), binary, `spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
+		{"a program that mounts the signal volume as the operator does", pod(app().mount(v1.VolumeSignal, v1.PathSignal)), binary, ""},
+		{"a signal-volume with an additional file", pod(app()).volume(v1.VolumeSignal, more(v1.FileSignal)), binary, `spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
 		{"a mount above ours", pod(app().mount("data", "/run")).volume("data", emptyDir), binary, ""},
 		{"a mount whose path only begins like ours", pod(app().mount("data", "/var/run/signals")).volume("data", emptyDir), binary, ""},
-		{"a mount above ours in which nothing can be made", pod(app().mount("conf", "/opt")).volume("conf", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), scripted,
+		{"a read-only mount above ours", pod(app().mount("conf", "/opt")).volume("conf", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), scripted,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt": it is read-only, and the operator has to mount its own volume below it at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
 	} {
 		t.Run(r.name, r.check)
@@ -110,16 +110,16 @@ func TestS4Clashes(t *testing.T) {
 // rejected.
 func TestWhatCannotBeHeld(t *testing.T) {
 	for _, r := range []refusal{
-		{"a program that is not there", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"), ""},
-		{"a program that is not there, where the whole pod waits", pod(app()), singleton("db").mode(v1.GateInit).containers("postgres"), ""},
-		{"S18 no command, where the mode needs one", pod(app(), container("log").args("x")), binary,
-			`spec.containers[1].command: Required value: gate mode Binary starts the program by its command, and what the image starts by itself is not known; say the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or name the containers that are the program in its spec.containers if this is none`},
-		{"S20 a startup probe, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), scripted,
-			`spec.containers[0].startupProbe: Forbidden: it would fail and end the container while the program waits; set spec.gateMode of the StatefulSingleton to Auto or Init`},
-		{"S20 a postStart hook, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} })), binary,
-			`spec.containers[0].lifecycle.postStart: Forbidden: it would run while the program waits, and end the container if it fails; set spec.gateMode of the StatefulSingleton to Auto or Init`},
-		{"S20 a liveness probe with a delay, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), binary,
-			`spec.containers[0].livenessProbe.initialDelaySeconds: Forbidden: it counts from the start of the container, and would be over when the program starts; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"spec.containers with a container that the pod lacks", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"), ""},
+		{"spec.containers with a container that the pod lacks, in mode Init", pod(app()), singleton("db").mode(v1.GateInit).containers("postgres"), ""},
+		{"S18 no command in a mode that needs one", pod(app(), container("log").args("x")), binary,
+			`spec.containers[1].command: Required value: gate mode Binary runs the command of the container, and the entrypoint of the image is unknown; set the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or list the containers of the program in its spec.containers if this is not one`},
+		{"S20 a startup probe in a mode that does not support it", pod(app().with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), scripted,
+			`spec.containers[0].startupProbe: Forbidden: it would fail and stop the container while the program waits; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"S20 a postStart hook in a mode that does not support it", pod(app().with(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} })), binary,
+			`spec.containers[0].lifecycle.postStart: Forbidden: it would run while the program waits, and stop the container if it fails; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"S20 a liveness probe with a delay in a mode that does not support it", pod(app().with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), binary,
+			`spec.containers[0].livenessProbe.initialDelaySeconds: Forbidden: it begins with the start of the container, and would be over when the program starts; set spec.gateMode of the StatefulSingleton to Auto or Init`},
 		{"a pod for Windows", pod().with(func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), singleton("db"),
 			`spec.os.name: Unsupported value: "windows": supported values: "linux"`},
 	} {
@@ -133,11 +133,11 @@ func TestAVolumeIsOursByItsContent(t *testing.T) {
 	ours := homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault)
 	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))
 	if !same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
-		t.Error("16384Ki is 16Mi")
+		t.Error("16384Ki is not recognized as 16Mi")
 	}
 	ours.EmptyDir.Medium = corev1.StorageMediumHugePages
 	if same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
-		t.Error("a volume in memory is another's")
+		t.Error("a volume of huge pages is recognized as ours")
 	}
 }
 
@@ -152,24 +152,24 @@ func TestWhoHasAGate(t *testing.T) {
 		singular *singletonFixture
 		want     bool
 	}{
-		{"a pod as it was injected", each, nil, s, true},
+		{"an injected pod", each, nil, s, true},
 		{"a pod that waits as a whole", waiting, nil, s, true},
-		{"a pod that was never injected", &pod().Pod, nil, s, false},
-		{"a pod with the marks and no more", &pod().Pod, func(p *corev1.Pod) {
+		{"a pod without injection", &pod().Pod, nil, s, false},
+		{"a pod with only the labels and annotations of the gate", &pod().Pod, func(p *corev1.Pod) {
 			p.Labels[v1.LabelManaged], p.Annotations = v1.True, map[string]string{v1.AnnotationManaged: v1.True}
 			p.Spec.ReadinessGates = each.Spec.ReadinessGates
 		}, s, false},
-		{"a pod without the signal", each, func(p *corev1.Pod) { p.Spec.Volumes = nil }, s, false},
-		{"a pod whose signal has a file more", each, func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = more(v1.FileSignal) }, s, false},
-		{"a pod whose gate others may write", each, func(p *corev1.Pod) {
+		{"a pod without the signal volume", each, func(p *corev1.Pod) { p.Spec.Volumes = nil }, s, false},
+		{"a pod whose signal volume has an additional file", each, func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = more(v1.FileSignal) }, s, false},
+		{"a pod whose gate other containers can write to", each, func(p *corev1.Pod) {
 			p.Spec.InitContainers = append(p.Spec.InitContainers, container("own").mount(v1.VolumeGate, "/x").Container)
 		}, s, false},
 		{"a pod with a container that does not wait", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil }, s, false},
-		{"a pod with a container that does not wait and is not the program", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil },
+		{"a pod with a container that does not wait and is not part of the program", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil },
 			singleton("db").containers("app"), true},
 		{"a pod that lacks its program", each, nil, singleton("db").containers("app", "postgres"), false},
-		{"a gate with nothing behind it", each, func(p *corev1.Pod) { p.Spec.Containers[0].Command = p.Spec.Containers[0].Command[:3] }, s, false},
-		{"a container that only has the name of ours", waiting, func(p *corev1.Pod) { p.Spec.InitContainers[2].Command = []string{"true"} }, s, false},
+		{"a gate without a command", each, func(p *corev1.Pod) { p.Spec.Containers[0].Command = p.Spec.Containers[0].Command[:3] }, s, false},
+		{"a container with the name of ours and another command", waiting, func(p *corev1.Pod) { p.Spec.InitContainers[2].Command = []string{"true"} }, s, false},
 	} {
 		p := r.pod.DeepCopy()
 		if r.change != nil {

@@ -24,7 +24,7 @@ import (
 
 var (
 	pods      = corev1.Resource("pods")
-	overtaken = apierrors.NewConflict(pods, "a", errors.New("the object is another one"))
+	overtaken = apierrors.NewConflict(pods, "a", errors.New("the object has been modified"))
 	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of another client"))
 	noAnswer  = apierrors.NewServerTimeout(pods, "patch", 1)
 )
@@ -61,12 +61,12 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 		told     int
 	}{
 		{"a conflict", []error{overtaken, overtaken, overtaken}, again, false, v1.ReasonHealthy, 0},
-		{"a pod that is gone", []error{apierrors.NewNotFound(pods, "a")}, again, false, v1.ReasonHealthy, 0},
-		{"a write that was done", []error{nil}, afterActs, false, v1.ReasonHealthy, 0},
-		{"an API server that does not answer", []error{noAnswer, noAnswer, noAnswer}, 0, true, v1.ReasonHealthy, 0},
-		{"one refusal, which may be of a pod that goes", []error{forbidden}, 0, true, v1.ReasonHealthy, 0},
+		{"a pod that was deleted", []error{apierrors.NewNotFound(pods, "a")}, again, false, v1.ReasonHealthy, 0},
+		{"a successful write", []error{nil}, afterActs, false, v1.ReasonHealthy, 0},
+		{"an unavailable API server", []error{noAnswer, noAnswer, noAnswer}, 0, true, v1.ReasonHealthy, 0},
+		{"one refusal, which a terminating pod can cause", []error{forbidden}, 0, true, v1.ReasonHealthy, 0},
 		{"two refusals", []error{forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
-		{"many refusals, told of once", []error{forbidden, forbidden, forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
+		{"many refusals are reported once", []error{forbidden, forbidden, forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
 	} {
 		t.Run("S24 "+r.name, func(t *testing.T) {
 			s := newStage(t, 1)
@@ -81,10 +81,10 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 				after, degraded, err = reported(t, s, ended)
 			}
 			if after != r.after || (err != nil) != r.fails || degraded != r.degraded {
-				t.Errorf("it looks again after %s, with error %v, and says %s; want %s, %t, %s", after, err, degraded, r.after, r.fails, r.degraded)
+				t.Errorf("requeued after %s, with error %v, and Degraded %s; want %s, %t, %s", after, err, degraded, r.after, r.fails, r.degraded)
 			}
 			if told := s.operators[0].toldOf(v1.EventWriteRefused); told != r.told {
-				t.Errorf("it was told %d times, want %d", told, r.told)
+				t.Errorf("%d events, want %d", told, r.told)
 			}
 			if !r.fails {
 				return
@@ -92,7 +92,7 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 			s.operators[0].react()
 			s.settle(4 * time.Second)
 			if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c.Reason != v1.ReasonHealthy {
-				t.Errorf("after a pass without it, it still says %s", c.Message)
+				t.Errorf("after a pass without a refusal, Degraded still has message %s", c.Message)
 			}
 		})
 	}
@@ -135,14 +135,14 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		o.woken = true // a user edits the object repeatedly
 		o.react()
 		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
-			t.Fatal("it was told before the status said it")
+			t.Fatal("the event was emitted before the status was updated")
 		}
 	}
 	if told := o.toldOf(v1.EventSeveralRunning); refused != 5 || told != 1 {
-		t.Errorf("after %d conflicts it was told %d times: %q", refused, told, o.told)
+		t.Errorf("after %d conflicts there are %d events: %q", refused, told, o.told)
 	}
 	if i := slices.IndexFunc(o.told, func(line string) bool { return strings.Contains(line, "web-1-a, web-1-b, web-1-c") }); i < 0 {
-		t.Errorf("the event does not name them: %q", o.told)
+		t.Errorf("the event does not list them: %q", o.told)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestV14AnEventTells(t *testing.T) {
 			o.react()
 		}
 		if len(o.told) != 1 || o.toldOf(want) != 1 {
-			t.Errorf("%d pods from before the object: it was told %q, want one %s", pods, o.told, want)
+			t.Errorf("%d pods older than the object: events %q, want one %s", pods, o.told, want)
 		}
 	}
 }
@@ -198,11 +198,11 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 		}
 	}
 	if got := sent["db"]["resourceVersion"]; got != "5" {
-		t.Errorf("the holder is named for version %v of the object, want 5", got)
+		t.Errorf("the holder is set for version %v of the object, want 5", got)
 	}
 	grant := sent["a"]
 	if grant["uid"] != "uid-of-a" || grant["resourceVersion"] != "7" || grant["annotations"] == nil || grant["finalizers"] == nil {
-		t.Errorf("the grant is sent as %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
+		t.Errorf("the grant is %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestWhatIsToldOfAnAct(t *testing.T) {
 		{unprotect(&granted("a", 1).member, reasonRelease), ""},
 	} {
 		if got, _, _ := eventOf(action.Outcome{Action: r.act}); got != r.want {
-			t.Errorf("of %s it tells %q, want %q", r.act, got, r.want)
+			t.Errorf("the event of %s is %q, want %q", r.act, got, r.want)
 		}
 	}
 }

@@ -14,6 +14,6 @@ func Requester() requester.Kind {
 		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "refuses evictions by a PodDisruptionBudget", Fields: []string{"onEviction"},
 			If: `has(spec.onEviction) && spec.onEviction == "` + string(v1.EvictionReplacesFirst) + `"`},
-		{Verb: "update", Resource: "pods", Does: "lets pods go", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
-	}, Free: map[string]string{"deletionProtection": "it keeps from accidents"}}
+		{Verb: "update", Resource: "pods", Does: "releases pods", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
+	}, Free: map[string]string{"deletionProtection": "it only prevents accidental deletion"}}
 }

@@ -36,7 +36,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 	long := func(count int) string { return strings.Repeat("x", count) }
 	const whichPods = "spec.selector: Invalid value: select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications"
 	for _, r := range []struct{ name, spec, want string }{ // "" if it is accepted
-		{"nothing of an object that says only its selector", "", ""},
+		{"an object with only a selector", "", ""},
 		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is empty inside", "selector: {matchLabels: {}, matchExpressions: []}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is null", "selector: null", `spec.selector: Required value`},
@@ -45,22 +45,22 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"an expression on the operator's own label", "selector: {matchLabels: {app: db}, matchExpressions: [{key: apps.statefulsingleton.com/managed, operator: DoesNotExist}]}",
 			`spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`},
 		{"expressions of all four kinds", "selector: {matchExpressions: [{key: a, operator: In, values: [x]}, {key: b, operator: NotIn, values: [x]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}", ""},
-		{"a selector that only rules out", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: a, operator: NotIn, values: [x]}, {key: b, operator: Exists}]}", whichPods},
-		{"one that says which pods too", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: app, operator: In, values: [x]}]}", ""},
-		{"one that says it by a label", "selector: {matchLabels: {app: x}, matchExpressions: [{key: no-such-label, operator: DoesNotExist}]}", ""},
+		{"a selector without matchLabels or In", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: a, operator: NotIn, values: [x]}, {key: b, operator: Exists}]}", whichPods},
+		{"a selector with In and DoesNotExist", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: app, operator: In, values: [x]}]}", ""},
+		{"a selector with matchLabels and DoesNotExist", "selector: {matchLabels: {app: x}, matchExpressions: [{key: no-such-label, operator: DoesNotExist}]}", ""},
 		{"an expression with an unknown operator", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
-		{"an In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
-		{"an Exists with values", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
+		{"operator In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
+		{"operator Exists with values", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
 		{"32 labels", "selector: {matchLabels: {" + many(32, "k%d: v") + "}}", ""},
 		{"33 labels", "selector: {matchLabels: {" + many(33, "k%d: v") + "}}", `spec.selector.matchLabels: Too many: 33: must have at most 32 items`},
 		{"32 expressions", "selector: {matchLabels: {app: db}, matchExpressions: [" + many(32, "{key: k%d, operator: Exists}") + "]}", ""},
 		{"33 expressions", "selector: {matchLabels: {app: db}, matchExpressions: [" + many(33, "{key: k%d, operator: Exists}") + "]}", `spec.selector.matchExpressions: Too many: 33: must have at most 32 items`},
 		{"32 values", "selector: {matchExpressions: [{key: app, operator: In, values: [" + many(32, "v%d") + "]}]}", ""},
 		{"33 values", "selector: {matchExpressions: [{key: app, operator: In, values: [" + many(33, "v%d") + "]}]}", `spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items`},
-		{"values as long as a label's can be", "selector: {matchLabels: {app: " + long(63) + "}, matchExpressions: [{key: app, operator: In, values: [" + long(63) + "]}]}", ""},
+		{"label values with the max length", "selector: {matchLabels: {app: " + long(63) + "}, matchExpressions: [{key: app, operator: In, values: [" + long(63) + "]}]}", ""},
 		{"a longer label", "selector: {matchLabels: {app: " + long(64) + "}}", `spec.selector.matchLabels.app: Too long: may not be more than 63 bytes`},
 		{"a longer value", "selector: {matchExpressions: [{key: app, operator: In, values: [" + long(64) + "]}]}", `spec.selector.matchExpressions[0].values[0]: Too long: may not be more than 63 bytes`},
-		{"keys as long as they can be", "selector: {matchLabels: {" + long(317) + ": v}, matchExpressions: [{key: " + long(317) + ", operator: Exists}]}", ""},
+		{"keys with the max length", "selector: {matchLabels: {" + long(317) + ": v}, matchExpressions: [{key: " + long(317) + ", operator: Exists}]}", ""},
 		{"a label with a longer key", "selector: {matchLabels: {" + long(318) + ": v}}", `spec.selector: Invalid value: too long for a label: a key has at most 317 characters, with its prefix`},
 		{"an expression with a longer key", "selector: {matchLabels: {app: db}, matchExpressions: [{key: " + long(318) + ", operator: Exists}]}", `spec.selector.matchExpressions[0].key: Too long: may not be more than 317 bytes`},
 		{"S1 a maxTransitionTime of 0", "maxTransitionTime: 0", `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`},
@@ -73,7 +73,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 			`spec.terminationGracePeriod: Invalid value: 9999999999: may be at most 31536000 seconds, a year: the next pod waits until the previous one has stopped; 0 keeps the value of the pods`},
 		{"an unknown gate mode", "gateMode: Open", `spec.gateMode: Unsupported value: "Open": supported values: "Auto", "Binary", "Script", "Init"`},
 		{"an unknown onTimeout", "onTimeout: Kill", `spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"`},
-		{"a container that cannot be", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
+		{"an invalid container name", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
 		{"a container twice", "containers: [app, app]", `spec.containers[1]: Duplicate value: "app"`},
 		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`},
 	} {
@@ -87,7 +87,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 				got = append(got, strings.Replace(e.Error(), "Invalid value: null: ", "Invalid value: ", 1))
 			}
 			if said := strings.Join(got, "\n"); said != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", said, r.want)
+				t.Errorf("the response is\n  %s\nwant\n  %s", said, r.want)
 			}
 		})
 	}
@@ -114,10 +114,10 @@ func TestTheSelectorIsImmutable(t *testing.T) {
 	}
 	const immutable = "selector is immutable; delete the StatefulSingleton (the running program is not stopped) and create another"
 	for _, r := range []struct{ name, spec, want string }{
-		{"the same", "selector: {matchLabels: {app: db}}\nmaxTransitionTime: 5", ""},
-		{"another value", "selector: {matchLabels: {app: web}}", immutable},
-		{"one label more", "selector: {matchLabels: {app: db, tier: one}}", immutable},
-		{"the same in other words", "selector: {matchExpressions: [{key: app, operator: In, values: [db]}]}", immutable},
+		{"another field is changed", "selector: {matchLabels: {app: db}}\nmaxTransitionTime: 5", ""},
+		{"the selector has another value", "selector: {matchLabels: {app: web}}", immutable},
+		{"the selector has an additional label", "selector: {matchLabels: {app: db, tier: one}}", immutable},
+		{"the selector is replaced with an equivalent one", "selector: {matchExpressions: [{key: app, operator: In, values: [db]}]}", immutable},
 	} {
 		_, errs := crd.take(t, manifest(r.spec), old)
 		if got := errs.ToAggregate(); r.want == "" && got != nil || r.want != "" && (got == nil || !strings.Contains(got.Error(), r.want)) {
@@ -135,22 +135,22 @@ func TestS1Defaults(t *testing.T) {
 	bare := &v1.StatefulSingleton{ObjectMeta: stored.ObjectMeta, Spec: v1.StatefulSingletonSpec{Selector: stored.Spec.Selector}}
 	for who, spec := range map[string]v1.StatefulSingletonSpec{"the schema": stored.Spec, "withDefaults": withDefaults(bare).Spec} {
 		for what, ok := range map[string]bool{
-			"300 seconds for a handover":  *spec.MaxTransitionTime == 300,
-			"30 seconds of grace":         *spec.TerminationGracePeriod == 30,
-			"the pod's own is kept":       *spec.RespectPodGracePeriod,
-			"the mode is Auto":            spec.GateMode == v1.GateAuto,
-			"all containers":              spec.Containers == nil,
-			"no sidecar":                  !*spec.StatusSidecar,
-			"a timeout deletes no pod":    spec.OnTimeout == v1.TimeoutWaits,
-			"the selector is not touched": spec.Selector.MatchLabels["app"] == "db",
+			"maxTransitionTime is 300":      *spec.MaxTransitionTime == 300,
+			"terminationGracePeriod is 30":  *spec.TerminationGracePeriod == 30,
+			"respectPodGracePeriod is true": *spec.RespectPodGracePeriod,
+			"gateMode is Auto":              spec.GateMode == v1.GateAuto,
+			"spec.containers is empty":      spec.Containers == nil,
+			"statusSidecar is false":        !*spec.StatusSidecar,
+			"onTimeout is Wait":             spec.OnTimeout == v1.TimeoutWaits,
+			"selector is not changed":       spec.Selector.MatchLabels["app"] == "db",
 		} {
 			if !ok {
-				t.Errorf("%s: not so: %s", who, what)
+				t.Errorf("%s: wrong default, want: %s", who, what)
 			}
 		}
 	}
 	if bare.Spec.MaxTransitionTime != nil {
-		t.Error("withDefaults changed the object that was read")
+		t.Error("withDefaults changed its argument")
 	}
 }
 
@@ -170,7 +170,7 @@ func TestS1FalseAndZeroSurviveAGoClient(t *testing.T) {
 	}
 	sent.Spec.MaxTransitionTime = ptr.To(int32(0))
 	if _, errs := crd.take(t, asSent(t, &sent), nil); len(errs) == 0 {
-		t.Error("a maxTransitionTime of 0 became the default")
+		t.Error("a maxTransitionTime of 0 was replaced with the default")
 	}
 }
 
@@ -201,6 +201,6 @@ func TestS1Columns(t *testing.T) {
 		t.Errorf("the columns are %s", got)
 	}
 	if got := strings.Join(cells[:5], "|"); got != "db|Transitioning|db-1|2|False" {
-		t.Errorf("they show %s", got)
+		t.Errorf("the cells are %s", got)
 	}
 }

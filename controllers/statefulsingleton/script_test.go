@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -26,7 +27,7 @@ var _ = Describe("S2 the ConfigMap with a copy of the script", func() {
 		return m
 	}
 
-	It("is there, and comes back when it is deleted", func(ctx SpecContext) {
+	It("is created, and recreated after a deletion", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		m := wrapper(ctx)
 		Expect(m.Data).To(HaveKeyWithValue("entrypoint-wrapper.sh", HavePrefix("#!/bin/sh\n")))
@@ -34,11 +35,11 @@ var _ = Describe("S2 the ConfigMap with a copy of the script", func() {
 			"app.kubernetes.io/part-of": "statefulsingleton-operator", "app.kubernetes.io/managed-by": "statefulsingleton-controller"}))
 		Expect(m.OwnerReferences).To(Equal([]metav1.OwnerReference{{APIVersion: "apps.openshift.statefulsingleton.com/v1", Kind: "StatefulSingleton", Name: "db", UID: s.UID}}))
 		Expect(user.Delete(ctx, m.DeepCopy())).To(Succeed())
-		Eventually(func() bool { return wrapper(ctx).UID != m.UID }).Should(BeTrue())
+		Eventually(func() types.UID { return wrapper(ctx).UID }).ShouldNot(Equal(m.UID))
 		Expect(wrapper(ctx).Data).To(Equal(m.Data))
 	})
 
-	It("is restored where it has drifted, and keeps what others put into it", func(ctx SpecContext) {
+	It("is repaired after a change, and keeps the data of other clients", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns))
 		m := wrapper(ctx)
 		for _, drift := range []func(*corev1.ConfigMap){
@@ -60,7 +61,7 @@ var _ = Describe("S2 the ConfigMap with a copy of the script", func() {
 		Expect(wrapper(ctx).Data).To(HaveKeyWithValue("other", "mine"))
 	})
 
-	It("is shared by all objects of a namespace, and belongs to each", func(ctx SpecContext) {
+	It("is shared by all objects of a namespace, which all own it", func(ctx SpecContext) {
 		one := declare(ctx, newSingleton(ns))
 		two := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Name, s.Spec.Selector.MatchLabels["app"] = "web", "web" }))
 		owners := func() []string {
@@ -73,7 +74,7 @@ var _ = Describe("S2 the ConfigMap with a copy of the script", func() {
 		Eventually(owners).Should(ConsistOf(string(one.UID), string(two.UID)))
 	})
 
-	It("is left alone where it is a user's own", func(ctx SpecContext) {
+	It("is not changed if it belongs to a user", func(ctx SpecContext) {
 		mine := map[string]string{"entrypoint-wrapper.sh": "mine"}
 		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "statefulsingleton-wrapper", Namespace: ns}, Data: mine})).To(Succeed())
 		s := declare(ctx, newSingleton(ns))

@@ -69,7 +69,7 @@ func (s *stage) orphaned(p *corev1.Pod) bool {
 
 // collect deletes a pod as pod garbage collection does, without asking the kubelet.
 func (s *stage) collect(p *corev1.Pod) {
-	s.Say("    %s is taken by pod garbage collection", p.Name)
+	s.Say("    %s is deleted by pod garbage collection", p.Name)
 	if !podstate.Ended(p) {
 		s.disrupt(p, "DeletionByPodGC")
 		edit(s, p, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })

@@ -41,7 +41,7 @@ func (l *invariant) lives(b *body) {
 	for _, uid := range l.s.uids() {
 		other := l.s.bodies[uid]
 		if uid != b.pod.UID && other.main == atWork && (l.rivals[uid][b.pod.UID] || l.rivals[b.pod.UID][uid]) {
-			l.s.Breaks("%s runs its program beside %s", b.pod.Name, other.pod.Name)
+			l.s.Breaks("%s runs its program at the same time as %s", b.pod.Name, other.pod.Name)
 		}
 	}
 }
@@ -115,12 +115,12 @@ func (l *invariant) decided(object *v1.StatefulSingleton) {
 	h := object.Status.Holder
 	if h == nil {
 		if l.epochs[object.UID] > 0 {
-			l.s.Breaks("status.holder is taken away")
+			l.s.Breaks("status.holder was removed")
 		}
 		return
 	}
 	if h.Epoch < l.epochs[object.UID] {
-		l.s.Breaks("the epoch goes back from %d to %d", l.epochs[object.UID], h.Epoch)
+		l.s.Breaks("the epoch decreases from %d to %d", l.epochs[object.UID], h.Epoch)
 	}
 	l.epochs[object.UID] = h.Epoch
 }
@@ -131,7 +131,7 @@ func (l *invariant) patched(act *action.Action, was, is *corev1.Pod) {
 		return
 	}
 	if before.granted() && was.Annotations[v1.AnnotationGrant] != is.Annotations[v1.AnnotationGrant] {
-		l.s.Breaks("%s had a grant, and has another now, or none", is.Name)
+		l.s.Breaks("%s had a grant, which was changed or removed", is.Name)
 	}
 	if !before.granted() && after.granted() {
 		l.granted(act, is)
@@ -152,7 +152,7 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 		}
 		rivals[p.UID] = true
 		if m.epoch() >= epoch && act.Reason == reasonGrant {
-			l.s.Breaks("%s is granted epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
+			l.s.Breaks("%s got epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
 		}
 	}
 	for _, p := range l.s.pods() {
@@ -168,7 +168,7 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 		l.under[pod.UID] = object.UID
 	}
 	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != reasonLetGo {
-		l.s.Breaks("%s is granted without a finalizer", pod.Name)
+		l.s.Breaks("%s got a grant without the finalizer", pod.Name)
 	}
 }
 
@@ -189,7 +189,7 @@ func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 	object := l.s.now()
 	ends := object == nil || object.DeletionTimestamp != nil
 	if l.mayRun(pod) && (!ends || act.Reason != reasonLetGo) {
-		l.s.Breaks("the finalizer of %s is taken off, and it may be running", pod.Name)
+		l.s.Breaks("the finalizer of %s was removed although it may be running", pod.Name)
 	}
 }
 
@@ -201,7 +201,7 @@ func (l *invariant) deleted(act *action.Action) {
 		}
 	case act.Reason == reasonUnwanted:
 		if !(&member{pod: pod}).detached() {
-			l.s.Breaks("the operator deletes a pod that it did not take from its ReplicaSet: %s", act)
+			l.s.Breaks("the operator deletes a pod that it did not detach from its ReplicaSet: %s", act)
 		}
 	case act.Reason == reasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
 		!slices.Contains([]string{reasonSuperseded, reasonTimeout, reasonRejected, reasonFenced, reasonCordoned}, act.Reason):
@@ -233,7 +233,7 @@ func (s *stage) ends() {
 			o.look()
 			o.yield, s.acting = nil, o
 			if o.pass(); s.Writes() != before || !o.rests {
-				s.Breaks("operator %s does not rest (restarted: %t)", o.name, restart)
+				s.Breaks("operator %s does not come to rest (restarted: %t)", o.name, restart)
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func (s *stage) endsFree() {
 			s.Breaks("%s still has our finalizer", p.Name)
 		}
 		if comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) && len(running) == 0 {
-			s.Breaks("%s waits for ever", p.Name)
+			s.Breaks("%s waits forever", p.Name)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	case could == 0 && len(running) == 0:
 		want[v1.ConditionAvailable] = "False"
 	case len(running) == 0 || slices.ContainsFunc(running[1:], func(b *body) bool { return comesHeld(b.pod) }):
-		s.Breaks("%d programs run, and %d pods could", len(running), could)
+		s.Breaks("%d programs run, want %d", len(running), could)
 		return
 	default:
 		b := running[0]
@@ -295,7 +295,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			s.Breaks("%s runs without our finalizer", b.pod.Name)
 		}
 		if !slices.ContainsFunc(running, func(b *body) bool { return b.pod.Name == st.ActivePod }) || st.Holder != nil && st.Holder.UID != b.pod.UID && comesHeld(b.pod) {
-			s.Breaks("%s runs, and the status names %s, and as the holder %v", b.pod.Name, st.ActivePod, st.Holder)
+			s.Breaks("%s runs, but the active pod in the status is %s, and the holder %v", b.pod.Name, st.ActivePod, st.Holder)
 		}
 		if !comesHeld(b.pod) {
 			want[v1.ConditionUnmanagedPod] = "True"
@@ -307,7 +307,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			want[v1.ConditionProgressing], want[v1.ConditionReady], want[v1.ConditionReconciling] = "True", "False", "True"
 		}
 		if int(st.WaitingCount) != wait {
-			s.Breaks("%d pods wait, and the status says %d", wait, st.WaitingCount)
+			s.Breaks("%d pods wait, but the status has %d", wait, st.WaitingCount)
 		}
 	}
 	phase := v1.PhaseRunning

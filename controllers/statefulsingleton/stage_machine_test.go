@@ -162,7 +162,7 @@ func (s *stage) run(b *body) (moves []move) {
 	case b.told:
 		what := "stops"
 		if b.main == nothing {
-			what = "will not start"
+			what = "does not start"
 		}
 		does("exit", func() { b.over = true; becomes(nothing, what)() })
 		return moves
@@ -178,11 +178,11 @@ func (s *stage) run(b *body) (moves []move) {
 	case b.main == nothing && held:
 		does("start", becomes(atGate, "waits at its gate"))
 	case b.main == crashed && held:
-		does("start", func() { b.restarts++; becomes(atGate, "is started again, and asks its gate")() })
+		does("start", func() { b.restarts++; becomes(atGate, "restarts, and waits at its gate")() })
 	case b.main == nothing:
-		does("start", becomes(atWork, "runs its program, which no one held back"))
+		does("start", becomes(atWork, "runs its program without a gate"))
 	case b.main == crashed:
-		does("start", func() { b.restarts++; becomes(atWork, "is started again")() })
+		does("start", func() { b.restarts++; becomes(atWork, "restarts")() })
 	}
 	return moves
 }

@@ -285,12 +285,12 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 	if revision != "" {
 		p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	}
-	what := "is made without a gate"
+	what := "is created without a gate"
 	if object := s.ruler(p); object != nil && !s.blind() {
 		if errs := inject(p, object, around()); len(errs) > 0 {
 			s.t.Fatal(errs.ToAggregate())
 		}
-		what = "is made"
+		what = "is created"
 	}
 	s.Say("    %s %s", name, what)
 	s.Put(p)

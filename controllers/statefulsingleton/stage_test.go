@@ -188,7 +188,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.tick(next.Sub(s.Now))
 	}
-	s.Fatal(s.t, "it does not come to rest")
+	s.Fatal(s.t, "the state does not come to rest")
 }
 
 // tick advances the clock, but not so far that a Node that was deleted by mistake would
@@ -259,7 +259,7 @@ func (s *stage) failNth(nth, way int) { s.failing = failures[way].At(s.Cluster, 
 func (s *stage) tell() {
 	o := s.now()
 	if o == nil {
-		s.Say("= there is no StatefulSingleton")
+		s.Say("= the StatefulSingleton does not exist")
 		return
 	}
 	waits := strings.Join(o.Status.Waiting, ", ")

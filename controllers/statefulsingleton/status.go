@@ -110,7 +110,7 @@ func available(f *facts) metav1.Condition {
 		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
 	}
 	if c.Message == "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s runs", f.active.name())
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s is running", f.active.name())
 	}
 	return c
 }
@@ -122,12 +122,12 @@ func (m *member) whyNotReady() string {
 	case m.terminating():
 		return fmt.Sprintf("pod %s is being deleted", m.name())
 	case m.stuckOn() != "":
-		return fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
+		return fmt.Sprintf("pod %s may run its program, but cannot start: %s; see: kubectl -n %s describe pod %s",
 			m.name(), m.stuckOn(), m.pod.Namespace, m.name())
 	case podstate.Scheduled(m.pod) && !m.node.Ready:
-		return fmt.Sprintf("it is not known whether pod %s runs: %s", m.name(), m.nodeTrouble())
+		return fmt.Sprintf("cannot determine whether pod %s is running: %s", m.name(), m.nodeTrouble())
 	case !podstate.Ready(m.pod):
-		return fmt.Sprintf("pod %s may run its program and is not Ready yet", m.name())
+		return fmt.Sprintf("pod %s may run its program, but is not Ready yet", m.name())
 	}
 	return ""
 }
@@ -154,11 +154,11 @@ func progressing(f *facts) metav1.Condition {
 func releasing(f *facts) string {
 	now := fmt.Sprintf("kubectl -n %s annotate statefulsingleton %s %s=true", f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
 	if len(f.waiting) == 0 {
-		return fmt.Sprintf("the StatefulSingleton is being deleted, and goes when no pod is stopping: %s. To delete it at once, although the next pod then runs beside that one: %s",
+		return fmt.Sprintf("the StatefulSingleton is being deleted, and remains until no pod is stopping: %s. To delete it immediately, with the risk that two programs run at the same time: %s",
 			waitedFor(f), now)
 	}
-	return fmt.Sprintf("the StatefulSingleton is being deleted, and goes when no pod waits for its turn: %s; %s. Pods that are created meanwhile wait as well: "+
-		"scale their owner to one pod. To start them all at once, together: %s", someOf(f.waiting), waitedFor(f), now)
+	return fmt.Sprintf("the StatefulSingleton is being deleted, and remains until no pod waits for its turn: %s; %s. New pods wait as well: "+
+		"scale their owner to one pod. To start all waiting pods at the same time: %s", someOf(f.waiting), waitedFor(f), now)
 }
 
 // waitedFor returns what has to stop before the next pod starts.
@@ -170,13 +170,13 @@ func waitedFor(f *facts) string {
 	running := active.running()
 	switch {
 	case len(f.blockers) > 1:
-		return fmt.Sprintf("these pods may be running the program, and have to stop first: %s", listed(f.blockers))
+		return fmt.Sprintf("pods that may be running the program have to stop first: %s", listed(f.blockers))
 	case !active.terminating() && active.stuckOn() != "":
-		return fmt.Sprintf("pod %s has its turn and cannot start: %s", active.name(), active.stuckOn())
+		return fmt.Sprintf("pod %s has its turn, but cannot start: %s", active.name(), active.stuckOn())
 	case !active.terminating():
-		return fmt.Sprintf("pod %s may be running its program and was not told to stop", active.name())
+		return fmt.Sprintf("pod %s may be running its program and was not asked to stop", active.name())
 	case len(running) == 0:
-		return fmt.Sprintf("pod %s is being deleted, and the kubelet has not said yet that its containers have stopped", active.name())
+		return fmt.Sprintf("pod %s is being deleted, and the kubelet has not yet reported that its containers have stopped", active.name())
 	}
 	return fmt.Sprintf("pod %s is being deleted; still running: container %s", active.name(), strings.Join(running, ", "))
 }
@@ -196,14 +196,14 @@ func (m *member) running() []string {
 func hindrance(f *facts, next *member) string {
 	switch {
 	case f.mirrorMayReturn() > 0:
-		return fmt.Sprintf("waiting up to %s for the kubelet to show a static pod again, which may still run; pod %s is next", mirrorReturns, next.name())
+		return fmt.Sprintf("waiting up to %s for the kubelet to report a static pod again, which may still be running; pod %s is next", mirrorReturns, next.name())
 	case f.settlesIn() > 0:
 		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", next.name())
 	case next.obstacle() != "":
-		return fmt.Sprintf("pod %s is next, and %s", next.name(), next.obstacle())
+		return fmt.Sprintf("pod %s is next, but %s", next.name(), next.obstacle())
 	}
 	if granted, _ := f.next(); granted == nil {
-		return fmt.Sprintf("pod %s is next, and starts when it waits at its gate", next.name())
+		return fmt.Sprintf("pod %s is next, and starts when it has reached its gate", next.name())
 	}
 	return fmt.Sprintf("pod %s starts now", next.name())
 }
@@ -229,7 +229,7 @@ var troubles = []func(*facts) (reason, message string){
 func notServed(f *facts) (reason, message string) {
 	switch {
 	case f.invalid != "":
-		return v1.ReasonInvalidSpec, "the spec cannot be served, and no pod is started: " + f.invalid
+		return v1.ReasonInvalidSpec, "the spec is invalid, and no pod is started: " + f.invalid
 	case f.crowded:
 		return v1.ReasonTooMany, fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
 	}
@@ -250,11 +250,11 @@ func nodeLost(f *facts) (reason, message string) {
 	}
 	node := m.pod.Spec.NodeName
 	if m.node.Missing {
-		return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
+		return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which no longer exists; another pod starts when the Node has been missing for %s",
 			m.name(), node, fenceAfter)
 	}
-	return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not answer, and no other pod starts until it has stopped. "+
-		"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
+	return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which is unreachable, and no other pod starts until this one has stopped. "+
+		"If the machine is off, taint the Node: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
 }
 
 // onLostNode returns the first pod that has to stop and whose Node is unreachable or
@@ -281,7 +281,7 @@ func writeRefused(f *facts) (reason, message string) {
 	if f.refused == "" {
 		return "", ""
 	}
-	return v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + f.refused
+	return v1.ReasonWriteRefused, "the API server refused a write, which will be retried: " + f.refused
 }
 
 // writeUndone reports writes that an admission webhook or policy reverts.
@@ -296,7 +296,7 @@ func tooLate(f *facts) (reason, message string) {
 	if !f.late {
 		return "", ""
 	}
-	return v1.ReasonTimeout, lateText(f) + "; it goes on as soon as that changes"
+	return v1.ReasonTimeout, lateText(f) + "; it continues as soon as this changes"
 }
 
 // lateText returns the message about a handover that takes too long, and the reason.
@@ -323,7 +323,7 @@ func containersMissing(f *facts) (reason, message string) {
 	if i < 0 {
 		return "", ""
 	}
-	return v1.ReasonContainersMissing, fmt.Sprintf("pod %s has no container %s, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template",
+	return v1.ReasonContainersMissing, fmt.Sprintf("pod %s has no container %s, which spec.containers lists as part of the program, and waits as a whole, as in gate mode Init; correct spec.containers or the template of the pod",
 		f.pods[i].name(), strings.Join(f.pods[i].lacks, ", "))
 }
 
@@ -338,7 +338,7 @@ func failing(f *facts) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("pod %[2]s has its turn, and %[1]s; no other pod starts until it is deleted. See: kubectl -n %[3]s describe pod %[2]s, and: kubectl -n %[3]s logs %[2]s --previous",
+	return fmt.Sprintf("pod %[2]s has its turn, but %[1]s; no other pod starts until it is deleted. See: kubectl -n %[3]s describe pod %[2]s, and: kubectl -n %[3]s logs %[2]s --previous",
 		why, active.name(), active.pod.Namespace)
 }
 
@@ -353,7 +353,7 @@ func (m *member) whyFailing() string {
 			continue
 		}
 		if ended := podstate.LastEnd(m.pod, s); ended != nil {
-			return fmt.Sprintf("its container %s ended with exit code %d and was started again", s.Name, ended.ExitCode)
+			return fmt.Sprintf("its container %s ended with exit code %d and was restarted", s.Name, ended.ExitCode)
 		}
 	}
 	return ""
@@ -382,12 +382,12 @@ func comingUp(f *facts) string {
 	case next == nil && old != f.leaving:
 		return ""
 	case next == nil:
-		return fmt.Sprintf("%s until a pod that its ReplicaSet makes waits on another; see: kubectl -n %s describe replicaset %s",
+		return fmt.Sprintf("%s until its ReplicaSet has created a pod that waits on another Node; see: kubectl -n %s describe replicaset %s",
 			f.runsOn(old), old.pod.Namespace, old.family.replicaSet) + f.toStay(old)
 	case next.obstacle() != "":
-		return fmt.Sprintf("%s; pod %s is to take its place, and %s", f.runsOn(old), next.name(), next.obstacle()) + f.toStay(old)
+		return fmt.Sprintf("%s; pod %s will replace it, but %s", f.runsOn(old), next.name(), next.obstacle()) + f.toStay(old)
 	case !next.rests:
-		return fmt.Sprintf("%s until pod %s, which is to take its place, waits at its gate", f.runsOn(old), next.name()) + f.toStay(old)
+		return fmt.Sprintf("%s until its replacement, pod %s, waits at its gate", f.runsOn(old), next.name()) + f.toStay(old)
 	}
 	return ""
 }
@@ -427,7 +427,7 @@ func (m *member) scriptFault(s *corev1.ContainerStatus) string {
 		return why
 	}
 	if ended := s.LastTerminationState.Terminated; ended != nil && !m.granted() {
-		return fmt.Sprintf("it ended with code %d before its turn came", ended.ExitCode)
+		return fmt.Sprintf("it ended with exit code %d before its turn", ended.ExitCode)
 	}
 	return ""
 }
@@ -466,9 +466,9 @@ func (m *member) obstacle() string {
 // nodeTrouble returns why the Node of the pod does not report its state.
 func (m *member) nodeTrouble() string {
 	if m.node.Missing {
-		return fmt.Sprintf("its Node %s does not exist any more", m.pod.Spec.NodeName)
+		return fmt.Sprintf("its Node %s no longer exists", m.pod.Spec.NodeName)
 	}
-	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
+	return fmt.Sprintf("its Node %s is unreachable", m.pod.Spec.NodeName)
 }
 
 // unlessFound returns the condition for the case that nothing of its kind is found.
@@ -481,35 +481,35 @@ func unmanagedPod(f *facts) metav1.Condition {
 	found := slices.DeleteFunc(slices.Clone(f.blockers), func(m *member) bool { return !m.isUnmanaged() })
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
-		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: %s. "+
+		c.Message = fmt.Sprintf("these pods match the selector and may be running the program without the gate, because they were created before the StatefulSingleton, without its webhook, before spec.containers listed their containers, or with a gate that is not the operator's: %s. "+
 			"No other pod starts until they have stopped", listed(found))
 		if how := howToStop(found); how != "" {
-			c.Message += ". To go on: " + how
+			c.Message += ". To continue: " + how
 		}
 	}
 	return c
 }
 
 func selectorConflict(f *facts) metav1.Condition {
-	c := unlessFound(v1.ConditionSelectorConflict, "no pod could match another StatefulSingleton too")
+	c := unlessFound(v1.ConditionSelectorConflict, "no pod can match another StatefulSingleton as well")
 	if len(f.rivals) == 0 {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonSelectorsOverlap
-	c.Message = overlapText(f.rivals[0]) + "; this one is the older and decides about the pods of both"
+	c.Message = overlapText(f.rivals[0]) + "; this one is older and controls the pods of both"
 	if elder := f.elder(); elder != nil {
-		c.Message = overlapText(elder) + "; that one is the older, and this one starts no pod"
+		c.Message = overlapText(elder) + "; that one is older, and this one starts no pod"
 	}
 	return c
 }
 
 func rolloutHeld(f *facts) metav1.Condition {
-	c := unlessFound(v1.ConditionRolloutHeld, "no rollout waits for pods that wait for their turn")
+	c := unlessFound(v1.ConditionRolloutHeld, "no rollout is blocked by pods that wait for their turn")
 	ownerUnknown(f, &c)
 	for _, m := range f.waiting {
 		if m.family.wanted > 1 {
 			c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonStandbysNotReady
-			c.Message = fmt.Sprintf("%s wants %d pods Ready before its rollout goes on, and one at most can be: the others wait for their turn. "+
+			c.Message = fmt.Sprintf("%s wants %d Ready pods before its rollout continues, but at most one can be Ready: the others wait for their turn. "+
 				"Set maxUnavailable of a Deployment to one less than its replicas; a StatefulSet with more than one replica needs podManagementPolicy Parallel and updateStrategy OnDelete",
 				m.family.name, m.family.wanted)
 		}
@@ -518,16 +518,16 @@ func rolloutHeld(f *facts) metav1.Condition {
 }
 
 func guardMissing(f *facts) metav1.Condition {
-	c := unlessFound(v1.ConditionGuardMissing, "the API server refuses pods that come without the gate")
+	c := unlessFound(v1.ConditionGuardMissing, "the API server refuses pods without the gate")
 	if f.unguarded.Message != "" {
 		c.Status, c.Reason = metav1.ConditionTrue, f.unguarded.Reason
-		c.Message = f.unguarded.Message + "; a pod that is created while the operator's webhook is away runs its program at once"
+		c.Message = f.unguarded.Message + "; a pod that is created while the operator's webhook is unavailable runs its program immediately"
 	}
 	return c
 }
 
 func severalRun(f *facts) string {
-	return fmt.Sprintf("%d pods may be running the program at the same time, and one at most should: %s", len(f.started), listed(f.started))
+	return fmt.Sprintf("%d pods may be running the program at the same time, but at most one should: %s", len(f.started), listed(f.started))
 }
 
 // allButOne returns how to stop all pods that may be running except one: the holder, or the
@@ -538,7 +538,7 @@ func allButOne(f *facts) string {
 		stay[0], stay[i] = stay[i], stay[0]
 	}
 	if len(stay) < 2 {
-		return "Wait until those that are being deleted have stopped"
+		return "Wait until the pods that are being deleted have stopped"
 	}
 	return "Stop all but one: " + howToStop(stay[1:])
 }
@@ -549,7 +549,7 @@ func howToStop(members []*member) string {
 	for _, m := range members {
 		switch {
 		case isMirror(m.pod):
-			ways = append(ways, fmt.Sprintf("take the manifest of static pod %s out of the kubelet's folder on Node %s", m.name(), m.pod.Spec.NodeName))
+			ways = append(ways, fmt.Sprintf("remove the manifest of static pod %s from the kubelet's manifest directory on Node %s", m.name(), m.pod.Spec.NodeName))
 		case !m.terminating() && len(names) < maxNamed:
 			names = append(names, m.name())
 		}

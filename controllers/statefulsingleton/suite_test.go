@@ -153,7 +153,7 @@ func startOperator(o operatorOptions) *operator {
 func (o *operator) stop() {
 	o.cancel()
 	if err := <-o.done; err != nil {
-		GinkgoLogr.Info("the operator ended", "error", err) // when killed, it may end with any error
+		GinkgoLogr.Info("the operator exited", "error", err) // when killed, it may end with any error
 	}
 }
 

@@ -26,7 +26,7 @@ var _ = Describe("a rollout", func() {
 	})
 
 	for _, m := range []v1.GateMode{v1.GateBinary, v1.GateInit} {
-		It("S8 with surge deletes the old pod when the new one is held, and not earlier, in mode "+string(m), func(ctx SpecContext) {
+		It("S8 with surge deletes the old pod only after the new one has reached its gate, in mode "+string(m), func(ctx SpecContext) {
 			s := declare(ctx, newSingleton(ns, mode(m)))
 			d := newDeployment(ns, 1)
 			Expect(user.Create(ctx, d)).To(Succeed())
@@ -36,7 +36,7 @@ var _ = Describe("a rollout", func() {
 			two := revision(ctx, d, "10")
 			b := add(ctx, newPod(ns, "b", madeBy(two), playing(playPending, "yes")))
 			look(ctx, s)
-			Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "nothing could run in its place")
+			Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "the new pod has not reached its gate")
 			tell(ctx, b, playPending, "")
 			Eventually(func() *metav1.Time { return live(ctx, a).DeletionTimestamp }).ShouldNot(BeNil())
 			Eventually(func() []string { return notes(ctx, s, v1.EventPodDeleted) }).Should(Equal([]string{"Normal: pod a: a pod of the newest revision waits for it"}))
@@ -52,7 +52,7 @@ var _ = Describe("a rollout", func() {
 		})
 	}
 
-	It("W15 of an owner that is not known is told of, and ends by onTimeout DeleteOld", func(ctx SpecContext) {
+	It("W15 of an unknown owner is reported, and completed by onTimeout DeleteOld", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		owner := metav1.OwnerReference{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: "web", UID: "uid-of-web", Controller: ptr.To(true)}
 		set := func(name string) *appsv1.ReplicaSet {
@@ -77,8 +77,8 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, a, "b")
 		op.forward(61 * time.Second)
 		look(ctx, s)
-		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonOwnerUnknown)).To(Equal("pod b waits at its gate for pod a to stop, and nothing tells whether it is to replace that pod or to stand by: " +
-			"it is created by Rollout web, and the operator does not know this kind of owner. To hand over: kubectl -n " + ns + " delete pod a. If it stands by, nothing has to be done"))
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonOwnerUnknown)).To(Equal("pod b waits at its gate for pod a to stop, and the operator cannot determine whether it is a replacement or a standby: " +
+			"it is owned by Rollout web, and the operator does not support this kind of owner. To hand over: kubectl -n " + ns + " delete pod a. If it is a standby, no action is needed"))
 		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
 		edit(ctx, s, func(s *v1.StatefulSingleton) {
 			s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
@@ -94,10 +94,10 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, b, "c")
 		Expect(look(ctx, s).Replaced).To(HaveExactElements(HaveField("Name", "a")))
 		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonOwnersCompete)).To(MatchRegexp("^pod c of Rollout web waits at its gate for pod b of Rollout web to stop, and spec.onTimeout deletes no pod for it: " +
-			"it deleted pod a of the same owner and revision for pod b at .*, and the owner creates it again, so that both are wanted at the same time"))
+			"the operator deleted pod a of the same owner and revision for pod b at .*, and the owner recreated it, so both are wanted at the same time"))
 	})
 
-	It("S8 whose image cannot be pulled leaves the old pod alone", func(ctx SpecContext) {
+	It("S8 whose image cannot be pulled does not delete the old pod", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		d := newDeployment(ns, 1)
 		Expect(user.Create(ctx, d)).To(Succeed())
@@ -108,7 +108,7 @@ var _ = Describe("a rollout", func() {
 		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
 	})
 
-	DescribeTable("S22 deletes the old pod when its volume holds back the new one", func(ctx SpecContext, access corev1.PersistentVolumeAccessMode, hindrance func(*corev1.Pod), deletes bool) {
+	DescribeTable("S22 deletes the old pod if its volume blocks the new one", func(ctx SpecContext, access corev1.PersistentVolumeAccessMode, hindrance func(*corev1.Pod), deletes bool) {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: ns}, Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{access},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
@@ -134,13 +134,13 @@ var _ = Describe("a rollout", func() {
 		}
 		activates(ctx, s, b)
 	},
-		Entry("which is on another node", corev1.ReadWriteOnce, func(p *corev1.Pod) { p.Annotations[playNode], p.Annotations[playMount] = "node-2", "yes" }, true),
-		Entry("which finds no node", corev1.ReadWriteOncePod, playing(playPending, "yes"), true),
-		Entry("and not if it is on the same node: something else holds it back", corev1.ReadWriteOnce, playing(playMount, "yes"), false),
-		Entry("and not if many can mount it", corev1.ReadWriteMany, playing(playPending, "yes"), false),
+		Entry("ReadWriteOnce, and the new pod is on another node", corev1.ReadWriteOnce, func(p *corev1.Pod) { p.Annotations[playNode], p.Annotations[playMount] = "node-2", "yes" }, true),
+		Entry("ReadWriteOncePod, and the new pod is unschedulable", corev1.ReadWriteOncePod, playing(playPending, "yes"), true),
+		Entry("ReadWriteOnce, and the new pod is on the same node: not deleted", corev1.ReadWriteOnce, playing(playMount, "yes"), false),
+		Entry("ReadWriteMany, and the new pod is unschedulable: not deleted", corev1.ReadWriteMany, playing(playPending, "yes"), false),
 	)
 
-	It("S11 by Recreate is the Deployment's own affair", func(ctx SpecContext) {
+	It("S11 with strategy Recreate is left to the Deployment", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		d := newDeployment(ns, 1, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
 		Expect(user.Create(ctx, d)).To(Succeed())
@@ -171,11 +171,11 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, old)
 	})
 
-	It("S15 passes over a pod that cannot start", func(ctx SpecContext) {
+	It("S15 skips a pod that cannot start", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		stuck := add(ctx, newPod(ns, "a", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "bad" }))
 		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).NotTo(BeEmpty())
-		Eventually(func() string { return look(ctx, s).Message }).Should(Equal("pod a is next, and cannot start: ImagePullBackOff of container app; see: kubectl -n " + ns + " describe pod a"))
+		Eventually(func() string { return look(ctx, s).Message }).Should(Equal("pod a is next, but cannot start: ImagePullBackOff of container app; see: kubectl -n " + ns + " describe pod a"))
 		Expect(granted(live(ctx, stuck))).To(BeFalse())
 		nowhere := add(ctx, newPod(ns, "b", playing(playPending, "yes")))
 		look(ctx, s)
@@ -185,7 +185,7 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, c, "a", "b")
 	})
 
-	It("S15 of several replicas is held where it wants more of them Ready than one, and says so", func(ctx SpecContext) {
+	It("S15 of several replicas is blocked if it needs more than one Ready pod, and the condition reports it", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		d := newDeployment(ns, 3)
 		Expect(user.Create(ctx, d)).To(Succeed())
@@ -193,13 +193,13 @@ var _ = Describe("a rollout", func() {
 		a := add(ctx, newPod(ns, "a", madeBy(set)))
 		activates(ctx, s, a)
 		add(ctx, newPod(ns, "b", madeBy(set)))
-		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(Equal("Deployment db wants 3 pods Ready before its rollout goes on, and one at most can be: the others wait for their turn. Set maxUnavailable of a Deployment to one less than its replicas; a StatefulSet with more than one replica needs podManagementPolicy Parallel and updateStrategy OnDelete"))
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(Equal("Deployment db wants 3 Ready pods before its rollout continues, but at most one can be Ready: the others wait for their turn. Set maxUnavailable of a Deployment to one less than its replicas; a StatefulSet with more than one replica needs podManagementPolicy Parallel and updateStrategy OnDelete"))
 		edit(ctx, d, func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
 		look(ctx, s)
 		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionRolloutHeld)).To(BeTrue())
 	})
 
-	It("S11 of a StatefulSet starts a pod of its update revision first, and is held where the set is ordered", func(ctx SpecContext) {
+	It("S11 of a StatefulSet starts a pod of its update revision first, and is blocked if the set is ordered", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: ns}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](2),
 			Selector: s.Spec.Selector, ServiceName: "db", Template: newDeployment(ns, 1).Spec.Template}}
@@ -218,15 +218,15 @@ var _ = Describe("a rollout", func() {
 		activates(ctx, s, a, "db-1")
 		c := member("db-2", "new")
 		activates(ctx, s, a, "db-2", "db-1")
-		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(HavePrefix("StatefulSet db wants 2 pods Ready"))
-		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "a set replaces its pods itself")
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(HavePrefix("StatefulSet db wants 2 Ready pods"))
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "a StatefulSet replaces its own pods")
 		remove(ctx, a)
 		activates(ctx, s, c, "db-1")
 	})
 })
 
-var _ = Describe("S26 two objects whose selectors overlap and that slipped past admission", func() {
-	It("have one that decides, the older, and both say so", func(ctx SpecContext) {
+var _ = Describe("S26 two objects with overlapping selectors that admission did not refuse", func() {
+	It("are both reported, and only the older one manages pods", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		elder := declare(ctx, newSingleton(ns))
 		younger := newSingleton(ns, func(s *v1.StatefulSingleton) {
@@ -236,8 +236,8 @@ var _ = Describe("S26 two objects whose selectors overlap and that slipped past 
 		Eventually(func() bool { return metav1.Now().Unix() > elder.CreationTimestamp.Unix() }).Should(BeTrue())
 		outage(ctx, func() { Eventually(func() error { return user.Create(ctx, younger) }).Should(Succeed()) })
 		startOperator(operatorOptions{namespaces: []string{ns}})
-		Expect(says(ctx, younger, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could match StatefulSingleton db too, which selects app=db, and may be under one only; ask both for a label of which the pods of each have another value, for example app; that one is the older, and this one starts no pod"))
-		Expect(says(ctx, elder, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could match StatefulSingleton a-younger too, which selects tier=one, and may be under one only; ask both for a label of which the pods of each have another value, for example app; this one is the older and decides about the pods of both"))
+		Expect(says(ctx, younger, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could also match StatefulSingleton db, which selects app=db, but may belong to only one; use a label with a different value in each selector, for example app; that one is older, and this one starts no pod"))
+		Expect(says(ctx, elder, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could also match StatefulSingleton a-younger, which selects tier=one, but may belong to only one; use a label with a different value in each selector, for example app; this one is older and controls the pods of both"))
 		Expect(younger.Status.Phase).To(Equal(v1.PhaseFailed))
 		both := func(p *corev1.Pod) { p.Labels["tier"] = "one" }
 		a := add(ctx, newPod(ns, "a", both))

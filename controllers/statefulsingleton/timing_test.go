@@ -24,16 +24,16 @@ func TestTimesFitTogether(t *testing.T) {
 		longer, shorter time.Duration
 	}{
 		{"every API server knows a new object before it starts a pod", settleAfter, 10 * guardKnows},
-		{"a kubelet has listed its containers again before the old pod is deleted", restsAfter, relist},
-		{"a kubelet that has not missed a grant is not reminded of it", remindAfter, slowestGap},
-		{"a pod that comes up has time to rest at its gate", newestPatience, restsAfter},
-		{"a static pod is shown again before another starts", mirrorReturns, mirrorResync},
-		{"a policy that is wrong is looked at more often than one that is right", guardInterval, guardRetry},
-		{"an object looks at the guard when that has been looked at", guardReview, guardInterval},
-		{"what another writer overtook is tried before an event counts as lost", afterActs, again},
-		{"a Node that its kubelet makes again is not fenced", fenceAfter, 10 * afterActs},
-		{"refused owners are looked for as long as a ReplicaSet backs off", ownerLooking, backOff},
-		{"a new StatefulSet is not woken by the first look", ownerPatience, firstOwnerLook},
+		{"a kubelet has relisted its containers before the old pod is deleted", restsAfter, relist},
+		{"a kubelet that observed a grant is not reminded of it", remindAfter, slowestGap},
+		{"a starting pod has time to reach its gate", newestPatience, restsAfter},
+		{"a mirror pod is recreated before another pod starts", mirrorReturns, mirrorResync},
+		{"a wrong policy is checked more often than a correct one", guardInterval, guardRetry},
+		{"an object is requeued after the guard has been checked", guardReview, guardInterval},
+		{"a conflict is retried before an event counts as lost", afterActs, again},
+		{"a Node that its kubelet recreates is not fenced", fenceAfter, 10 * afterActs},
+		{"refused owners are searched for at least as long as the backoff of a ReplicaSet", ownerLooking, backOff},
+		{"the first search does not trigger a new StatefulSet", ownerPatience, firstOwnerLook},
 	} {
 		if row.longer <= row.shorter {
 			t.Errorf("%s: %s is not longer than %s", row.why, row.longer, row.shorter)

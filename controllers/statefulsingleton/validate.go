@@ -58,7 +58,7 @@ func validate(s *v1.StatefulSingleton) field.ErrorList {
 	var errs field.ErrorList
 	if name := field.NewPath("metadata", "name"); len(s.Name) > validation.LabelValueMaxLength {
 		errs = append(errs, field.Invalid(name, s.Name, fmt.Sprintf(
-			"may have at most %d characters: pods carry it as the value of a label", validation.LabelValueMaxLength)))
+			"must have at most %d characters, because it is a label value of pods", validation.LabelValueMaxLength)))
 	}
 	errs = append(errs, validateSelector(spec.Selector, at.Child("selector"))...)
 	if t := *spec.MaxTransitionTime; t < 1 || t > 3600 {
@@ -69,11 +69,11 @@ func validate(s *v1.StatefulSingleton) field.ErrorList {
 
 func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(at, "set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+		return field.ErrorList{field.Required(at, "specify the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
 	if !saysWhich(selector) {
-		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; "+
-			"an object that only says which are not meant, or that a label is there, would match the pods of others")}
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; "+
+			"a selector with only NotIn, Exists or DoesNotExist would match unrelated pods")}
 	}
 	if err := sizeOf(selector, at); err != nil {
 		return field.ErrorList{err}
@@ -85,11 +85,11 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	for _, key := range sets.List(sets.KeySet(wanted)) {
 		if strings.HasPrefix(key, v1.Prefix) {
 			return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
-				"label %q is put on pods by the operator; select by a label of the application", key))}
+				"label %q is set by the operator; select by a label of the application", key))}
 		}
 		if !wanted[key].possible() {
 			return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), fmt.Sprintf(
-				"no pod can match: what is asked of label %q contradicts itself", key))}
+				"no pod can match: the requirements for label %q contradict each other", key))}
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func validateContainers(names []string, at *field.Path) field.ErrorList {
 		case len(faults) > 0:
 			errs = append(errs, field.Invalid(at.Index(i), name, strings.Join(faults, "; ")))
 		case name == v1.ContainerSidecar:
-			errs = append(errs, field.Forbidden(at.Index(i), "this is the operator's own container and not the program"))
+			errs = append(errs, field.Forbidden(at.Index(i), "this is the operator's own container, not the program"))
 		case slices.Contains(names[:i], name):
 			errs = append(errs, field.Duplicate(at.Index(i), name))
 		}
@@ -126,14 +126,14 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 		all = append(all, "spec.containers is ignored in gate mode Init, which holds back the whole pod")
 	}
 	if grace, most := *spec.TerminationGracePeriod, int64(*spec.MaxTransitionTime); grace > most {
-		all = append(all, fmt.Sprintf("spec.terminationGracePeriod: %d seconds are more than maxTransitionTime (%d): a program that takes so long to stop is reported as a handover that takes too long; "+
-			"set the one lower, or spec.maxTransitionTime higher (3600 at most)", grace, most))
+		all = append(all, fmt.Sprintf("spec.terminationGracePeriod: %d seconds exceed maxTransitionTime (%d): a program that takes this long to stop is reported as a handover that takes too long; "+
+			"lower it, or raise spec.maxTransitionTime (max 3600)", grace, most))
 	}
 	if !*spec.RespectPodGracePeriod && *spec.TerminationGracePeriod > 0 {
-		all = append(all, fmt.Sprintf("spec.respectPodGracePeriod: false shortens the grace period only of pods whose author allows it, by annotation %s=true in their template", v1.AnnotationShortenGrace))
+		all = append(all, fmt.Sprintf("spec.respectPodGracePeriod: false shortens the grace period only of pods that allow it by annotation %s=true in their template", v1.AnnotationShortenGrace))
 	}
 	if slices.Contains(policy.LeftAlone(operator), s.Namespace) {
-		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace", notGuarded(s.Namespace)))
+		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is unavailable runs its program immediately; use another namespace", notGuarded(s.Namespace)))
 	}
 	return append(all, releaseWarnings(s)...)
 }
@@ -146,12 +146,12 @@ func releaseWarnings(s *v1.StatefulSingleton) []string {
 	}
 	if order.IsNew(s.Generation, s.Status.ObservedGeneration) {
 		return []string{fmt.Sprintf(
-			"spec.release.id: order %s is not carried out, since the object is made with it; to order it, give it another id when the object is there",
+			"spec.release.id: order %s is ignored, because the object is created with it; to release the pods, set another id after the creation",
 			o.ID,
 		)}
 	}
 	return []string{
-		"spec.release: when the StatefulSingleton is deleted, all its waiting pods start at once, together",
+		"spec.release: when the StatefulSingleton is deleted, all its waiting pods start at the same time",
 	}
 }
 
@@ -170,11 +170,11 @@ func annotationWarnings(s *v1.StatefulSingleton) []string {
 		switch {
 		case !strings.HasSuffix(domain, "statefulsingleton.com"):
 		case name != v1.AnnotationReleaseNow:
-			all = append(all, fmt.Sprintf("%sthe operator knows no such annotation; the only one for people is %s=true", at, v1.AnnotationReleaseNow))
+			all = append(all, fmt.Sprintf("%sunknown annotation; the only annotation for users is %s=true", at, v1.AnnotationReleaseNow))
 		case value != v1.True:
-			all = append(all, fmt.Sprintf("%s%q does nothing; the value that does is %q", at, value, v1.True))
+			all = append(all, fmt.Sprintf("%s%q has no effect; the only valid value is %q", at, value, v1.True))
 		case s.DeletionTimestamp == nil:
-			all = append(all, at+"it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together")
+			all = append(all, at+"it has no effect yet; when the StatefulSingleton is deleted, all its waiting pods start at the same time")
 		}
 	}
 	return all
@@ -191,7 +191,7 @@ const (
 
 func tooManyContainers(count int) *field.Error {
 	return field.Forbidden(field.NewPath("spec", "containers"), fmt.Sprintf(
-		"%d containers, with the init containers, and %d is the most; make several pods of it, or give it labels that the StatefulSingleton does not select", count, maxContainers))
+		"%d containers, including the init containers, exceed the max of %d; split the pod, or give it labels that the StatefulSingleton does not select", count, maxContainers))
 }
 
 // refusals returns why a pod cannot get the gate, each error with its remedy.
@@ -237,17 +237,17 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 	var errs field.ErrorList
 	if len(c.Command) == 0 {
 		errs = append(errs, field.Required(at.Child("command"), fmt.Sprintf(
-			"gate mode %s starts the program by its command, and what the image starts by itself is not known; say the command, or "+remedy+
-				", or name the containers that are the program in its spec.containers if this is none", mode)))
+			"gate mode %s runs the command of the container, and the entrypoint of the image is unknown; set the command, or "+remedy+
+				", or list the containers of the program in its spec.containers if this is not one", mode)))
 	}
 	if c.StartupProbe != nil && !isOurProbe(c.StartupProbe) {
-		errs = append(errs, field.Forbidden(at.Child("startupProbe"), "it would fail and end the container while the program waits; "+remedy))
+		errs = append(errs, field.Forbidden(at.Child("startupProbe"), "it would fail and stop the container while the program waits; "+remedy))
 	}
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
-		errs = append(errs, field.Forbidden(at.Child("lifecycle", "postStart"), "it would run while the program waits, and end the container if it fails; "+remedy))
+		errs = append(errs, field.Forbidden(at.Child("lifecycle", "postStart"), "it would run while the program waits, and stop the container if it fails; "+remedy))
 	}
 	if c.LivenessProbe != nil && c.LivenessProbe.InitialDelaySeconds > 0 {
-		errs = append(errs, field.Forbidden(at.Child("livenessProbe", "initialDelaySeconds"), "it counts from the start of the container, and would be over when the program starts; "+remedy))
+		errs = append(errs, field.Forbidden(at.Child("livenessProbe", "initialDelaySeconds"), "it begins with the start of the container, and would be over when the program starts; "+remedy))
 	}
 	return errs
 }
@@ -276,7 +276,7 @@ func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string]
 				continue
 			}
 			errs = append(errs, field.Forbidden(at.Index(i).Child("volumeMounts").Index(j).Child("name"),
-				fmt.Sprintf("volume %s is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own", m.Name)))
+				fmt.Sprintf("volume %s belongs to the operator, which holds back programs with it; mount another volume", m.Name)))
 		}
 	}
 	return errs
@@ -313,7 +313,7 @@ func intact(pod *corev1.Pod) bool {
 // clashes returns an error for each of our names that the pod uses for something else.
 // Otherwise a volume that another client fills could be taken for the grant.
 func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
-	const remedy = "the operator puts its own into the pod; choose another name"
+	const remedy = "the operator adds its own to the pod; choose another name"
 	var errs field.ErrorList
 	for i := range pod.Spec.Volumes {
 		if len(errs) >= maxFaults {

@@ -43,22 +43,22 @@ func TestValidate(t *testing.T) {
 		singular *singletonFixture
 		want     string
 	}{
-		{"nothing wrong", singleton("db"), ""},
+		{"a valid object", singleton("db"), ""},
 		{"S26 no selector", singleton("db").selecting(metav1.LabelSelector{}),
-			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
-		{"a selector that only rules out, which would match the pods of others", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", notIn, "x"), asking("tier", exists))),
-			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications`},
-		{"one that says which as well", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", in, "x"))), ""},
+			`spec.selector: Required value: specify the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"a selector without matchLabels or In, which would match unrelated pods", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", notIn, "x"), asking("tier", exists))),
+			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods`},
+		{"a selector with In and DoesNotExist", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", in, "x"))), ""},
 		{"a selector with an unknown operator", singleton("db").selecting(expressions(asking("tier", in, "x"), asking("app", "Near", "x"))),
 			`spec.selector.matchExpressions[1].operator: Invalid value: "Near": not a valid selector operator`},
-		{"a selector that can be no label", singleton("db").selecting(labelled("app", "two words")),
+		{"a selector with an invalid label value", singleton("db").selecting(labelled("app", "two words")),
 			`spec.selector.matchLabels: Invalid value: "two words": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
 		{"a selector that no pod can match", singleton("db").selecting(expressions(asking("app", in, "x"), asking("app", absent))),
-			`spec.selector: Invalid value: "app in (x),!app": no pod can match: what is asked of label "app" contradicts itself`},
-		{"a selector by a label that the operator puts on pods", singleton("db").selecting(labelled("apps.statefulsingleton.com/managed", "true")),
-			`spec.selector: Forbidden: label "apps.statefulsingleton.com/managed" is put on pods by the operator; select by a label of the application`},
+			`spec.selector: Invalid value: "app in (x),!app": no pod can match: the requirements for label "app" contradict each other`},
+		{"a selector that uses a label of the operator", singleton("db").selecting(labelled("apps.statefulsingleton.com/managed", "true")),
+			`spec.selector: Forbidden: label "apps.statefulsingleton.com/managed" is set by the operator; select by a label of the application`},
 		{"an expression with 32 values", singleton("db").selecting(expressions(asking("app", in, numbered(32)...))), ""},
-		{"one with 33", singleton("db").selecting(expressions(asking("app", in, numbered(33)...))), `spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items`},
+		{"an expression with 33 values", singleton("db").selecting(expressions(asking("app", in, numbered(33)...))), `spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items`},
 		{"33 expressions", singleton("db").with(func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = make([]metav1.LabelSelectorRequirement, 33)
 		}), `spec.selector.matchExpressions: Too many: 33: must have at most 32 items`},
@@ -68,28 +68,28 @@ func TestValidate(t *testing.T) {
 			}
 			delete(s.Spec.Selector.MatchLabels, "app")
 		}), `spec.selector.matchLabels: Too many: 33: must have at most 32 items`},
-		{"a label that is too long", singleton("db").selecting(labelled("app", long)), `spec.selector.matchLabels[app]: Too long: may not be more than 63 bytes`},
-		{"a value that is", singleton("db").selecting(expressions(asking("app", in, "a", long))), `spec.selector.matchExpressions[0].values[1]: Too long: may not be more than 63 bytes`},
-		{"a key that is", singleton("db").selecting(expressions(asking("app", in, "x"), asking(strings.Repeat("x", 318), exists))), `spec.selector.matchExpressions[1].key: Too long: may not be more than 317 bytes`},
-		{"a name that fits no label", singleton(long), `metadata.name: Invalid value: "` + long + `": may have at most 63 characters: pods carry it as the value of a label`},
+		{"a label value that is too long", singleton("db").selecting(labelled("app", long)), `spec.selector.matchLabels[app]: Too long: may not be more than 63 bytes`},
+		{"a value of an expression that is too long", singleton("db").selecting(expressions(asking("app", in, "a", long))), `spec.selector.matchExpressions[0].values[1]: Too long: may not be more than 63 bytes`},
+		{"a key of an expression that is too long", singleton("db").selecting(expressions(asking("app", in, "x"), asking(strings.Repeat("x", 318), exists))), `spec.selector.matchExpressions[1].key: Too long: may not be more than 317 bytes`},
+		{"a name that is too long for a label value", singleton(long), `metadata.name: Invalid value: "` + long + `": must have at most 63 characters, because it is a label value of pods`},
 		{"S1 a maxTransitionTime of 0", timed(0), `spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds`},
 		{"S1 a maxTransitionTime of 3601", timed(3601), `spec.maxTransitionTime: Invalid value: 3601: must be from 1 to 3600 seconds`},
 		{"a container twice", singleton("db").containers("app", "app"), `spec.containers[1]: Duplicate value: "app"`},
-		{"the sidecar as the program", singleton("db").containers("status-sidecar"), `spec.containers[0]: Forbidden: this is the operator's own container and not the program`},
-		{"a container that cannot be", singleton("db").containers("my.app"), `spec.containers[0]: Invalid value: "my.app": must not contain dots`},
-		{"two faults at once", timed(0).containers("status-sidecar"),
-			`[spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds, spec.containers[0]: Forbidden: this is the operator's own container and not the program]`},
+		{"the sidecar as the program", singleton("db").containers("status-sidecar"), `spec.containers[0]: Forbidden: this is the operator's own container, not the program`},
+		{"an invalid container name", singleton("db").containers("my.app"), `spec.containers[0]: Invalid value: "my.app": must not contain dots`},
+		{"two errors", timed(0).containers("status-sidecar"),
+			`[spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds, spec.containers[0]: Forbidden: this is the operator's own container, not the program]`},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			if got := problem(withDefaults(&r.singular.StatefulSingleton)); got != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+				t.Errorf("the error is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
 	}
 	none := singleton("db")
 	none.Spec.Selector = nil
 	if problem(withDefaults(&none.StatefulSingleton)) == "" {
-		t.Error("a missing selector passed")
+		t.Error("a missing selector was accepted")
 	}
 }
 
@@ -113,32 +113,32 @@ func TestOverlap(t *testing.T) {
 		a, b metav1.LabelSelector
 		want bool
 	}{
-		{"the same label with the same value", labelled("app", "db"), labelled("app", "db"), true},
-		{"the same label with two values", labelled("app", "db"), labelled("app", "web"), false},
+		{"one label with equal values", labelled("app", "db"), labelled("app", "db"), true},
+		{"one label with different values", labelled("app", "db"), labelled("app", "web"), false},
 		{"two labels: a pod can have both", labelled("app", "db"), labelled("tier", "one"), true},
-		{"one asks for more", labelled("app", "db"), labelled("app", "db", "tier", "one"), true},
+		{"one of two selectors has an additional label", labelled("app", "db"), labelled("app", "db", "tier", "one"), true},
 		{"two lists with a value in common", expressions(asking("app", in, "a", "b")), expressions(asking("app", in, "b", "c")), true},
-		{"two lists with none in common", expressions(asking("app", in, "a", "b")), expressions(asking("app", in, "c")), false},
-		{"a value that the other rules out", labelled("app", "a"), expressions(asking("app", notIn, "a", "b")), false},
-		{"a list of which the other rules out a part", expressions(asking("app", in, "a", "b")), expressions(asking("app", notIn, "a")), true},
-		{"two that rule out: there are always more values", expressions(asking("app", notIn, "a")), expressions(asking("app", notIn, "b"), asking("app", exists)), true},
-		{"present and absent", expressions(asking("app", exists)), expressions(asking("app", absent)), false},
-		{"a value and absent", labelled("app", "a"), expressions(asking("app", absent)), false},
-		{"ruled out and absent: without the label a pod matches both", expressions(asking("app", notIn, "a")), expressions(asking("app", absent)), true},
-		{"a third list leaves nothing", expressions(asking("app", in, "a", "b"), asking("app", in, "b", "c")), expressions(asking("app", in, "a", "c")), false},
-		{"a selector that contradicts itself selects nothing", expressions(asking("app", in, "a"), asking("app", notIn, "a")), labelled("tier", "one"), false},
-		{"an empty selector selects nothing here", metav1.LabelSelector{}, labelled("app", "db"), false},
-		{"nor does a malformed one", expressions(asking("app", in)), labelled("tier", "one"), false},
+		{"two lists without a value in common", expressions(asking("app", in, "a", "b")), expressions(asking("app", in, "c")), false},
+		{"a value that NotIn excludes", labelled("app", "a"), expressions(asking("app", notIn, "a", "b")), false},
+		{"a list that NotIn excludes partly", expressions(asking("app", in, "a", "b")), expressions(asking("app", notIn, "a")), true},
+		{"two NotIn: there are always more values", expressions(asking("app", notIn, "a")), expressions(asking("app", notIn, "b"), asking("app", exists)), true},
+		{"Exists and DoesNotExist", expressions(asking("app", exists)), expressions(asking("app", absent)), false},
+		{"a value and DoesNotExist", labelled("app", "a"), expressions(asking("app", absent)), false},
+		{"NotIn and DoesNotExist: a pod without the label matches both", expressions(asking("app", notIn, "a")), expressions(asking("app", absent)), true},
+		{"three lists without a value in common", expressions(asking("app", in, "a", "b"), asking("app", in, "b", "c")), expressions(asking("app", in, "a", "c")), false},
+		{"a selector that contradicts itself does not overlap", expressions(asking("app", in, "a"), asking("app", notIn, "a")), labelled("tier", "one"), false},
+		{"an empty selector does not overlap", metav1.LabelSelector{}, labelled("app", "db"), false},
+		{"a malformed selector does not overlap", expressions(asking("app", in)), labelled("tier", "one"), false},
 	} {
 		if got := overlap(&r.a, &r.b); got != r.want {
 			t.Errorf("%s: %v", r.name, got)
 		}
 		if got := overlap(&r.b, &r.a); got != r.want {
-			t.Errorf("%s, the other way round: %v", r.name, got)
+			t.Errorf("%s, with swapped selectors: %v", r.name, got)
 		}
 	}
 	if overlap(nil, ptr.To(labelled("app", "db"))) {
-		t.Error("a missing selector selects nothing")
+		t.Error("a missing selector overlaps with another selector")
 	}
 }
 
@@ -197,12 +197,12 @@ func TestOverlapAgreesWithBruteForce(t *testing.T) {
 		}
 		counts[want]++
 		if got := overlap(a.Spec.Selector, b.Spec.Selector); got != want {
-			t.Fatalf("seed %d: %s and %s: %v, and looking at all pods says %v", seed,
+			t.Fatalf("seed %d: %s and %s: %v, but a comparison with all pods returns %v", seed,
 				metav1.FormatLabelSelector(a.Spec.Selector), metav1.FormatLabelSelector(b.Spec.Selector), got, want)
 		}
 	}
 	if counts[true] < 1000 || counts[false] < 1000 {
-		t.Errorf("the selectors are too much alike: %v", counts)
+		t.Errorf("the selectors are too similar: %v", counts)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestSelectsSaysWhatLabelsSay(t *testing.T) {
 		s := &singleton("a").selecting(randomSelector(rand.New(rand.NewPCG(seed, 8)))).StatefulSingleton
 		for _, have := range append(universe(), nil) {
 			if got, want := selects(s, have), selectorOf(s).Matches(have); got != want {
-				t.Fatalf("seed %d: %s selects %v: %v, and labels.Selector says %v", seed, metav1.FormatLabelSelector(s.Spec.Selector), have, got, want)
+				t.Fatalf("seed %d: %s selects %v: %v, but labels.Selector returns %v", seed, metav1.FormatLabelSelector(s.Spec.Selector), have, got, want)
 			}
 		}
 	}
@@ -225,14 +225,14 @@ func TestS26ThereIsOneRuler(t *testing.T) {
 		all  []v1.StatefulSingleton
 		want string
 	}{
-		{"none for a stranger", all(singleton("db").selecting(labelled("app", "web"))), ""},
-		{"none where there is none", nil, ""},
-		{"the one that matches", all(singleton("web").selecting(labelled("app", "web")), older), "z"},
-		{"the older of two that should not both be there", all(younger, older), "z"},
-		{"of one age the first by name", all(singleton("b").madeAt(1), singleton("c").madeAt(1), singleton("a").madeAt(1)), "a"},
-		{"not one that is being deleted", all(younger, singleton("z").madeAt(1).deleted()), "a"},
-		{"not one with an empty selector, which would match every pod", all(singleton("z").selecting(metav1.LabelSelector{})), ""},
-		{"not one with a malformed selector", all(singleton("z").selecting(expressions(asking("app", "Near", "x")))), ""},
+		{"no object for a pod that is not selected", all(singleton("db").selecting(labelled("app", "web"))), ""},
+		{"no object in a namespace without objects", nil, ""},
+		{"the object that matches", all(singleton("web").selecting(labelled("app", "web")), older), "z"},
+		{"the older of two overlapping objects", all(younger, older), "z"},
+		{"the first by name of three overlapping objects with equal age", all(singleton("b").madeAt(1), singleton("c").madeAt(1), singleton("a").madeAt(1)), "a"},
+		{"the younger object if the older one is terminating", all(younger, singleton("z").madeAt(1).deleted()), "a"},
+		{"no object with an empty selector, which would match every pod", all(singleton("z").selecting(metav1.LabelSelector{})), ""},
+		{"no object with a malformed selector", all(singleton("z").selecting(expressions(asking("app", "Near", "x")))), ""},
 	} {
 		got := ""
 		if ruler := rulerOf(labels.Set{"app": "db"}, r.all); ruler != nil {
@@ -243,7 +243,7 @@ func TestS26ThereIsOneRuler(t *testing.T) {
 		}
 	}
 	if rulerOf(nil, all(older)) != nil {
-		t.Error("a pod without labels has a ruler")
+		t.Error("a pod without labels is managed by an object")
 	}
 }
 
@@ -255,7 +255,7 @@ func TestS26Conflicts(t *testing.T) {
 		got = append(got, s.Name)
 	}
 	if strings.Join(got, " ") != "a z" {
-		t.Errorf("in conflict with %v, want a (being deleted, but with pods) and z", got)
+		t.Errorf("conflicts are %v, want a (being deleted, but with pods) and z", got)
 	}
 }
 
@@ -270,9 +270,9 @@ func TestAtMostAHundred(t *testing.T) {
 		all  []v1.StatefulSingleton
 		want bool
 	}{
-		{"the hundredth", singleton("s099").madeAt(39), hundred, false},
-		{"the hundred and first", singleton("zz").madeAt(59), append(hundred, singleton("zz").madeAt(59).StatefulSingleton), true},
-		{"one that is older than all of them", singleton("zz").madeAt(-9), append(hundred, singleton("zz").madeAt(-9).StatefulSingleton), false},
+		{"the 100th object", singleton("s099").madeAt(39), hundred, false},
+		{"the 101st object", singleton("zz").madeAt(59), append(hundred, singleton("zz").madeAt(59).StatefulSingleton), true},
+		{"an object that is older than all 100", singleton("zz").madeAt(-9), append(hundred, singleton("zz").madeAt(-9).StatefulSingleton), false},
 	} {
 		if got := beyondLimit(&r.s.StatefulSingleton, r.all); got != r.want {
 			t.Errorf("%s: %v", r.name, got)
@@ -294,33 +294,33 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 		s    *singletonFixture
 		want string
 	}{
-		{"V20 nothing of what is usual", singleton("db"), ""},
-		{"V20 nothing of an annotation of another client", annotated("example.com/release-now", "true"), ""},
+		{"V20 no warning for a default object", singleton("db"), ""},
+		{"V20 no warning for an annotation of another client", annotated("example.com/release-now", "true"), ""},
 		{"V20 the operator's own namespace, which has no guard", in("operator-system"),
-			"metadata.namespace: the operator does not guard namespace operator-system; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace"},
-		{"V20 kube-system, which has none either", in("kube-system"),
-			"metadata.namespace: the operator does not guard namespace kube-system; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace"},
+			"metadata.namespace: the operator does not guard namespace operator-system; a pod that is created there while the operator's webhook is unavailable runs its program immediately; use another namespace"},
+		{"V20 kube-system, which has no guard", in("kube-system"),
+			"metadata.namespace: the operator does not guard namespace kube-system; a pod that is created there while the operator's webhook is unavailable runs its program immediately; use another namespace"},
 		{"V20 a typo in the annotation", annotated("apps.statefulsingleton.com/relase-now", "true"),
-			"metadata.annotations[apps.statefulsingleton.com/relase-now]: the operator knows no such annotation; the only one for people is apps.statefulsingleton.com/release-now=true"},
+			"metadata.annotations[apps.statefulsingleton.com/relase-now]: unknown annotation; the only annotation for users is apps.statefulsingleton.com/release-now=true"},
 		{"V20 the annotation in the domain of the API", annotated("apps.openshift.statefulsingleton.com/release-now", "true"),
-			"metadata.annotations[apps.openshift.statefulsingleton.com/release-now]: the operator knows no such annotation; the only one for people is apps.statefulsingleton.com/release-now=true"},
-		{"V20 another word for true", annotated(v1.AnnotationReleaseNow, "yes"), releaseNow + `"yes" does nothing; the value that does is "true"`},
-		{"V20 release-now of an object that no one deletes", annotated(v1.AnnotationReleaseNow, "true"),
-			releaseNow + "it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together"},
-		{"V20 a release of an object that no one deletes", released(2, 1), "spec.release: when the StatefulSingleton is deleted, all its waiting pods start at once, together"},
-		{"V20 one that the object is made with", released(1, -1),
-			"spec.release.id: order a is not carried out, since the object is made with it; to order it, give it another id when the object is there"},
-		{"V20 nothing of a release where it belongs", released(3, 1).deleted(), ""},
-		{"V20 nothing of release-now where it belongs", annotated(v1.AnnotationReleaseNow, "true").deleted(), ""},
-		{"V20 a grace period that is not respected", singleton("db").grace(20, false),
-			"spec.respectPodGracePeriod: false shortens the grace period only of pods whose author allows it, by annotation apps.statefulsingleton.com/shorten-grace-period=true in their template"},
-		{"V20 a grace period that outlasts every handover", singleton("db").grace(600, true),
-			"spec.terminationGracePeriod: 600 seconds are more than maxTransitionTime (300): a program that takes so long to stop is reported as a handover that takes too long; set the one lower, or spec.maxTransitionTime higher (3600 at most)"},
+			"metadata.annotations[apps.openshift.statefulsingleton.com/release-now]: unknown annotation; the only annotation for users is apps.statefulsingleton.com/release-now=true"},
+		{"V20 a value other than true", annotated(v1.AnnotationReleaseNow, "yes"), releaseNow + `"yes" has no effect; the only valid value is "true"`},
+		{"V20 release-now of an object that is not being deleted", annotated(v1.AnnotationReleaseNow, "true"),
+			releaseNow + "it has no effect yet; when the StatefulSingleton is deleted, all its waiting pods start at the same time"},
+		{"V20 a release of an object that is not being deleted", released(2, 1), "spec.release: when the StatefulSingleton is deleted, all its waiting pods start at the same time"},
+		{"V20 a release that the object is created with", released(1, -1),
+			"spec.release.id: order a is ignored, because the object is created with it; to release the pods, set another id after the creation"},
+		{"V20 no warning for a release of an object that is being deleted", released(3, 1).deleted(), ""},
+		{"V20 no warning for release-now of an object that is being deleted", annotated(v1.AnnotationReleaseNow, "true").deleted(), ""},
+		{"V20 respectPodGracePeriod false", singleton("db").grace(20, false),
+			"spec.respectPodGracePeriod: false shortens the grace period only of pods that allow it by annotation apps.statefulsingleton.com/shorten-grace-period=true in their template"},
+		{"V20 a grace period longer than maxTransitionTime", singleton("db").grace(600, true),
+			"spec.terminationGracePeriod: 600 seconds exceed maxTransitionTime (300): a program that takes this long to stop is reported as a handover that takes too long; lower it, or raise spec.maxTransitionTime (max 3600)"},
 	} {
 		v := &validator{singletons: known{}, namespace: "operator-system"}
 		said, err := v.ValidateCreate(t.Context(), &r.s.StatefulSingleton)
 		if got := strings.Join(said, "; "); got != r.want || err != nil {
-			t.Errorf("%s: it warns %q, error %v; want %q", r.name, got, err, r.want)
+			t.Errorf("%s: warnings %q, error %v; want %q", r.name, got, err, r.want)
 		}
 	}
 }
@@ -336,10 +336,10 @@ func TestV20AnnotationsAreWarnedOfWhenTheyChange(t *testing.T) {
 		name    string
 		old, is *v1.StatefulSingleton
 		want    int
-	}{{"a typo comes", old, typed, 1}, {"it is there", typed, typed, 0}, {"it goes", typed, old, 0}} {
+	}{{"a typo is added", old, typed, 1}, {"a typo is unchanged", typed, typed, 0}, {"a typo is removed", typed, old, 0}} {
 		said, err := v.ValidateUpdate(t.Context(), r.old, r.is)
 		if len(said) != r.want || err != nil {
-			t.Errorf("V20 %s: it warns %q, error %v", r.name, said, err)
+			t.Errorf("V20 %s: warnings %q, error %v", r.name, said, err)
 		}
 	}
 }

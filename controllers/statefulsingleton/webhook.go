@@ -79,7 +79,7 @@ type outline struct {
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var all v1.StatefulSingletonList
 	if err := h.singletons.List(ctx, &all, client.InNamespace(req.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: the StatefulSingletons of its namespace cannot be listed")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing a pod unchanged: failed to list the StatefulSingletons of its namespace")
 		return admission.Allowed("")
 	}
 	if len(all.Items) == 0 {
@@ -87,7 +87,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	}
 	var seen outline
 	if err := utiljson.Unmarshal(req.Object.Raw, &seen); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: it cannot be read")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing a pod unchanged: failed to decode it")
 		return admission.Allowed("")
 	}
 	ruler := rulerOf(seen.Metadata.Labels, all.Items)
@@ -105,14 +105,14 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 
 func refused(ruler *v1.StatefulSingleton, errs field.ErrorList) admission.Response {
 	errs = errs[:min(len(errs), maxFaults)]
-	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
+	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold back this pod: %v", ruler.Name, errs.ToAggregate()))
 }
 
 // hold handles a pod that the object manages.
 func (h *podHandler) hold(ctx context.Context, req admission.Request, ruler *v1.StatefulSingleton) admission.Response {
 	var before corev1.Pod
 	if err := h.decoder.Decode(req, &before); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: it cannot be read")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing a pod unchanged: failed to decode it")
 		return admission.Allowed("")
 	}
 	after := before.DeepCopy()
@@ -129,7 +129,7 @@ func (h *podHandler) hold(ctx context.Context, req admission.Request, ruler *v1.
 		answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: its changes cannot be written")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing a pod unchanged: failed to encode its changes")
 		return admission.Allowed("")
 	}
 	return answer
@@ -141,7 +141,7 @@ func podWarnings(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("StatefulSingleton %s holds this pod back as a whole, since it has no container %s, which spec.containers of the StatefulSingleton says is the program", s.Name, strings.Join(missing, ", "))}
+	return []string{fmt.Sprintf("StatefulSingleton %s holds back this pod as a whole, because it has no container %s, which spec.containers of the StatefulSingleton lists as part of the program", s.Name, strings.Join(missing, ", "))}
 }
 
 // isMirror reports whether the pod is the mirror of a static pod, which a kubelet runs
@@ -315,12 +315,12 @@ func (v *validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admi
 func (v *validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
 	var all v1.StatefulSingletonList
 	if err := v.singletons.List(ctx, &all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "A StatefulSingleton passes without a look at the others: they cannot be listed")
+		ctrl.LoggerFrom(ctx).Error(err, "Allowing a StatefulSingleton without a check for overlaps: failed to list the others")
 		return nil
 	}
 	if len(all.Items) >= MaxPerNamespace {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
-			"a namespace may have %d StatefulSingletons, because the API server compares every new pod with all of them, and %s has as many; use another namespace",
+			"a namespace may have at most %d StatefulSingletons, because the API server compares every new pod with all of them, and %s has reached this limit; use another namespace",
 			MaxPerNamespace, s.Namespace))}
 	}
 	if others := conflicting(s, all.Items); len(others) > 0 {
@@ -330,10 +330,10 @@ func (v *validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.
 }
 
 func overlapText(other *v1.StatefulSingleton) string {
-	text := fmt.Sprintf("a pod could match StatefulSingleton %s too, which selects %s, and may be under one only; ask both for a label of which the pods of each have another value, for example app",
+	text := fmt.Sprintf("a pod could also match StatefulSingleton %s, which selects %s, but may belong to only one; use a label with a different value in each selector, for example app",
 		other.Name, metav1.FormatLabelSelector(other.Spec.Selector))
 	if other.DeletionTimestamp != nil {
-		text += ", or wait until it is gone, since it is being deleted"
+		text += ", or wait until it is gone, because it is being deleted"
 	}
 	return text
 }

@@ -48,12 +48,12 @@ func TestAPodOfManyContainersIsRefusedAtOnce(t *testing.T) {
 	h.decoder = count
 	raw := `{"metadata":{"labels":{"app":"%s"}},"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(`{"name":""},`, 16000), ",") + `]}}`
 	answer := asked(h, fmt.Sprintf(raw, "db"))
-	const want = "StatefulSingleton db cannot hold this pod back: spec.containers: Forbidden: 16000 containers, with the init containers, and 200 is the most; make several pods of it, or give it labels that the StatefulSingleton does not select"
+	const want = "StatefulSingleton db cannot hold back this pod: spec.containers: Forbidden: 16000 containers, including the init containers, exceed the max of 200; split the pod, or give it labels that the StatefulSingleton does not select"
 	if answer.Allowed || answer.Result.Message != want || count.count > 0 {
-		t.Errorf("after %d whole reads it says\n  %v\nwant\n  %s", count.count, answer.Result, want)
+		t.Errorf("after %d decodes the response is\n  %v\nwant\n  %s", count.count, answer.Result, want)
 	}
 	if answer := asked(h, fmt.Sprintf(raw, "web")); !answer.Allowed || answer.Patch != nil || count.count > 0 {
-		t.Errorf("a stranger of as many is read whole %d times, and gets %+v", count.count, answer)
+		t.Errorf("a large pod that is not selected is decoded %d times, with response %+v", count.count, answer)
 	}
 }
 
@@ -66,18 +66,18 @@ func TestTheMostContainersOfAPod(t *testing.T) {
 			want string
 		}{
 			{"200 containers", crate(200, 0), ""},
-			{"200 with the init containers", crate(120, 80), ""},
-			{"201", crate(201, 0), "201 containers"},
-			{"201 with the init containers", crate(120, 81), "201 containers"},
+			{"200 containers with the init containers", crate(120, 80), ""},
+			{"201 containers", crate(201, 0), "201 containers"},
+			{"201 containers with the init containers", crate(120, 81), "201 containers"},
 		} {
 			errs := inject(r.pod.DeepCopy(), &s.StatefulSingleton, around())
 			if text := fmt.Sprint(errs.ToAggregate()); r.want == "" && len(errs) > 0 || r.want != "" && !strings.Contains(text, r.want) {
-				t.Errorf("%s: it says %s, want %q", r.name, text, r.want)
+				t.Errorf("%s: the error is %s, want %q", r.name, text, r.want)
 			}
 		}
 		once := injected(t, &crate(120, 80).Pod, s)
 		if twice := injected(t, once, s); len(twice.Spec.InitContainers) != len(once.Spec.InitContainers) {
-			t.Errorf("%s: a pod that has the gate is not taken again", mode)
+			t.Errorf("%s: an injected pod was changed again", mode)
 		}
 		h := newHandler(t, known{items: all(s)})
 		if answer := asked(h, asJSON(t, once)); !answer.Allowed {
@@ -117,7 +117,7 @@ func TestTheWebhookEndsWithItsRequest(t *testing.T) {
 	answer := h.Handle(ctx, admission.Request{AdmissionRequest: kubeadmissionv1.AdmissionRequest{
 		Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(asJSON(t, &pod().Pod))}}})
 	if answer.Allowed || count.count > 0 {
-		t.Errorf("after the end it reads %d pods, and answers %+v", count.count, answer)
+		t.Errorf("after the context was canceled, %d pods were decoded, with response %+v", count.count, answer)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFewClaimsOfAPodAreRead(t *testing.T) {
 		p.claim(name)
 	}
 	if got := h.oneNodeClaims(context.Background(), "ns", &p.Pod); count.count != maxClaims || got.Len() != 1000-maxClaims {
-		t.Errorf("%d claims are read, and %d count as for one node", count.count, got.Len())
+		t.Errorf("%d claims are read, and %d are treated as mountable by one node", count.count, got.Len())
 	}
 }
 
@@ -156,6 +156,6 @@ func TestARefusalHasAnEnd(t *testing.T) {
 	}
 	answer := asked(newHandler(t, known{items: all(singleton("db").mode(v1.GateBinary))}), asJSON(t, &p.Pod))
 	if answer.Allowed || len(answer.Result.Message) > 10_000 {
-		t.Errorf("it answers in %d bytes", len(answer.Result.Message))
+		t.Errorf("the response has %d bytes", len(answer.Result.Message))
 	}
 }

@@ -81,12 +81,12 @@ func TestS3StrangersAreByteIdentical(t *testing.T) {
 		{"a pod with other labels", db, `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"a"}]}}`},
 		{"a pod without labels", db, `{"metadata":{"name":"x"},"spec":{"containers":[{"name":"a"}]}}`},
 		{"a pod whose labels are null", db, `{"metadata":{"name":"x","labels":null},"spec":{"containers":[{"name":"a"}]}}`},
-		{"a pod with fields that this program does not know", db, `{"metadata":{"new":1},"spec":{"newer":{"a":[]},"containers":[]}}`},
-		{"a pod of a namespace without such objects", known{}, `{"metadata":{"labels":{"app":"db"}}}`},
-		{"W14 a pod of an object that is being deleted and has lost our finalizer", known{items: all(singleton("db").deleted())}, `{"metadata":{"labels":{"app":"db"}}}`},
-		{"any pod while the objects cannot be listed: the guard decides", known{err: errors.New("no")}, `{"metadata":{"labels":{"app":"db"}}}`},
-		{"what is no pod", db, `{"metadata":[]}`},
-		{"a mirror of what a kubelet runs anyway", db, `{"metadata":{"labels":{"app":"db"},"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[{"name":"a"}]}}`},
+		{"a pod with unknown fields", db, `{"metadata":{"new":1},"spec":{"newer":{"a":[]},"containers":[]}}`},
+		{"a pod in a namespace without StatefulSingletons", known{}, `{"metadata":{"labels":{"app":"db"}}}`},
+		{"W14 a pod of a terminating object without our finalizer", known{items: all(singleton("db").deleted())}, `{"metadata":{"labels":{"app":"db"}}}`},
+		{"any pod while the list of objects fails, so that the guard decides", known{err: errors.New("no")}, `{"metadata":{"labels":{"app":"db"}}}`},
+		{"an object that is not a pod", db, `{"metadata":[]}`},
+		{"a mirror pod of a static pod", db, `{"metadata":{"labels":{"app":"db"},"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[{"name":"a"}]}}`},
 	} {
 		answer := asked(newHandler(t, r.have), r.raw)
 		if !answer.Allowed || answer.Patch != nil || answer.Patches != nil || answer.PatchType != nil || answer.Warnings != nil {
@@ -125,14 +125,14 @@ func TestW14AnObjectThatIsBeingDeletedHoldsNewPods(t *testing.T) {
 	}
 	next := singleton("next").madeAt(99)
 	if ruler := rulerOf(pod().Labels, all(going, next)); ruler == nil || ruler.Name != "next" {
-		t.Errorf("beside an object that stays, %v decides", ruler)
+		t.Errorf("with a terminating object and another one, %v manages the pod", ruler)
 	}
 }
 
 func TestAPodThatCannotBeHeldIsRefused(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db").mode(v1.GateBinary))})
 	answer := asked(h, asJSON(t, &pod(container("app")).Pod))
-	const want = `StatefulSingleton db cannot hold this pod back: spec.containers[0].command: Required value: gate mode Binary starts`
+	const want = `StatefulSingleton db cannot hold back this pod: spec.containers[0].command: Required value: gate mode Binary runs`
 	if answer.Allowed || answer.Patch != nil || !strings.HasPrefix(answer.Result.Message, want) {
 		t.Errorf("%v", answer)
 	}
@@ -208,7 +208,7 @@ func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 			t.Fatalf("seed %d: %d unknown fields were sent, and %d are left", seed, unknown, left)
 		}
 		if want := tree(t, after); !reflect.DeepEqual(got, want) {
-			t.Fatalf("seed %d: the patch makes another pod: %v %v", seed, lost("", want, got), lost("", got, want))
+			t.Fatalf("seed %d: the patched pod is different: %v %v", seed, lost("", want, got), lost("", got, want))
 		}
 	}
 }
@@ -265,22 +265,22 @@ func TestS26TheWebhookRefuses(t *testing.T) {
 		hundred = append(hundred, singleton(fmt.Sprintf("s%03d", i)).selecting(labelled("app", fmt.Sprint(i))).StatefulSingleton)
 	}
 	const prefix = `StatefulSingleton.apps.openshift.statefulsingleton.com "db" is invalid: `
-	const overlapping = `spec.selector: Invalid value: "app=db": a pod could match StatefulSingleton other too, which selects app=db, and may be under one only; ask both for a label of which the pods of each have another value, for example app`
+	const overlapping = `spec.selector: Invalid value: "app=db": a pod could also match StatefulSingleton other, which selects app=db, but may belong to only one; use a label with a different value in each selector, for example app`
 	for _, r := range []struct {
 		name string
 		have known
 		s    *singletonFixture
 		want string
 	}{
-		{"the first of a namespace", known{}, singleton("db"), ""},
-		{"one whose pods are others", known{items: all(singleton("web").selecting(labelled("app", "web")))}, singleton("db"), ""},
-		{"one whose pods another has", known{items: all(singleton("other"))}, singleton("db"), prefix + overlapping},
-		{"one whose pods another still has", known{items: all(singleton("other").deleted())}, singleton("db"), prefix + overlapping + ", or wait until it is gone, since it is being deleted"},
-		{"the same again", known{items: all(singleton("db"))}, singleton("db"), ""},
-		{"the hundredth", known{items: hundred[1:]}, singleton("db"), ""},
-		{"the hundred and first", known{items: hundred}, singleton("db"), prefix + `metadata.namespace: Forbidden: a namespace may have 100 StatefulSingletons, because the API server compares every new pod with all of them, and ns has as many; use another namespace`},
-		{"a faulty one", known{}, singleton("db").containers("status-sidecar"), prefix + `spec.containers[0]: Forbidden: this is the operator's own container and not the program`},
-		{"any while the others cannot be listed: a condition will say", known{err: errors.New("no")}, singleton("db"), ""},
+		{"the first object of a namespace", known{}, singleton("db"), ""},
+		{"an object whose selector does not overlap", known{items: all(singleton("web").selecting(labelled("app", "web")))}, singleton("db"), ""},
+		{"an object whose selector overlaps", known{items: all(singleton("other"))}, singleton("db"), prefix + overlapping},
+		{"an object whose selector overlaps with that of a terminating object", known{items: all(singleton("other").deleted())}, singleton("db"), prefix + overlapping + ", or wait until it is gone, because it is being deleted"},
+		{"an object with the name of an existing one", known{items: all(singleton("db"))}, singleton("db"), ""},
+		{"the 100th object", known{items: hundred[1:]}, singleton("db"), ""},
+		{"the 101st object", known{items: hundred}, singleton("db"), prefix + `metadata.namespace: Forbidden: a namespace may have at most 100 StatefulSingletons, because the API server compares every new pod with all of them, and ns has reached this limit; use another namespace`},
+		{"an invalid object", known{}, singleton("db").containers("status-sidecar"), prefix + `spec.containers[0]: Forbidden: this is the operator's own container, not the program`},
+		{"any object while the list of others fails", known{err: errors.New("no")}, singleton("db"), ""},
 	} {
 		_, err := (&validator{singletons: r.have}).ValidateCreate(context.Background(), &r.s.StatefulSingleton)
 		got := ""
@@ -299,20 +299,20 @@ func TestUpdatesOfBookkeepingPass(t *testing.T) {
 	relabelled := faulty.DeepCopy()
 	relabelled.Finalizers = []string{v1.FinalizerSingleton}
 	if _, err := v.ValidateUpdate(ctx, &faulty.StatefulSingleton, relabelled); err != nil {
-		t.Errorf("a finalizer on an object that slipped past: %v", err)
+		t.Errorf("a finalizer on an invalid object is refused: %v", err)
 	}
 	changed := faulty.DeepCopy()
 	changed.Spec.GateMode = v1.GateInit
 	if _, err := v.ValidateUpdate(ctx, &faulty.StatefulSingleton, changed); err == nil {
-		t.Error("a faulty spec passed")
+		t.Error("a change of an invalid spec was accepted")
 	}
 	changed.DeletionTimestamp = &metav1.Time{}
 	if _, err := v.ValidateUpdate(ctx, &faulty.StatefulSingleton, changed); err != nil {
-		t.Errorf("an object on its way out: %v", err)
+		t.Errorf("an update of a terminating object is refused: %v", err)
 	}
 	warned, err := v.ValidateCreate(ctx, &singleton("db").mode(v1.GateInit).containers("app").StatefulSingleton)
 	if err != nil || len(warned) != 1 {
-		t.Errorf("containers in Init mode: %v, %v", warned, err)
+		t.Errorf("containers in mode Init: %v, %v", warned, err)
 	}
 	if _, err := v.ValidateDelete(ctx, nil); err != nil {
 		t.Error(err)
@@ -341,5 +341,5 @@ func TestS6OnlyNewPodsAreSentToUs(t *testing.T) {
 		}
 		return
 	}
-	t.Error("there is no mutating webhook")
+	t.Error("the mutating webhook is missing")
 }

@@ -35,7 +35,7 @@ trap '_ssn_stop SIGQUIT 131' QUIT
 trap '_ssn_stop SIGUSR1 138' USR1
 trap '_ssn_stop SIGUSR2 140' USR2
 trap '_ssn_stop SIGTERM 143' TERM
-# On a terminal this one says that the window has changed.
+# On a terminal this signal reports a new window size, and is ignored.
 [ -t 0 ] || [ -t 1 ] || [ -t 2 ] || trap '_ssn_stop SIGWINCH 156' WINCH
 
 # Puts a file's text into _ssn_text. It is true if that is all of it and not
@@ -61,7 +61,7 @@ _ssn_granted() {
   [ ${#_ssn_epoch} -le 18 ]
 }
 
-# Tenths of a second since the machine was started; 0 if nobody says.
+# Tenths of a second since the machine was started; 0 if unknown.
 _ssn_now() {
   _ssn_time=
   [ ! -r /proc/uptime ] || read -r _ssn_time _ssn_rest </proc/uptime
@@ -79,7 +79,7 @@ _ssn_waited() {
   _ssn_time=$((_ssn_time - _ssn_began))
 }
 
-# A sleep that is killed has slept; 126 and 127 say that there is none.
+# A killed sleep counts as complete. Codes 126 and 127: the image has no sleep.
 _ssn_sleep() {
   sleep "$_ssn_every" 2>/dev/null &
   _ssn_nap=$!

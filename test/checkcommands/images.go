@@ -46,7 +46,7 @@ func bringImages(ctx context.Context, where place.Place, set *v1alpha1.Replicate
 		}
 		ref, err := bring(ctx, where)
 		if err != nil {
-			return fmt.Errorf("making an image in the place of %s: %w", c.Image, err)
+			return fmt.Errorf("build an image to replace %s: %w", c.Image, err)
 		}
 		c.Image = ref
 	}

@@ -65,7 +65,7 @@ func (j *judge) try(ctx context.Context) {
 		fmt.Fprintf(j.out, "\n%s\n", part.title)
 		part.tell(j, ctx)
 		if j.over {
-			fmt.Fprintln(j.out, "the rest is not tried")
+			fmt.Fprintln(j.out, "the remaining steps are skipped")
 			j.restart(ctx)
 			return
 		}
@@ -78,7 +78,7 @@ func (j *judge) try(ctx context.Context) {
 func (j *judge) restart(ctx context.Context) bool {
 	names := j.restarted(ctx)
 	if len(names) > 0 {
-		j.fault(ruleProcessOne, "the container of %s ended", strings.Join(names, ", "))
+		j.fault(ruleProcessOne, "the container of %s exited", strings.Join(names, ", "))
 	}
 	return len(names) > 0
 }
@@ -135,7 +135,7 @@ func (j *judge) call(ctx context.Context, member int, command string) (r control
 	r = j.run(ctx, member, command, j.primaries)
 	fmt.Fprintf(j.out, "  %-9s in %s%s: %s\n", command, j.name(member), j.told(), describe(r))
 	j.rule(ruleOutput, len(r.Stdout) < controllers.MaxOutput && len(r.Stderr) < controllers.MaxOutput && !strings.Contains(r.Why, "printed more than"),
-		"%s printed %d bytes or more", command, controllers.MaxOutput)
+		"%s printed at least %d bytes", command, controllers.MaxOutput)
 	if r.Outcome == controllers.Unknown {
 		j.unseen(ctx, member, command, r)
 		j.over = true
@@ -143,12 +143,12 @@ func (j *judge) call(ctx context.Context, member int, command string) (r control
 	}
 	j.keep(ruleEnds)
 	j.keep(ruleStream)
-	j.rule(ruleProgram, r.Code != 126 && r.Code != 127, "%s ended with %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
+	j.rule(ruleProgram, r.Code != 126 && r.Code != 127, "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
 	codes := []int{0}
 	if command == v1alpha1.CommandStatus {
 		codes = []int{0, 7, 8, 190, 191}
 	}
-	j.rule(ruleCodes, slices.Contains(codes, r.Code), "%s ended with %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
+	j.rule(ruleCodes, slices.Contains(codes, r.Code), "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
 	return r
 }
 
@@ -165,12 +165,12 @@ func (j *judge) unseen(ctx context.Context, member int, command string, r contro
 	case slices.ContainsFunc(startFaults, func(fault string) bool { return strings.Contains(r.Why, fault) }):
 		j.fault(ruleProgram, "%s in %s: %s", command, j.name(member), r.Why)
 	case asks || !strings.Contains(r.Why, "did not end within"):
-		j.fault(ruleEnds, "nobody knows how %s in %s ended: %s%s", command, j.name(member), r.Why, said(r))
+		j.fault(ruleEnds, "cannot determine the result of %s in %s: %s%s", command, j.name(member), r.Why, said(r))
 	default:
 		status := j.run(ctx, member, v1alpha1.CommandStatus, j.primaries)
 		fmt.Fprintf(j.out, "  %-9s in %s: %s\n", v1alpha1.CommandStatus, j.name(member), describe(status))
 		if status.Outcome != controllers.Unknown && slices.Contains(j.doneCodes(command), status.Code) {
-			j.fault(ruleStream, "%s in %s did not end within %s, and yet did its work: status ends with %d", command, j.name(member), r.Timeout, status.Code)
+			j.fault(ruleStream, "%s in %s did not end within %s, but took effect: status returns %d", command, j.name(member), r.Timeout, status.Code)
 			return
 		}
 		j.fault(ruleEnds, "%s in %s did not end within %s%s", command, j.name(member), r.Timeout, said(r))
@@ -199,7 +199,7 @@ func (j *judge) told() string {
 	for _, p := range j.primaries {
 		names = append(names, j.name(p))
 	}
-	return ", told of " + strings.Join(names, ", ")
+	return ", with primaries " + strings.Join(names, ", ")
 }
 
 func describe(r controllers.Result) string {
@@ -223,7 +223,7 @@ func said(r controllers.Result) string {
 	if text == "" {
 		return ""
 	}
-	return "; it wrote " + strconv.QuoteToASCII(text[max(0, len(text)-200):])
+	return "; stderr: " + strconv.QuoteToASCII(text[max(0, len(text)-200):])
 }
 
 // report prints the verdict of each rule and returns the number of broken rules.
@@ -233,17 +233,17 @@ func (j *judge) report() (broken int) {
 		switch {
 		case v.broken != "":
 			broken++
-			fmt.Fprintf(j.out, "FAILED   %s\n         seen:   %s\n         remedy: %s\n", rules[id].says, v.broken, rules[id].remedy)
+			fmt.Fprintf(j.out, "FAILED   %s\n         cause:  %s\n         remedy: %s\n", rules[id].says, v.broken, rules[id].remedy)
 		case v.untold != "":
-			fmt.Fprintf(j.out, "not told %s: %s\n", rules[id].says, v.untold)
+			fmt.Fprintf(j.out, "skipped  %s: %s\n", rules[id].says, v.untold)
 		case v.kept > 0:
 			fmt.Fprintf(j.out, "ok       %s\n", rules[id].says)
 		default:
-			fmt.Fprintf(j.out, "-        %s: not tried\n", rules[id].says)
+			fmt.Fprintf(j.out, "skipped  %s: not reached\n", rules[id].says)
 		}
 	}
 	if broken > 0 {
-		fmt.Fprintf(j.out, "\n%d of %d rules are broken; what was not tried may be too\n", broken, countOfRules)
+		fmt.Fprintf(j.out, "\n%d of %d rules are violated; skipped rules may be violated as well\n", broken, countOfRules)
 	}
 	return broken
 }

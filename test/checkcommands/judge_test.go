@@ -129,7 +129,7 @@ func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (j *jud
 			broken = append(broken, id)
 		}
 	}
-	NewWithT(t).Expect(broken).To(HaveLen(count), "rules that are reported as broken, and that are")
+	NewWithT(t).Expect(broken).To(HaveLen(count), "violated rules, and their reported number")
 	return j, broken, out.String()
 }
 
@@ -140,9 +140,9 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 		untold   []int
 	}{
 		{"with all commands", toySet(1), nil},
-		{"with the four that are needed, all primaries", toySet(2, "seed", "secondary", "promote", "demote"), []int{rulePromote, ruleDemote}},
+		{"with the four required commands, all members primary", toySet(2, "seed", "secondary", "promote", "demote"), []int{rulePromote, ruleDemote}},
 		{"without promote and demote", toySet(1, "promote", "demote"), []int{ruleDemote}},
-		{"with one primary and nobody beside it", toySet(1, "seed", "secondary", "promote", "demote"), []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote}},
+		{"with one member", toySet(1, "seed", "secondary", "promote", "demote"), []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			g := NewWithT(t)
@@ -150,8 +150,8 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 			g.Expect(broken).To(BeEmpty(), "%s", said)
 			for id, v := range j.verdicts {
 				want := slices.Contains(row.untold, id)
-				g.Expect(v.untold != "").To(Equal(want), "%q is not told:\n%s", rules[id].says, said)
-				g.Expect(want || v.kept > 0).To(BeTrueBecause("%q was not tried:\n%s", rules[id].says, said))
+				g.Expect(v.untold != "").To(Equal(want), "the rule %q is reported as skipped:\n%s", rules[id].says, said)
+				g.Expect(want || v.kept > 0).To(BeTrueBecause("the rule %q was not checked:\n%s", rules[id].says, said))
 			}
 		})
 	}
@@ -243,14 +243,14 @@ var broken = []struct {
 	fault    faultOf
 	want     []int
 }{
-	{"status says 0 of a stopped member", when("status", stopped, exit(0)), []int{ruleIdle}},
-	{"status ends with 1 when nothing runs", always("status", exit(1)), []int{ruleIdle, ruleCodes}},
+	{"status returns 0 for a stopped member", when("status", stopped, exit(0)), []int{ruleIdle}},
+	{"status returns 1 when nothing runs", always("status", exit(1)), []int{ruleIdle, ruleCodes}},
 	{"stop fails when there is nothing to stop", when("stop", stopped, exit(7)), []int{ruleStoppedStop, ruleCodes}},
 	{"sequence prints no number", always("sequence", prints("x\n")), []int{ruleStoppedSequence}},
 	{"sequence prints two lines", always("sequence", prints("1\n2\n")), []int{ruleStoppedSequence}},
 	{"sequence prints a negative number", always("sequence", prints("-1")), []int{ruleStoppedSequence}},
 	{"sequence prints more than 64 bits", always("sequence", prints("18446744073709551616")), []int{ruleStoppedSequence}},
-	{"sequence prints at random", changes("sequence", func(c call) { c.pod.sequence += 7 }), []int{ruleStoppedSequence}},
+	{"sequence prints random numbers", changes("sequence", func(c call) { c.pod.sequence += 7 }), []int{ruleStoppedSequence}},
 	{"sequence fails while the program runs", when("sequence", runs, exit(1)), []int{ruleRunningSequence, ruleCodes}},
 	{"sequence starts the program", changes("sequence", func(c call) {
 		c.pod.role = map[string]string{"primary": "secondary"}[c.pod.role]
@@ -265,27 +265,27 @@ var broken = []struct {
 	}), []int{ruleAgain}},
 	{"secondary cannot join", always("secondary", exit(1)), []int{ruleJoin, ruleCodes}},
 	{"secondary becomes primary", obeysSo("secondary", func(c call) { c.pod.role = "primary" }), []int{ruleJoin}},
-	{"secondary does not look whom it is told of", when("secondary", func(c call) bool { return len(c.primaries) != 1 }, exit(2)), nil},
+	{"secondary fails without exactly one primary in its arguments", when("secondary", func(c call) bool { return len(c.primaries) != 1 }, exit(2)), nil},
 	{"promote waits for a primary", when("promote", func(c call) bool { return len(c.primaries) == 0 }, exit(1)), []int{rulePromote, ruleCodes}},
 	{"promote loses data", obeysSo("promote", func(c call) { *c.pod = toyPod{role: "primary"} }), []int{rulePromote, ruleLasting}},
-	{"one that was primary does not join again", when("secondary", func(c call) bool { return c.member == 0 }, exit(1)), []int{ruleRejoin, ruleCodes}},
+	{"a former primary does not join again", when("secondary", func(c call) bool { return c.member == 0 }, exit(1)), []int{ruleRejoin, ruleCodes}},
 	{"demote does nothing", always("demote", exit(0)), []int{ruleDemote}},
 	{"sequence counts from the start of the program", obeysSo("stop", func(c call) { *c.pod = toyPod{} }), []int{ruleLasting}},
 	{"stop returns before the program ends", stopsLate(), []int{ruleStop}},
 	{"stop leaves a process behind", changes("stop", func(c call) { c.pod.left = runs(c) }), []int{ruleProcesses}},
-	{"what watched over stop ends a moment after it", changes("stop", func(c call) { c.pod.lingers = runs(c) }), nil},
+	{"a wrapper of stop exits shortly after it", changes("stop", func(c call) { c.pod.lingers = runs(c) }), nil},
 	{"seed hangs", always("seed", hangs), []int{ruleEnds}},
-	{"seed does its work and lets its child hold the stream", holdsStream("seed", stopped), []int{ruleStream}},
-	{"stop does its work and lets its child hold the stream", holdsStream("stop", runs), []int{ruleStream}},
+	{"seed takes effect, and its child keeps the stream open", holdsStream("seed", stopped), []int{ruleStream}},
+	{"stop takes effect, and its child keeps the stream open", holdsStream("stop", runs), []int{ruleStream}},
 	{"status hangs", always("status", hangs), []int{ruleEnds}},
-	{"the program of a command is not there", always("stop", unknown("the stream ended before the node reported the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
-	{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
+	{"the program of a command is missing", always("stop", unknown("the stream ended before the node reported the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
+	{"a script calls a missing program", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
 	{"promote hangs", always("promote", hangs), []int{ruleEnds}},
-	{"the answer of status is lost", always("status", unknown("the stream ended before the node reported the exit code: EOF")), []int{ruleEnds}},
+	{"the response of status is lost", always("status", unknown("the stream ended before the node reported the exit code: EOF")), []int{ruleEnds}},
 	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MaxOutput))), []int{ruleSeed, ruleOutput}},
-	{"sequence prints without end", always("sequence", unknown("the stream ended before the node reported the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
-	{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
-	{"process 1 ends with the program", changes("stop", func(c call) { c.pod.ended = runs(c) }), []int{ruleProcessOne}},
+	{"sequence prints endlessly", always("sequence", unknown("the stream ended before the node reported the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
+	{"an exit code without a meaning", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
+	{"process 1 exits with the program", changes("stop", func(c call) { c.pod.ended = runs(c) }), []int{ruleProcessOne}},
 }
 
 func TestWhatIsBrokenIsFound(t *testing.T) {
@@ -304,7 +304,7 @@ func TestWhatIsBrokenIsFound(t *testing.T) {
 func TestAnImageWithoutAShellIsNoFault(t *testing.T) {
 	_, broken, said := judged(t, &toy{mute: true}, toySet(1))
 	NewWithT(t).Expect(broken).To(BeEmpty(), "%s", said)
-	NewWithT(t).Expect(said).To(ContainSubstring("not told " + rules[ruleProcesses].says))
+	NewWithT(t).Expect(said).To(ContainSubstring("skipped  " + rules[ruleProcesses].says))
 }
 
 func TestAManifestIsRead(t *testing.T) {
@@ -313,9 +313,9 @@ func TestAManifestIsRead(t *testing.T) {
 		sets, others   int
 		fails          bool
 	}{
-		{"with what its pods need", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# only a comment\n---\napiVersion: clusterlabs.org/v1alpha1\nkind: ReplicatedStatefulSet\nmetadata: {name: a}\nspec: {pod: {containers: []}}\n", 1, 1, false},
-		{"with a field that is not there", "kind: ReplicatedStatefulSet\nspec: {size: 3}\n", 0, 0, true},
-		{"that is no YAML", "kind: [\n", 0, 0, true},
+		{"with objects that its pods need", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# only a comment\n---\napiVersion: clusterlabs.org/v1alpha1\nkind: ReplicatedStatefulSet\nmetadata: {name: a}\nspec: {pod: {containers: []}}\n", 1, 1, false},
+		{"with an unknown field", "kind: ReplicatedStatefulSet\nspec: {size: 3}\n", 0, 0, true},
+		{"with invalid YAML", "kind: [\n", 0, 0, true},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			g := NewWithT(t)

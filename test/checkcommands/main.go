@@ -15,18 +15,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-var errBroken = errors.New("the commands break a rule")
+var errBroken = errors.New("the commands violate a rule")
 
 func main() {
 	var (
-		file    = flag.String("file", "", "`manifest` with a ReplicatedStatefulSet, and what its pods need")
-		keep    = flag.Bool("keep", false, "leave the namespace there")
-		members = flag.Int("members", 0, "how many `pods` are made; spec.replicas if not said, 3 at most")
-		wait    = flag.Duration("wait", 5*time.Minute, "how long the pods may take to come up")
+		file    = flag.String("file", "", "`manifest` with a ReplicatedStatefulSet and the objects that its pods need")
+		keep    = flag.Bool("keep", false, "keep the namespace")
+		members = flag.Int("members", 0, "number of `pods` to create; default spec.replicas, max 3")
+		wait    = flag.Duration("wait", 5*time.Minute, "max duration of the start of the pods")
 	)
 	flag.Parse()
 	if *file == "" {
-		fmt.Fprintln(os.Stderr, "checkcommands: --file says which manifest; with make: make check-commands FILE=my.yaml")
+		fmt.Fprintln(os.Stderr, "checkcommands: --file is required; with make: make check-commands FILE=my.yaml")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -62,7 +62,7 @@ func check(ctx context.Context, file string, s site) (err error) {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\ntrying the commands of %s in %d pods\n", set.Name, pods.count())
+		fmt.Printf("\nchecking the commands of %s in %d pods\n", set.Name, pods.count())
 		j := newJudge(pods, set, os.Stdout)
 		j.try(ctx)
 		if broken := j.report(); broken > 0 {

@@ -40,10 +40,10 @@ func readManifest(file string) (contents, error) {
 	}
 	m, err := parseManifest(content)
 	if err == nil && len(m.sets) == 0 {
-		err = errors.New("there is no ReplicatedStatefulSet in it")
+		err = errors.New("it contains no ReplicatedStatefulSet")
 	}
 	if err != nil {
-		return contents{}, fmt.Errorf("reading %s: %w", file, err)
+		return contents{}, fmt.Errorf("read %s: %w", file, err)
 	}
 	return m, nil
 }

@@ -47,7 +47,7 @@ func (s *site) open(ctx context.Context, where place.Place, objects []*unstructu
 	s.config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(where.Kubeconfig)}, nil).ClientConfig()
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", where.Kubeconfig, err)
+		return fmt.Errorf("read %s: %w", where.Kubeconfig, err)
 	}
 	s.config.QPS = -1 // client-side rate limits would be part of the measured times
 	if s.client, err = client.New(s.config, client.Options{Scheme: where.Client.Scheme()}); err != nil {
@@ -55,17 +55,17 @@ func (s *site) open(ctx context.Context, where place.Place, objects []*unstructu
 	}
 	s.namespace = "check-commands-" + rand.String(5)
 	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
-		return fmt.Errorf("making namespace %s: %w", s.namespace, err)
+		return fmt.Errorf("create namespace %s: %w", s.namespace, err)
 	}
 	fmt.Println("in namespace", s.namespace)
 	for _, object := range objects {
 		if scoped, err := s.client.IsObjectNamespaced(object); err != nil || !scoped {
-			fmt.Printf("%s %s has no namespace, or no kind here, and is left out\n", object.GetKind(), object.GetName())
+			fmt.Printf("%s %s is not namespaced, or its kind is unknown, and is skipped\n", object.GetKind(), object.GetName())
 			continue
 		}
 		object.SetNamespace(s.namespace)
 		if err := s.client.Create(ctx, object); err != nil {
-			return errors.Join(fmt.Errorf("making %s %s: %w", object.GetKind(), object.GetName(), err), s.close(ctx))
+			return errors.Join(fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err), s.close(ctx))
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (s *site) open(ctx context.Context, where place.Place, objects []*unstructu
 // close deletes the namespace without waiting for programs that do not end.
 func (s *site) close(ctx context.Context) error {
 	if s.keep {
-		fmt.Println("\nleft there: namespace", s.namespace)
+		fmt.Println("\nkept namespace", s.namespace)
 		return nil
 	}
 	in := client.InNamespace(s.namespace)
@@ -86,7 +86,7 @@ func (s *site) close(ctx context.Context) error {
 func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (*realPods, error) {
 	set.Namespace = s.namespace
 	if ptr.Deref(set.Spec.ChaosLevel, 0) > 0 {
-		fmt.Println("chaosLevel is left out: commands shall fail for no other reason than their own")
+		fmt.Println("chaosLevel is ignored, so that commands do not fail because of it")
 		set.Spec.ChaosLevel = nil
 	}
 	members := s.members
@@ -107,7 +107,7 @@ func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet
 	}
 	for _, object := range children {
 		if err := s.client.Create(ctx, object); err != nil {
-			return nil, fmt.Errorf("making %s: %w", object.GetName(), err)
+			return nil, fmt.Errorf("create %s: %w", object.GetName(), err)
 		}
 	}
 	p := &realPods{client: s.client, executor: executor, trial: trial, set: set, containers: make([]string, members)}
@@ -121,7 +121,7 @@ func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet
 		return missing == "", nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the pods did not come up: %s", last)
+		return nil, fmt.Errorf("the pods did not start: %s", last)
 	}
 	return p, nil
 }
@@ -171,7 +171,7 @@ func (p *realPods) missing(ctx context.Context) string {
 		case status != nil && status.State.Waiting != nil:
 			return fmt.Sprintf("%s: %s %s", p.name(i), status.State.Waiting.Reason, status.State.Waiting.Message)
 		case status != nil && status.State.Terminated != nil:
-			return fmt.Sprintf("%s: its container ended with %d; process 1 has to stay, idle", p.name(i), status.State.Terminated.ExitCode)
+			return fmt.Sprintf("%s: its container exited with %d; process 1 has to keep running", p.name(i), status.State.Terminated.ExitCode)
 		default:
 			return p.name(i) + unscheduled(pod)
 		}
@@ -233,7 +233,7 @@ func (p *realPods) show(ctx context.Context, member int, role string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.name(member)}}
 	labels := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t",%q:%q}}}`, v1alpha1.LabelActive, role != v1alpha1.RoleNone, v1alpha1.LabelRole, role)
 	if err := p.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, labels)); err != nil {
-		return fmt.Errorf("labelling pod %s: %w", pod.Name, err)
+		return fmt.Errorf("label pod %s: %w", pod.Name, err)
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (p *realPods) show(ctx context.Context, member int, role string) error {
 func (p *realPods) exec(ctx context.Context, member int, name string, argv []string, timeout time.Duration) controllers.Result {
 	pod, status, err := p.container(ctx, member)
 	if err != nil || status == nil {
-		return controllers.Result{Outcome: controllers.Unknown, Why: fmt.Sprintf("its pod could not be read: %v", err)}
+		return controllers.Result{Outcome: controllers.Unknown, Why: fmt.Sprintf("cannot read its pod: %v", err)}
 	}
 	return p.executor.Run(ctx, controllers.Command{Name: name, Pod: client.ObjectKeyFromObject(pod), UID: pod.UID,
 		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout, Keep: controllers.MaxOutput})

@@ -17,14 +17,14 @@ var story = []struct {
 }{
 	{"all members are stopped", (*judge).idle},
 	{"the first member is started", (*judge).first},
-	{"it is started again", (*judge).again},
+	{"the first member is started again while it runs", (*judge).again},
 	{"a second member joins", (*judge).second},
-	{"the first is stopped", (*judge).handOff},
-	{"the second takes over", (*judge).takeOver},
-	{"the first joins again", (*judge).rejoin},
-	{"the second gives its role back", (*judge).giveBack},
-	{"all are stopped", (*judge).end},
-	{"the first is started once more", (*judge).once},
+	{"the first member is stopped", (*judge).handOff},
+	{"the second member takes over", (*judge).takeOver},
+	{"the first member joins again", (*judge).rejoin},
+	{"the second member returns its role", (*judge).giveBack},
+	{"all members are stopped again", (*judge).end},
+	{"the first member is started again", (*judge).once},
 }
 
 // idle tries the commands for stopped members.
@@ -36,11 +36,11 @@ func (j *judge) idle(ctx context.Context) {
 		j.idles(ctx, ruleIdle, i)
 	}
 	stop := j.call(ctx, 0, v1alpha1.CommandStop)
-	j.must(ruleStoppedStop, stop.Code == 0, "stop of a stopped member ended with %d (%s)%s", stop.Code, meaning(stop.Code), said(stop))
+	j.must(ruleStoppedStop, stop.Code == 0, "stop of a stopped member returned %d (%s)%s", stop.Code, meaning(stop.Code), said(stop))
 	j.status(ctx, ruleIdle, 0, 7)
 	for i := range j.count() {
 		one, two := j.sequence(ctx, ruleStoppedSequence, i), j.sequence(ctx, ruleStoppedSequence, i)
-		j.rule(ruleStoppedSequence, one == two, "sequence of %s said %d, and then %d", j.name(i), one, two)
+		j.rule(ruleStoppedSequence, one == two, "sequence of %s printed %d, and then %d", j.name(i), one, two)
 	}
 }
 
@@ -70,7 +70,7 @@ func (j *judge) again(ctx context.Context) {
 func (j *judge) second(ctx context.Context) {
 	if j.count() < 2 || !j.many && !j.has(v1alpha1.CommandSecondary) {
 		for _, id := range []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote} {
-			j.untold(id, "there is one member, or no command secondary and one primary")
+			j.untold(id, "there is only one member, or only one primary and no command secondary")
 		}
 		return
 	}
@@ -125,7 +125,7 @@ func (j *judge) rejoin(ctx context.Context) {
 // giveBack demotes the second member and promotes the first.
 func (j *judge) giveBack(ctx context.Context) {
 	if !j.has(v1alpha1.CommandDemote) || j.many || j.alone() {
-		j.untold(ruleDemote, "there is no command demote, or no use for it: the operator runs stop, and then secondary")
+		j.untold(ruleDemote, "there is no command demote, or it is not used: the operator runs stop, and then secondary")
 		return
 	}
 	j.do(ctx, ruleDemote, 1, v1alpha1.CommandDemote)
@@ -149,10 +149,10 @@ func (j *judge) end(ctx context.Context) {
 	switch {
 	case j.over:
 	case j.before == nil:
-		j.untold(ruleProcesses, "the image has no sh and tr to look with; look with kubectl debug")
+		j.untold(ruleProcesses, "the image has no sh and tr to list processes; use kubectl debug")
 	default:
 		left := j.left(ctx)
-		j.must(ruleProcesses, len(left) == 0, "after stop this runs still in %s: %s", j.name(0), strings.Join(left, " | "))
+		j.must(ruleProcesses, len(left) == 0, "after stop, processes still run in %s: %s", j.name(0), strings.Join(left, " | "))
 	}
 }
 
@@ -193,13 +193,13 @@ func (j *judge) primaryCodes() []int {
 // do runs a command that changes something and expects exit code 0.
 func (j *judge) do(ctx context.Context, id, member int, command string) {
 	r := j.call(ctx, member, command)
-	j.must(id, r.Code == 0, "%s in %s ended with %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
+	j.must(id, r.Code == 0, "%s in %s returned %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
 }
 
 // status expects one of the exit codes.
 func (j *judge) status(ctx context.Context, id, member int, codes ...int) {
 	r := j.call(ctx, member, v1alpha1.CommandStatus)
-	j.must(id, slices.Contains(codes, r.Code), "status of %s ended with %d (%s), and not with %s%s",
+	j.must(id, slices.Contains(codes, r.Code), "status of %s returned %d (%s), want %s%s",
 		j.name(member), r.Code, meaning(r.Code), list(codes), said(r))
 }
 
@@ -220,7 +220,7 @@ func (j *judge) idles(ctx context.Context, id, member int) {
 func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
 	r := j.call(ctx, member, v1alpha1.CommandSequence)
 	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
-	j.must(id, r.Outcome == controllers.Succeeded && err == nil, "sequence of %s ended with %d and printed %s%s",
+	j.must(id, r.Outcome == controllers.Succeeded && err == nil, "sequence of %s returned %d and printed %s%s",
 		j.name(member), r.Code, strconv.QuoteToASCII(r.Stdout[:min(len(r.Stdout), 80)]), said(r))
 	j.sequences[member] = max(j.sequences[member], n)
 	return n
@@ -230,7 +230,7 @@ func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
 func (j *judge) lasts(ctx context.Context, member, id int) {
 	before := j.sequences[member]
 	n := j.sequence(ctx, id, member)
-	j.rule(id, n >= before, "sequence of %s was %d, and is %d", j.name(member), before, n)
+	j.rule(id, n >= before, "sequence of %s was %d, and is now %d", j.name(member), before, n)
 	j.sequences[member] = n // report a decrease only once
 }
 

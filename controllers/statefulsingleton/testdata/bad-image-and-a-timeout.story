@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,38 +18,38 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants image bad
-    web-2-c is made
+# the user sets image bad
+    web-2-c is created
     web-1 is scaled to 1
     web-2-c is bound to n3
     web-2 is scaled to 2
     web-1 deletes web-1-b
-    web-2-d is made
+    web-2-d is created
     web-2-d is bound to n1
     web-1-b stops
 = Transitioning, active: web-1-a, waiting: web-2-c, web-2-d
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True WaitingForPod: pod web-1-a keeps running; pod web-2-c will replace it, but cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
 = Degraded False Healthy: no problems detected
 # 5m1s pass
 = Failed, active: web-1-a, waiting: web-2-c, web-2-d
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
-= Degraded True TransitionTimeout: the handover takes longer than maxTransitionTime (300 s): pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c; waiting: web-2-c, web-2-d; it goes on as soon as that changes
-# the user wants image one
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True WaitingForPod: pod web-1-a keeps running; pod web-2-c will replace it, but cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
+= Degraded True TransitionTimeout: the handover takes longer than maxTransitionTime (300 s): pod web-1-a keeps running; pod web-2-c will replace it, but cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c; waiting: web-2-c, web-2-d; it continues as soon as this changes
+# the user sets image one
     web-2 is scaled to 0
     web-1 is scaled to 2
     web-2 deletes web-2-d
-    web-1-e is made
+    web-1-e is created
     web-2 deletes web-2-c
     web-1-e is bound to n2
-    web-2-d will not start
-    web-2-c will not start
+    web-2-d does not start
+    web-2-c does not start
     web-1-e waits at its gate
 = Running, active: web-1-a, waiting: web-1-e
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

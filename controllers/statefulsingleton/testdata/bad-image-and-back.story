@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, RollingUpdate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, RollingUpdate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -15,21 +15,21 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants image bad
-    web-2-b is made
+# the user sets image bad
+    web-2-b is created
     web-2-b is bound to n2
 = Transitioning, active: web-1-a, waiting: web-2-b
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-b is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-b
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True WaitingForPod: pod web-1-a keeps running; pod web-2-b will replace it, but cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-b
 = Degraded False Healthy: no problems detected
-# the user wants image one
+# the user sets image one
     web-2 is scaled to 0
     web-2 deletes web-2-b
-    web-2-b will not start
+    web-2-b does not start
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

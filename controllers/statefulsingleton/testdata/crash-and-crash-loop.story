@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,30 +18,30 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the program crashes
     web-1-a crashes
-    web-1-a is started again, and asks its gate
+    web-1-a restarts, and waits at its gate
     web-1-a runs its program
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the program crashes
     web-1-a crashes
-    web-1-a is started again, and asks its gate
+    web-1-a restarts, and waits at its gate
     web-1-a runs its program
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the program crashes
     web-1-a crashes
-    web-1-a is started again, and asks its gate
+    web-1-a restarts, and waits at its gate
     web-1-a runs its program
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

@@ -1,15 +1,15 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 3, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 3, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
-    web-1-c is made
+    web-1-c is created
     web-1-b is bound to n2
     web-1-c is bound to n3
     web-1-a waits at its gate
@@ -21,21 +21,21 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the user deletes the StatefulSingleton
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and remains until no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
 # 1s pass
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and remains until no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
-# a user deletes the pod that runs
-    web-1-d is made
+# a user deletes the running pod
+    web-1-d is created
     web-1-d is bound to n1
     web-1-a stops
     web-1-d waits at its gate
@@ -46,11 +46,11 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c, web-1-d
-= Available True ActivePodReady: pod web-1-b runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-c, web-1-d; pod web-1-b may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Available True ActivePodReady: pod web-1-b is running
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and remains until no pod waits for its turn: web-1-c, web-1-d; pod web-1-b may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
-# a user deletes the pod that runs
-    web-1-e is made
+# a user deletes the running pod
+    web-1-e is created
     web-1-e is bound to n1
     web-1-b stops
   patch pod web-1-b: Release
@@ -61,11 +61,11 @@
     web-1-c runs its program
   patch pod web-1-c: Remind, epoch 3
 = Running, active: web-1-c, waiting: web-1-d, web-1-e
-= Available True ActivePodReady: pod web-1-c runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-d, web-1-e; pod web-1-c may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Available True ActivePodReady: pod web-1-c is running
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and remains until no pod waits for its turn: web-1-d, web-1-e; pod web-1-c may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
-# a user deletes the pod that runs
-    web-1-f is made
+# a user deletes the running pod
+    web-1-f is created
     web-1-f is bound to n2
     web-1-c stops
   patch pod web-1-c: Release
@@ -76,10 +76,10 @@
     web-1-d runs its program
   patch pod web-1-d: Remind, epoch 4
 = Running, active: web-1-d, waiting: web-1-e, web-1-f
-= Available True ActivePodReady: pod web-1-d runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-e, web-1-f; pod web-1-d may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Available True ActivePodReady: pod web-1-d is running
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and remains until no pod waits for its turn: web-1-e, web-1-f; pod web-1-d may be running its program and was not asked to stop. New pods wait as well: scale their owner to one pod. To start all waiting pods at the same time: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
-# the user wants 1 pods
+# the user sets replicas 1
     web-1 is scaled to 1
     web-1 deletes web-1-f
     web-1 deletes web-1-e
@@ -87,4 +87,4 @@
   patch statefulsingleton db: Release
     web-1-f stops
     web-1-e stops
-= there is no StatefulSingleton
+= the StatefulSingleton does not exist

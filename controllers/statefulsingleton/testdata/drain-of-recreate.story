@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton, with onEviction ReplaceFirst
+# the user creates the StatefulSingleton with onEviction ReplaceFirst
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, Recreate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, Recreate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -15,12 +15,12 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
-= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, and a drain evicts pod web-1-a as with Replace: Deployment web has strategy Recreate, which is to have one pod at a time; RollingUpdate lets the next one wait at its gate
-# a person drains its node
+= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, but a drain evicts pod web-1-a as with Replace: Deployment web has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate
+# an administrator drains its node
     the drain evicts web-1-a
-    web-1-b is made
+    web-1-b is created
     web-1-b is bound to n2
     web-1-a stops
     web-1-b waits at its gate
@@ -31,11 +31,11 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: none
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
-= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, and a drain evicts pod web-1-b as with Replace: Deployment web has strategy Recreate, which is to have one pod at a time; RollingUpdate lets the next one wait at its gate
-# a person uncordons all nodes
+= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, but a drain evicts pod web-1-b as with Replace: Deployment web has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate
+# an administrator uncordons all nodes
 = Running, active: web-1-b, waiting: none
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
-= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, and a drain evicts pod web-1-b as with Replace: Deployment web has strategy Recreate, which is to have one pod at a time; RollingUpdate lets the next one wait at its gate
+= Degraded True NotReplacedFirst: spec.onEviction is ReplaceFirst, but a drain evicts pod web-1-b as with Replace: Deployment web has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate

@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton, with onEviction ReplaceFirst
+# the user creates the StatefulSingleton with onEviction ReplaceFirst
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, RollingUpdate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, RollingUpdate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -16,23 +16,23 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# a person cordons all nodes
-  patch pod web-1-a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 makes another pod
-    web-1-b is made
+# an administrator cordons all nodes
+  patch pod web-1-a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 creates another pod
+    web-1-b is created
 = Transitioning, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
-= Progressing True WaitingForPod: pod web-1-a is to leave Node n1, which is cordoned, and runs on; pod web-1-b is to take its place, and has no Node yet; see: kubectl -n ns describe pod web-1-b; to keep it there: kubectl uncordon n1
+= Available True ActivePodReady: pod web-1-a is running
+= Progressing True WaitingForPod: pod web-1-a has to leave cordoned Node n1 and keeps running; pod web-1-b will replace it, but has no Node yet; see: kubectl -n ns describe pod web-1-b; to keep it there: kubectl uncordon n1
 = Degraded False Healthy: no problems detected
-# a person uncordons all nodes
+# an administrator uncordons all nodes
   patch pod web-1-a: Return, to ReplicaSet web-1
     web-1 adopts web-1-a
     web-1-b is bound to n2
     web-1 deletes web-1-b
-    web-1-b will not start
+    web-1-b does not start
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton, with onEviction ReplaceFirst
+# the user creates the StatefulSingleton with onEviction ReplaceFirst
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, RollingUpdate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, RollingUpdate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -16,15 +16,15 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# a person drains its node
-  patch pod web-1-a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 makes another pod
-    web-1-b is made
+# an administrator drains its node
+  patch pod web-1-a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 creates another pod
+    web-1-b is created
     web-1-b is bound to n2
     web-1-b waits at its gate
-  delete pod web-1-a: Superseded, its Node n1 is cordoned, and another pod waits elsewhere
+  delete pod web-1-a: Superseded, its Node n1 is cordoned, and its replacement waits on another Node
     web-1-a stops
   patch pod web-1-a: Release
   patch status of statefulsingleton db: Holder, web-1-b, epoch 2
@@ -33,11 +33,11 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: none
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# a person uncordons all nodes
+# an administrator uncordons all nodes
 = Running, active: web-1-b, waiting: none
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

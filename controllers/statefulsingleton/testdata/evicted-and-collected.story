@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,11 +18,11 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# a drain evicts the pod that runs
-    web-1-c is made
+# a drain evicts the running pod
+    web-1-c is created
     web-1-c is bound to n3
     web-1-a stops
     web-1-c waits at its gate
@@ -33,27 +33,27 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the kubelet evicts the pod that runs
+# the kubelet evicts the running pod
     web-1-b stops
   patch pod web-1-b: Release
   patch status of statefulsingleton db: Holder, web-1-c, epoch 3
   patch pod web-1-c: Grant, epoch 3
   set a condition of pod web-1-c: Ready, True
-    web-1-d is made
+    web-1-d is created
     web-1-d is bound to n1
     web-1-c runs its program
     web-1-d waits at its gate
   patch pod web-1-c: Remind, epoch 3
 = Running, active: web-1-c, waiting: web-1-d
-= Available True ActivePodReady: pod web-1-c runs
+= Available True ActivePodReady: pod web-1-c is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# pod garbage collection takes the pod that runs
-    web-1-c is taken by pod garbage collection
-    web-1-e is made
+# pod garbage collection deletes the running pod
+    web-1-c is deleted by pod garbage collection
+    web-1-e is created
     web-1-e is bound to n1
     web-1-c stops
   patch pod web-1-c: Release
@@ -64,6 +64,6 @@
     web-1-d runs its program
   patch pod web-1-d: Remind, epoch 4
 = Running, active: web-1-d, waiting: web-1-e
-= Available True ActivePodReady: pod web-1-d runs
+= Available True ActivePodReady: pod web-1-d is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

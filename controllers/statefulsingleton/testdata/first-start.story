@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, RollingUpdate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, RollingUpdate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -15,6 +15,6 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,44 +18,44 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # its machine loses power
     n1 is not Ready
 = Running, active: web-1-a, waiting: web-1-b
-= Available False ActivePodNotReady: it is not known whether pod web-1-a runs: its Node n1 does not answer
+= Available False ActivePodNotReady: cannot determine whether pod web-1-a is running: its Node n1 is unreachable
 = Progressing False Steady: no handover in progress
-= Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
-# the administrator says that the node is out of service
+= Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which is unreachable, and no other pod starts until this one has stopped. If the machine is off, taint the Node: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+# an administrator adds the out-of-service taint
   delete pod web-1-a: Fenced, its Node n1 is out of service
   patch pod web-1-a: Release
   patch status of statefulsingleton db: Holder, web-1-b, epoch 2
   patch pod web-1-b: Grant, epoch 2
   set a condition of pod web-1-b: Ready, True
-    web-1-c is made
-    web-1-a is taken by pod garbage collection
+    web-1-c is created
+    web-1-a is deleted by pod garbage collection
     web-1-c is bound to n3
     web-1-b runs its program
     web-1-c waits at its gate
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # 1s pass
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # 1s pass
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the machine runs again, and the administrator takes that back
+# the machine is switched on, and an administrator removes the taint
     n1 is Ready
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

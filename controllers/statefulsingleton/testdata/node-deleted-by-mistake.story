@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,17 +18,17 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the Node is deleted
 = Running, active: web-1-a, waiting: web-1-b
-= Available False ActivePodNotReady: it is not known whether pod web-1-a runs: its Node n1 does not exist any more
+= Available False ActivePodNotReady: cannot determine whether pod web-1-a is running: its Node n1 no longer exists
 = Progressing False Steady: no handover in progress
-= Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which does not exist any more; another pod starts when it has been gone for 1m0s
+= Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which no longer exists; another pod starts when the Node has been missing for 1m0s
 # 41s pass
-    web-1-a is taken by pod garbage collection
-    web-1-c is made
+    web-1-a is deleted by pod garbage collection
+    web-1-c is created
     web-1-c is bound to n3
     web-1-a stops
     web-1-c waits at its gate
@@ -39,11 +39,11 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the Node is there again, for its machine never stopped
+# the Node is registered again, because its machine never stopped
 = Running, active: web-1-b, waiting: web-1-c
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

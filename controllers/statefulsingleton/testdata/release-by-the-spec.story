@@ -1,15 +1,15 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 3, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 3, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
-    web-1-c is made
+    web-1-c is created
     web-1-b is bound to n2
     web-1-c is bound to n3
     web-1-a waits at its gate
@@ -21,17 +21,17 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the manifest says: release, id a
+# the manifest sets release with id a
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the manifest says: release, id a
+# the manifest sets release with id a
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the user deletes the StatefulSingleton
@@ -43,4 +43,4 @@
   patch statefulsingleton db: Release
     web-1-b runs its program
     web-1-c runs its program
-= there is no StatefulSingleton
+= the StatefulSingleton does not exist

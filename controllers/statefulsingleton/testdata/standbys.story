@@ -1,12 +1,12 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 1, RollingUpdate
-    web-1-a is made
+# the user creates a Deployment with replicas 1, RollingUpdate
+    web-1-a is created
     web-1-a is bound to n1
   patch status of statefulsingleton db: Holder, web-1-a, epoch 1
   patch pod web-1-a: Grant, epoch 1
@@ -15,23 +15,23 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: none
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants 3 pods
+# the user sets replicas 3
     web-1 is scaled to 3
-    web-1-b is made
-    web-1-c is made
+    web-1-b is created
+    web-1-c is created
     web-1-b is bound to n2
     web-1-c is bound to n3
     web-1-b waits at its gate
     web-1-c waits at its gate
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# a user deletes the pod that runs
-    web-1-d is made
+# a user deletes the running pod
+    web-1-d is created
     web-1-d is bound to n1
     web-1-a stops
     web-1-d waits at its gate
@@ -42,19 +42,19 @@
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c, web-1-d
-= Available True ActivePodReady: pod web-1-b runs
+= Available True ActivePodReady: pod web-1-b is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants image two
-    web-2-e is made
+# the user sets image two
+    web-2-e is created
     web-1 is scaled to 1
     web-2-e is bound to n1
     web-2 is scaled to 3
     web-1 deletes web-1-d
     web-1 deletes web-1-c
-    web-2-f is made
+    web-2-f is created
     web-2-e waits at its gate
-    web-2-g is made
+    web-2-g is created
     web-2-f is bound to n2
     web-2-g is bound to n3
     web-1-d stops
@@ -62,7 +62,7 @@
     web-2-f waits at its gate
   delete pod web-1-b: Superseded, a pod of the newest revision waits for it
     web-2-g waits at its gate
-    web-1-h is made
+    web-1-h is created
     web-1-h is bound to n1
     web-1-b stops
   patch pod web-1-b: Release
@@ -76,16 +76,16 @@
     web-1 deletes web-1-h
     web-1-h stops
 = Running, active: web-2-e, waiting: web-2-f, web-2-g
-= Available True ActivePodReady: pod web-2-e runs
+= Available True ActivePodReady: pod web-2-e is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants 1 pods
+# the user sets replicas 1
     web-2 is scaled to 1
     web-2 deletes web-2-g
     web-2 deletes web-2-f
     web-2-g stops
     web-2-f stops
 = Running, active: web-2-e, waiting: none
-= Available True ActivePodReady: pod web-2-e runs
+= Available True ActivePodReady: pod web-2-e is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected

@@ -1,13 +1,13 @@
-# the user makes the StatefulSingleton
+# the user creates the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
 = Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user makes a Deployment of 2, RollingUpdate
-    web-1-a is made
-    web-1-b is made
+# the user creates a Deployment with replicas 2, RollingUpdate
+    web-1-a is created
+    web-1-b is created
     web-1-a is bound to n1
     web-1-b is bound to n2
     web-1-a waits at its gate
@@ -18,29 +18,29 @@
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
 # the program crashes
     web-1-a crashes
-    web-1-a is started again
+    web-1-a restarts
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available True ActivePodReady: pod web-1-a is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
-# the user wants image two
-    web-2-c is made
+# the user sets image two
+    web-2-c is created
     web-1 is scaled to 1
     web-2-c is bound to n3
     web-2 is scaled to 2
     web-1 deletes web-1-b
-    web-2-d is made
+    web-2-d is created
     web-2-c waits at its gate
     web-2-d is bound to n1
     web-1-b stops
     web-2-d waits at its gate
   delete pod web-1-a: Superseded, a pod of the newest revision waits for it
-    web-1-e is made
+    web-1-e is created
     web-1-e is bound to n2
     web-1-a stops
     web-1-e waits at its gate
@@ -54,6 +54,6 @@
   patch pod web-2-c: Remind, epoch 2
     web-1-e stops
 = Running, active: web-2-c, waiting: web-2-d
-= Available True ActivePodReady: pod web-2-c runs
+= Available True ActivePodReady: pod web-2-c is running
 = Progressing False Steady: no handover in progress
 = Degraded False Healthy: no problems detected
