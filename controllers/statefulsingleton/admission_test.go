@@ -36,14 +36,14 @@ func badObjects() []TableEntry {
 		Entry("S1 a maxTransitionTime of 3601", bad{func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](3601) },
 			invalid + `spec.maxTransitionTime: Invalid value: 3601: spec.maxTransitionTime in body should be less than or equal to 3600`}),
 		Entry("V20 a terminationGracePeriod of centuries", bad{func(s *v1.StatefulSingleton) { s.Spec.TerminationGracePeriod = ptr.To[int64](9999999999) },
-			invalid + `spec.terminationGracePeriod: Invalid value: 9999999999: may be at most 31536000 seconds, a year: the next pod waits until the previous one has stopped; 0 keeps the value of the pods`}),
+			invalid + `spec.terminationGracePeriod: Invalid value: 9999999999: max 31536000 seconds (a year), because the next pod waits until the previous one has stopped; 0 keeps the value of the pods`}),
 		Entry("S26 no selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = nil },
 			invalid + `[spec.selector: Required value` + unchecked}),
 		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
 			invalid + `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
 		Entry("a selector without matchLabels or In, which would match unrelated pods", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "no-such-label", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-		}, invalid + `spec.selector: Invalid value: select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications`}),
+		}, invalid + `spec.selector: Invalid value: select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods`}),
 		Entry("an expression with 33 values", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: strings.Fields(strings.Repeat("v ", 33))}}
 		}, invalid + `[spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items` + unchecked}),
@@ -52,15 +52,15 @@ func badObjects() []TableEntry {
 		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: the requirements for label "app" contradict each other`}),
 		Entry("a selector that uses a label of the operator", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchLabels = map[string]string{v1.LabelManaged: "true"}
-		}, invalid + `spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`}),
+		}, invalid + `spec.selector: Invalid value: labels with prefix apps.statefulsingleton.com/ are set by the operator; select by a label of the application`}),
 		Entry("a name that is too long for a label value", bad{func(s *v1.StatefulSingleton) { s.Name = long },
-			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name may have at most 63 characters, because it is the value of a label of pods`}),
+			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name must have at most 63 characters, because it is a label value of pods`}),
 		Entry("an unknown mode", bad{func(s *v1.StatefulSingleton) { s.Spec.GateMode = "Magic" },
 			invalid + `[spec.gateMode: Unsupported value: "Magic": supported values: "Auto", "Binary", "Script", "Init"` + unchecked}),
 		Entry("an unknown policy", bad{func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = "Kill" },
 			invalid + `[spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"` + unchecked}),
 		Entry("the sidecar as the program", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"status-sidecar"} },
-			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`}),
+			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use container, of the program's container`}),
 		Entry("an invalid container name", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
 			invalid + `spec.containers[0]: Invalid value: "my.app": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`}),
 	}

@@ -34,23 +34,23 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	long := func(count int) string { return strings.Repeat("x", count) }
-	const whichPods = "spec.selector: Invalid value: select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications"
+	const whichPods = "spec.selector: Invalid value: select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods"
 	for _, r := range []struct{ name, spec, want string }{ // "" if it is accepted
 		{"an object with only a selector", "", ""},
 		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is empty inside", "selector: {matchLabels: {}, matchExpressions: []}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is null", "selector: null", `spec.selector: Required value`},
 		{"a selector by the operator's own label", "selector: {matchLabels: {apps.statefulsingleton.com/managed: 'true'}}",
-			`spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`},
+			`spec.selector: Invalid value: labels with prefix apps.statefulsingleton.com/ are set by the operator; select by a label of the application`},
 		{"an expression on the operator's own label", "selector: {matchLabels: {app: db}, matchExpressions: [{key: apps.statefulsingleton.com/managed, operator: DoesNotExist}]}",
-			`spec.selector: Invalid value: labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application`},
+			`spec.selector: Invalid value: labels with prefix apps.statefulsingleton.com/ are set by the operator; select by a label of the application`},
 		{"expressions of all four kinds", "selector: {matchExpressions: [{key: a, operator: In, values: [x]}, {key: b, operator: NotIn, values: [x]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}", ""},
 		{"a selector without matchLabels or In", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: a, operator: NotIn, values: [x]}, {key: b, operator: Exists}]}", whichPods},
 		{"a selector with In and DoesNotExist", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: app, operator: In, values: [x]}]}", ""},
 		{"a selector with matchLabels and DoesNotExist", "selector: {matchLabels: {app: x}, matchExpressions: [{key: no-such-label, operator: DoesNotExist}]}", ""},
-		{"an expression with an unknown operator", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
-		{"operator In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
-		{"operator Exists with values", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression must be In or NotIn with values, or Exists or DoesNotExist without values`},
+		{"an expression with an unknown operator", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: operators In and NotIn require values; Exists and DoesNotExist allow none`},
+		{"operator In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: operators In and NotIn require values; Exists and DoesNotExist allow none`},
+		{"operator Exists with values", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: operators In and NotIn require values; Exists and DoesNotExist allow none`},
 		{"32 labels", "selector: {matchLabels: {" + many(32, "k%d: v") + "}}", ""},
 		{"33 labels", "selector: {matchLabels: {" + many(33, "k%d: v") + "}}", `spec.selector.matchLabels: Too many: 33: must have at most 32 items`},
 		{"32 expressions", "selector: {matchLabels: {app: db}, matchExpressions: [" + many(32, "{key: k%d, operator: Exists}") + "]}", ""},
@@ -61,7 +61,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"a longer label", "selector: {matchLabels: {app: " + long(64) + "}}", `spec.selector.matchLabels.app: Too long: may not be more than 63 bytes`},
 		{"a longer value", "selector: {matchExpressions: [{key: app, operator: In, values: [" + long(64) + "]}]}", `spec.selector.matchExpressions[0].values[0]: Too long: may not be more than 63 bytes`},
 		{"keys with the max length", "selector: {matchLabels: {" + long(317) + ": v}, matchExpressions: [{key: " + long(317) + ", operator: Exists}]}", ""},
-		{"a label with a longer key", "selector: {matchLabels: {" + long(318) + ": v}}", `spec.selector: Invalid value: too long for a label: a key has at most 317 characters, with its prefix`},
+		{"a label with a longer key", "selector: {matchLabels: {" + long(318) + ": v}}", `spec.selector: Invalid value: label keys have at most 317 characters, including the prefix`},
 		{"an expression with a longer key", "selector: {matchLabels: {app: db}, matchExpressions: [{key: " + long(318) + ", operator: Exists}]}", `spec.selector.matchExpressions[0].key: Too long: may not be more than 317 bytes`},
 		{"S1 a maxTransitionTime of 0", "maxTransitionTime: 0", `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`},
 		{"S1 a maxTransitionTime of 1", "maxTransitionTime: 1", ""},
@@ -70,12 +70,12 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"a terminationGracePeriod below 0, which leaves pods alone", "terminationGracePeriod: -1", ""},
 		{"V20 a terminationGracePeriod of a year", "terminationGracePeriod: 31536000", ""},
 		{"V20 a terminationGracePeriod of centuries", "terminationGracePeriod: 9999999999",
-			`spec.terminationGracePeriod: Invalid value: 9999999999: may be at most 31536000 seconds, a year: the next pod waits until the previous one has stopped; 0 keeps the value of the pods`},
+			`spec.terminationGracePeriod: Invalid value: 9999999999: max 31536000 seconds (a year), because the next pod waits until the previous one has stopped; 0 keeps the value of the pods`},
 		{"an unknown gate mode", "gateMode: Open", `spec.gateMode: Unsupported value: "Open": supported values: "Auto", "Binary", "Script", "Init"`},
 		{"an unknown onTimeout", "onTimeout: Kill", `spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"`},
 		{"an invalid container name", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
 		{"a container twice", "containers: [app, app]", `spec.containers[1]: Duplicate value: "app"`},
-		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`},
+		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use container, of the program's container`},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			_, errs := crd.take(t, manifest(r.spec), nil)
@@ -95,7 +95,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 
 func TestS1TheNameFitsALabel(t *testing.T) {
 	crd := readCRD(t)
-	for length, want := range map[int]string{63: "", 64: "the name may have at most 63 characters, because it is the value of a label of pods"} {
+	for length, want := range map[int]string{63: "", 64: "the name must have at most 63 characters, because it is a label value of pods"} {
 		text := strings.Replace(manifest(""), "name: db", "name: "+strings.Repeat("x", length), 1)
 		_, errs := crd.take(t, text, nil)
 		if got := errs.ToAggregate(); want == "" && got != nil || want != "" && (got == nil || !strings.Contains(got.Error(), want)) {

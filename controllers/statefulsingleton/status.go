@@ -281,7 +281,7 @@ func writeRefused(f *facts) (reason, message string) {
 	if f.refused == "" {
 		return "", ""
 	}
-	return v1.ReasonWriteRefused, "the API server refused a write, which will be retried: " + f.refused
+	return v1.ReasonWriteRefused, "the API server refuses a write, which will be retried: " + f.refused
 }
 
 // writeUndone reports writes that an admission webhook or policy reverts.

@@ -69,7 +69,7 @@ func validate(s *v1.StatefulSingleton) field.ErrorList {
 
 func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Required(at, "specify the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+		return field.ErrorList{field.Required(at, "set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
 	if !saysWhich(selector) {
 		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; "+

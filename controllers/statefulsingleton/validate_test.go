@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"a valid object", singleton("db"), ""},
 		{"S26 no selector", singleton("db").selecting(metav1.LabelSelector{}),
-			`spec.selector: Required value: specify the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+			`spec.selector: Required value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"a selector without matchLabels or In, which would match unrelated pods", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", notIn, "x"), asking("tier", exists))),
 			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods`},
 		{"a selector with In and DoesNotExist", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", in, "x"))), ""},

@@ -55,10 +55,10 @@ type StatefulSingletonSpec struct {
 	// Max 32 labels, and 32 expressions with 32 values each. Use a label that only the pods of the
 	// application have, for example matchLabels: {app: my-app}.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod"
-	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || !has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.matchExpressions.exists(e, e.operator == 'In')",message="select pods by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match pods of other applications"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.all(k, size(k) <= 317)",message="too long for a label: a key has at most 317 characters, with its prefix"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator == 'In' || e.operator == 'NotIn' ? has(e.values) && size(e.values) > 0 : (e.operator == 'Exists' || e.operator == 'DoesNotExist') && (!has(e.values) || size(e.values) == 0))",message="an expression must be In or NotIn with values, or Exists or DoesNotExist without values"
-	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || self.matchLabels.all(k, !k.startsWith('apps.statefulsingleton.com/'))) && (!has(self.matchExpressions) || self.matchExpressions.all(e, !e.key.startsWith('apps.statefulsingleton.com/')))",message="labels that start with apps.statefulsingleton.com/ are set by the operator; select by a label of the application"
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || !has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.matchExpressions.exists(e, e.operator == 'In')",message="select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.all(k, size(k) <= 317)",message="label keys have at most 317 characters, including the prefix"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator == 'In' || e.operator == 'NotIn' ? has(e.values) && size(e.values) > 0 : (e.operator == 'Exists' || e.operator == 'DoesNotExist') && (!has(e.values) || size(e.values) == 0))",message="operators In and NotIn require values; Exists and DoesNotExist allow none"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || self.matchLabels.all(k, !k.startsWith('apps.statefulsingleton.com/'))) && (!has(self.matchExpressions) || self.matchExpressions.all(e, !e.key.startsWith('apps.statefulsingleton.com/')))",message="labels with prefix apps.statefulsingleton.com/ are set by the operator; select by a label of the application"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Pod"},order=1
 	Selector *metav1.LabelSelector `json:"selector"`
 
@@ -77,7 +77,7 @@ type StatefulSingletonSpec struct {
 	// change the pod's own. Max 31536000, a year. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
-	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="may be at most 31536000 seconds, a year: the next pod waits until the previous one has stopped; 0 keeps the value of the pods"
+	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="max 31536000 seconds (a year), because the next pod waits until the previous one has stopped; 0 keeps the value of the pods"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=3
 	TerminationGracePeriod *int64 `json:"terminationGracePeriod,omitempty"`
 
@@ -119,7 +119,7 @@ type StatefulSingletonSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!('status-sidecar' in self)",message="status-sidecar is a container of the operator; use the name of the program's container"
+	// +kubebuilder:validation:XValidation:rule="!('status-sidecar' in self)",message="status-sidecar is a container of the operator; use container, of the program's container"
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=6
 	Containers []string `json:"containers,omitempty"`
@@ -189,7 +189,7 @@ type StatefulSingletonSpec struct {
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Condition Available"
 // +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.holder.node`,description="The node of the pod that may run its program"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters, because it is the value of a label of pods"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must have at most 63 characters, because it is a label value of pods"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""},{PodDisruptionBudget,v1,""},{Event,v1,""}}
 type StatefulSingleton struct {
 	metav1.TypeMeta `json:",inline"`
