@@ -60,7 +60,7 @@ func badObjects() []TableEntry {
 		Entry("an unknown policy", bad{func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = "Kill" },
 			invalid + `[spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"` + unchecked}),
 		Entry("the sidecar as the program", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"status-sidecar"} },
-			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use container, of the program's container`}),
+			invalid + `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`}),
 		Entry("an invalid container name", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
 			invalid + `spec.containers[0]: Invalid value: "my.app": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`}),
 	}

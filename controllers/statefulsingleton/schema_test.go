@@ -75,7 +75,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"an unknown onTimeout", "onTimeout: Kill", `spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"`},
 		{"an invalid container name", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
 		{"a container twice", "containers: [app, app]", `spec.containers[1]: Duplicate value: "app"`},
-		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use container, of the program's container`},
+		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			_, errs := crd.take(t, manifest(r.spec), nil)

@@ -119,7 +119,7 @@ type StatefulSingletonSpec struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!('status-sidecar' in self)",message="status-sidecar is a container of the operator; use container, of the program's container"
+	// +kubebuilder:validation:XValidation:rule="!('status-sidecar' in self)",message="status-sidecar is a container of the operator; use the name of the program's container"
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=6
 	Containers []string `json:"containers,omitempty"`
