@@ -57,7 +57,7 @@ func refusedPod(text string) corev1.Event {
 
 // look makes passes at these times before noon, each with the status that the previous one
 // wrote, and returns the facts of the last pass.
-func look(w *world, r *Reconciler, ago ...time.Duration) *facts {
+func look(w *world, r *reader, ago ...time.Duration) *facts {
 	known := &remembered{}
 	var f *facts
 	for _, before := range ago {
@@ -110,7 +110,7 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 				continue
 			}
 			t.Run(s.Situation+", "+what, func(t *testing.T) {
-				look(w, &Reconciler{Live: live}, 70*time.Second, 69*time.Second, 5*time.Second, 0)
+				look(w, &reader{live: live}, 70*time.Second, 69*time.Second, 5*time.Second, 0)
 				s.Check(t, v1.ConditionDegraded, w.object, w.object.Status.Conditions)
 			})
 		}
@@ -158,13 +158,13 @@ func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 		"no pods":                          worldOf(singleton("db")),
 		"an invalid object":                worldOf(singleton("db"), broken).with(func(w *world) { w.rivals = []*v1.StatefulSingleton{elder} }),
 	} {
-		look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
+		look(w, &reader{live: serverOf(set, d)}, 3*time.Second, 0)
 		if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
 			t.Errorf("%s: Degraded is %s", what, got)
 		}
 	}
 	w := worldOf(singleton("db"), ended)
-	look(w, &Reconciler{Live: serverOf(set, d)}, 3*time.Second, 0)
+	look(w, &reader{live: serverOf(set, d)}, 3*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, "False") {
 		t.Errorf("a Deployment with 0 replicas and a refused pod an hour ago: Stalled is %s", got)
 	}
@@ -177,7 +177,7 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 	set, d := lackingSet(`pods "web-1-x" is forbidden: an older reason`, 1)
 	w := worldOf(singleton("db"))
 	w.refusedOwners = []object{set}
-	r := &Reconciler{Live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
+	r := &reader{live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
 	look(w, r, 30*time.Second, 29*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
 		t.Errorf("after 30 s: %s", got)
@@ -200,7 +200,7 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 	}
 	set, d = lackingSet(`pods "web-1-x" is forbidden: exceeded quota: small, requested: pods=1`, 1)
 	w.refusedOwners = []object{set}
-	look(w, &Reconciler{Live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
+	look(w, &reader{live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota {
 		t.Errorf("after its events were deleted: %s", got)
 	}
@@ -210,7 +210,7 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 // one pod after another, each with a different name.
 func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 	set, d := lackingSet("", 1)
-	r, known := &Reconciler{Live: serverOf(set, d)}, &remembered{}
+	r, known := &reader{live: serverOf(set, d)}, &remembered{}
 	w := worldOf(singleton("db"))
 	for second := -80; second < 0; second += 2 {
 		at := noon.Add(time.Duration(second) * time.Second)
@@ -241,7 +241,7 @@ func TestW7ALateHandoverSaysWhy(t *testing.T) {
 		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
 	}), m)
 	set, d := lackingSet("", 1)
-	look(w, &Reconciler{Live: serverOf(set, d)}, 0)
+	look(w, &reader{live: serverOf(set, d)}, 0)
 	got := sayingOf(w, v1.ConditionDegraded)
 	if !strings.HasPrefix(got, "True TransitionTimeout: ") || !strings.Contains(got, "; pod a cannot be scheduled: Unschedulable: ") {
 		t.Errorf("Degraded is %s", got)

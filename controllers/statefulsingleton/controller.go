@@ -26,8 +26,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
@@ -51,22 +49,14 @@ type runner interface {
 
 // Reconciler starts the pods of StatefulSingletons one after another.
 type Reconciler struct {
-	// Cache reads from the watch caches, Live from the API server.
-	Cache, Live client.Reader
-	// Runner makes all writes.
-	Runner runner
-	// Guard checks the policy in the API server.
-	Guard  *Guard
-	Events events.EventRecorder
-	// Now returns the current time.
-	Now func() time.Time
-	// Lease reports whether this process is the leader, and when it could observe the
-	// cluster.
-	Lease *leadership.Lease
+	reader   *reader
+	runner   runner // makes all writes
+	reporter *reporter
+}
 
-	pods   *podWatch
-	memory memory.Of[remembered]
-	nodes  nodestate.Reader
+// newReconciler returns a Reconciler of which the runner makes all writes.
+func newReconciler(reader *reader, runner runner, events events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: reader, runner: runner, reporter: &reporter{reader: reader, runner: runner, events: events}}
 }
 
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch,roleName=statefulsingleton-role
@@ -89,20 +79,20 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, leave := large.Pass(ctx)
 	defer leave()
-	if err := r.pods.follow(ctx, req.Namespace); err != nil {
+	if err := r.reader.pods.follow(ctx, req.Namespace); err != nil {
 		return report.Retry(err).Result()
 	}
-	w, err := r.observe(ctx, req.NamespacedName)
+	w, err := r.reader.observe(ctx, req.NamespacedName)
 	if err != nil {
 		return report.Retry(err).Result()
 	}
 	if w.unread() {
-		return reportUnread(ctx, r.Runner, w.object).Result()
+		return reportUnread(ctx, r.runner, w.object).Result()
 	}
 	f := derive(w)
 	p := decide(f)
-	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.Steps)
-	return r.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
+	outcomes := r.runner.Run(ctx, req.NamespacedName, p.Steps)
+	return r.reporter.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
 }
 
 // unreadParts returns the parts of an object that the operator could not decode, with the
@@ -150,17 +140,17 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: live, Now: now, Runner: runner, Lease: o.Lease,
-		Guard:  &Guard{Live: mgr.GetAPIReader(), Options: o, turned: make(chan event.GenericEvent, 1)},
-		Events: mgr.GetEventRecorder("statefulsingleton"),
-		pods:   newPodWatch(mgr, o.Watched),
+	read := &reader{
+		cache: mgr.GetCache(), live: live, now: now, lease: o.Lease,
+		guard: &Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, turned: make(chan event.GenericEvent, 1)},
+		pods:  newPodWatch(mgr, o.Watched),
 	}
-	r.pods.find = r.concerned
-	if err := mgr.Add(r.Guard); err != nil {
+	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
+	read.pods.find = r.concerned
+	if err := mgr.Add(read.guard); err != nil {
 		return fmt.Errorf("add the guard: %w", err)
 	}
-	if err := mgr.Add(r.pods); err != nil {
+	if err := mgr.Add(read.pods); err != nil {
 		return fmt.Errorf("add the watch of pods: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -169,28 +159,18 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes)).
 		WatchesMetadata(metadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
-		WatchesRawSource(source.Channel(r.pods.woken, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(r.Guard.turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
+		WatchesRawSource(source.Channel(read.pods.woken, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(read.guard.turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
 		WithOptions(enqueue.Workers(32)).
 		Complete(r)
 }
 
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// known returns the StatefulSingletons of a namespace, or of all namespaces, from the
-// cache. They must not be modified.
-func (r *Reconciler) known(ctx context.Context, namespace string) []v1.StatefulSingleton {
-	var all v1.StatefulSingletonList
-	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
-	}
-	return all.Items
-}
-
 // inNamespace returns requests for the StatefulSingletons of a namespace, or of all
 // namespaces, that pass the filter.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
-	all := r.known(ctx, namespace)
+	all := r.reader.known(ctx, namespace)
 	var requests []reconcile.Request
 	for i := range all {
 		if filter(&all[i]) {
@@ -219,7 +199,7 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}
-	known := r.known(ctx, s.Namespace)
+	known := r.reader.known(ctx, s.Namespace)
 	for _, o := range conflicting(s, withinLimit(known)) {
 		wake(o)
 	}

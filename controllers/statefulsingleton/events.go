@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -18,11 +19,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
+// reporter publishes the results of passes.
+type reporter struct {
+	// reader has the memory of the objects.
+	reader *reader
+	runner runner
+	events events.EventRecorder
+}
+
 // report publishes the result of a pass: events, metrics, and one status patch. It returns
 // the outcome of the pass.
-func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
+func (r *reporter) report(ctx context.Context, key types.NamespacedName, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
 	overtaken, failed := judgeWrites(outcomes)
-	known := r.of(key)
+	known := r.reader.of(key)
 	known.refused.Learn(failed)
 	f.refused = known.refused.Text()
 	r.emit(f.object, outcomes)
@@ -43,7 +52,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 }
 
 // learnUndone records which writes were reverted, and emits an event for each new one.
-func (r *Reconciler) learnUndone(known *remembered, f *facts, outcomes []action.Outcome) {
+func (r *reporter) learnUndone(known *remembered, f *facts, outcomes []action.Outcome) {
 	news := known.undone.Learn(outcomes, f.now)
 	if f.object == nil {
 		return
@@ -72,11 +81,11 @@ func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
 
 // afterDeletion reschedules the search for pods of a deleted object. atRest is true if
 // there was nothing to do and no pod waits for the object.
-func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, atRest bool, failed error) report.Outcome {
+func (r *reporter) afterDeletion(ctx context.Context, key types.NamespacedName, atRest bool, failed error) report.Outcome {
 	forgetMetrics(key)
 	looks := 0
 	if atRest {
-		known := r.of(key)
+		known := r.reader.of(key)
 		known.orphans++
 		looks = known.orphans
 	}
@@ -84,17 +93,14 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	case failed != nil:
 		return report.Retry(failed)
 	case looks >= orphanLooks:
-		r.memory.Forget(key)
-		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
-			r.pods.leave(key.Namespace)
-		}
+		r.reader.forget(ctx, key)
 		return report.Done()
 	}
 	return report.Wait(orphanLook << looks)
 }
 
 // writeStatus patches the status if it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, f *facts) error {
+func (r *reporter) writeStatus(ctx context.Context, key types.NamespacedName, f *facts) error {
 	status := summarize(f)
 	gauge(key, f, meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable))
 	if apiequality.Semantic.DeepEqual(f.object.Status, status) {
@@ -104,7 +110,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	status.StatusTimestamp = &now
 	object := f.object.DeepCopy()
 	object.Status = status
-	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
+	for _, o := range r.runner.Run(ctx, key, action.Steps{{{
 		{Verb: action.PatchStatus, Object: object, From: f.object, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
@@ -117,7 +123,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 }
 
 // announce emits events and metrics for changes of the status.
-func (r *Reconciler) announce(f *facts, status *v1.StatefulSingletonStatus) {
+func (r *reporter) announce(f *facts, status *v1.StatefulSingletonStatus) {
 	before := &f.object.Status
 	r.announceUnmanaged(f, before, status)
 	r.announceTimeout(f, before)
@@ -134,7 +140,7 @@ func (r *Reconciler) announce(f *facts, status *v1.StatefulSingletonStatus) {
 
 // announceUnmanaged emits an event if several programs may be running, or else if a pod has
 // no gate.
-func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSingletonStatus) {
+func (r *reporter) announceUnmanaged(f *facts, before, status *v1.StatefulSingletonStatus) {
 	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonSeveralRunning {
 		if degradedReason(before) != is.Reason {
 			r.warn(f, nil, v1.EventSeveralRunning, "Look", is.Message)
@@ -148,7 +154,7 @@ func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSing
 }
 
 // announceTimeout emits one event for a handover that exceeds spec.maxTransitionTime.
-func (r *Reconciler) announceTimeout(f *facts, before *v1.StatefulSingletonStatus) {
+func (r *reporter) announceTimeout(f *facts, before *v1.StatefulSingletonStatus) {
 	if !f.late || f.several() || saidTimeout(before) {
 		return
 	}
@@ -179,12 +185,12 @@ func degradedReason(s *v1.StatefulSingletonStatus) string {
 }
 
 // warn emits a Warning event for the object. about may be nil.
-func (r *Reconciler) warn(f *facts, about client.Object, reason, doing, note string) {
-	r.Events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
+func (r *reporter) warn(f *facts, about client.Object, reason, doing, note string) {
+	r.events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
 }
 
 // emit emits an event for each successful action that matters to users.
-func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcome) {
+func (r *reporter) emit(object *v1.StatefulSingleton, outcomes []action.Outcome) {
 	if object == nil {
 		return
 	}
@@ -193,7 +199,7 @@ func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcom
 			continue
 		}
 		if reason, doing, note := eventOf(o); reason != "" {
-			r.Events.Eventf(object, o.Object, corev1.EventTypeNormal, reason, doing, "%s", note)
+			r.events.Eventf(object, o.Object, corev1.EventTypeNormal, reason, doing, "%s", note)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -49,9 +50,17 @@ type generation struct {
 }
 
 // of returns the memory of an object name.
-func (r *Reconciler) of(key types.NamespacedName) *remembered {
+func (r *reader) of(key types.NamespacedName) *remembered {
 	known, _ := r.memory.Get(key, "")
 	return known
+}
+
+// forget forgets an object name. Pods of a namespace without objects are no longer watched.
+func (r *reader) forget(ctx context.Context, key types.NamespacedName) {
+	r.memory.Forget(key)
+	if len(r.known(ctx, key.Namespace)) == 0 {
+		r.pods.leave(key.Namespace)
+	}
 }
 
 // dueForOwners reports whether to search for refused owners now, and when the next search

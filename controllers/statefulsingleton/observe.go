@@ -21,6 +21,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -88,10 +89,27 @@ type member struct {
 	verdict // set by derive
 }
 
+// reader reads what a pass needs.
+type reader struct {
+	// cache reads from the watch caches, live from the API server.
+	cache, live client.Reader
+	// guard checks the policy in the API server.
+	guard *Guard
+	// now returns the current time.
+	now func() time.Time
+	// lease reports whether this process is the leader, and when it could observe the
+	// cluster.
+	lease *leadership.Lease
+
+	pods   *podWatch
+	memory memory.Of[remembered]
+	nodes  nodestate.Reader
+}
+
 // observe reads the world of an object. The proof that a grant is safe depends on the
 // order: the object first, then its pods, the holder last.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
-	w := &world{now: r.Now(), watch: r.Lease.Watch()}
+func (r *reader) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
+	w := &world{now: r.now(), watch: r.lease.Watch()}
 	if err := r.readObject(ctx, w, key); err != nil || w.unread() {
 		return w, err
 	}
@@ -119,7 +137,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 }
 
 // readPods reads the pods of the object.
-func (r *Reconciler) readPods(ctx context.Context, w *world, key types.NamespacedName) ([]corev1.Pod, error) {
+func (r *reader) readPods(ctx context.Context, w *world, key types.NamespacedName) ([]corev1.Pod, error) {
 	if w.object == nil {
 		return r.readOrphans(ctx, key)
 	}
@@ -128,11 +146,11 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 	in := client.InNamespace(key.Namespace)
 	if w.invalid == "" {
 		reads.Go(func() error {
-			return r.Live.List(within, &selected, in, client.MatchingLabelsSelector{Selector: selectorOf(w.object)})
+			return r.live.List(within, &selected, in, client.MatchingLabelsSelector{Selector: selectorOf(w.object)})
 		})
 	}
 	reads.Go(func() error {
-		return r.Live.List(within, &named, in, client.MatchingLabels{v1.LabelSingleton: key.Name})
+		return r.live.List(within, &named, in, client.MatchingLabels{v1.LabelSingleton: key.Name})
 	})
 	if err := reads.Wait(); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
@@ -140,7 +158,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 	pods := slices.Concat(selected.Items, named.Items)
 	if w.object.Status.Holder != nil {
 		var holder corev1.Pod
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get the holder: %w", err)
 		}
@@ -167,7 +185,7 @@ func latest(pods []corev1.Pod) []corev1.Pod {
 }
 
 // assemble adds the pods to the world, with their Nodes and owners.
-func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) error {
+func (r *reader) assemble(ctx context.Context, w *world, pods []corev1.Pod) error {
 	families := map[types.UID]*family{}
 	for i := range pods {
 		m := &member{pod: &pods[i]}
@@ -190,16 +208,16 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 // readNode reads the relevant facts of the Node of a pod. Decisions about a cordon use a live read,
 // because a cache may show a cordon that was removed. The Node of a pod that cannot be running its
 // program fences nothing.
-func (r *Reconciler) readNode(ctx context.Context, w *world, m *member) (nodestate.Facts, error) {
+func (r *reader) readNode(ctx context.Context, w *world, m *member) (nodestate.Facts, error) {
 	name, read := m.pod.Spec.NodeName, r.nodes.Read
 	if w.needsGrant(m) {
 		read = r.nodes.Glance
 	}
-	node, err := read(ctx, r.Cache, r.Live, name, r.Now())
+	node, err := read(ctx, r.cache, r.live, name, r.now())
 	if err != nil || !node.Cordoned || !w.replacesFirst() {
 		return node, err
 	}
-	return r.nodes.Read(ctx, r.Live, r.Live, name, r.Now())
+	return r.nodes.Read(ctx, r.live, r.live, name, r.now())
 }
 
 // lookAt determines how the program of the pod is held back. If the object is gone, the
@@ -222,13 +240,13 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 
 // readClaims reads the claims that several pods mount. A pod cannot reach its gate while a
 // pod on another node uses its volume.
-func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
+func (r *reader) readClaims(ctx context.Context, w *world) error {
 	for name, members := range claimUsers(w.pods) {
 		if len(members) < 2 {
 			continue
 		}
 		var claim corev1.PersistentVolumeClaim
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: members[0].pod.Namespace, Name: name}, &claim)
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: members[0].pod.Namespace, Name: name}, &claim)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get claim %s: %w", name, err)
 		}
@@ -271,7 +289,7 @@ func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAcces
 }
 
 // readFamily reads the owner of a pod. Each ReplicaSet is read once.
-func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*family) (family, error) {
+func (r *reader) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*family) (family, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return family{unknown: noController}, nil
@@ -301,9 +319,9 @@ func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[
 // revisionAnnotation contains the revision number of the deployment controller.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner *metav1.OwnerReference) (family, error) {
+func (r *reader) readDeployment(ctx context.Context, namespace string, owner *metav1.OwnerReference) (family, error) {
 	var set appsv1.ReplicaSet
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, &set); err != nil {
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, &set); err != nil {
 		return family{}, err
 	}
 	above := metav1.GetControllerOf(&set)
@@ -314,24 +332,24 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 		return unknownReplicaSet(&set, above), nil
 	}
 	var d appsv1.Deployment
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: above.Name}, &d); err != nil || d.UID != above.UID {
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: above.Name}, &d); err != nil || d.UID != above.UID {
 		return family{}, err
 	}
 	return familyOf(&d, &set), nil
 }
 
 // readDetached reads the family of a pod that was detached from its ReplicaSet.
-func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
+func (r *reader) readDetached(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
 	from := detachedFrom(pod)
 	if from == "" {
 		return family{}, nil
 	}
 	var d appsv1.Deployment
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &d); err != nil || d.UID != owner.UID {
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &d); err != nil || d.UID != owner.UID {
 		return family{}, err
 	}
 	var set appsv1.ReplicaSet
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: from}, &set)
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: from}, &set)
 	if client.IgnoreNotFound(err) != nil {
 		return family{}, err
 	}
@@ -390,9 +408,9 @@ func revisionOf(obj metav1.Object) int64 {
 	return revision
 }
 
-func (r *Reconciler) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
+func (r *reader) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
 	var set appsv1.StatefulSet
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set); err != nil || set.UID != owner.UID {
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set); err != nil || set.UID != owner.UID {
 		return family{}, err
 	}
 	f := family{owner: set.UID, name: "StatefulSet " + set.Name,
@@ -405,10 +423,10 @@ func (r *Reconciler) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner
 }
 
 // readSurroundings reads everything other than pods.
-func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.NamespacedName) error {
-	w.unguarded = r.Guard.missingIn(key.Namespace)
+func (r *reader) readSurroundings(ctx context.Context, w *world, key types.NamespacedName) error {
+	w.unguarded = r.guard.missingIn(key.Namespace)
 	var wrapper corev1.ConfigMap
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: v1.ConfigMapWrapper}, &wrapper)
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: v1.ConfigMapWrapper}, &wrapper)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get the script: %w", err)
 	}
@@ -420,7 +438,7 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	}
 	if w.deleting() {
 		var namespace corev1.Namespace
-		if err := r.Live.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
+		if err := r.live.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
 			return fmt.Errorf("get the namespace: %w", err)
 		}
 		w.namespaceGoes = namespace.DeletionTimestamp != nil
@@ -437,14 +455,14 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 
 // readBudget reads the PodDisruptionBudget of an object. If the object wants none, it is
 // read until it is known to be missing.
-func (r *Reconciler) readBudget(ctx context.Context, w *world, key types.NamespacedName) error {
+func (r *reader) readBudget(ctx context.Context, w *world, key types.NamespacedName) error {
 	known := r.of(key)
 	this := generation{w.object.UID, w.object.Generation}
 	if !w.replacesFirst() && known.withoutBudget == this {
 		return nil
 	}
 	var budget policyv1.PodDisruptionBudget
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: budgetName(key.Name)}, &budget)
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: budgetName(key.Name)}, &budget)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get the PodDisruptionBudget: %w", err)
 	}

@@ -45,7 +45,7 @@ type lackingOwner struct {
 
 // readCauses finds out why the pod whose turn it is does not run. No decision depends on
 // it, so errors are only logged.
-func (r *Reconciler) readCauses(ctx context.Context, w *world, known *remembered) {
+func (r *reader) readCauses(ctx context.Context, w *world, known *remembered) {
 	if !w.serves() {
 		known.causes, known.lacking = causes.Known{}, lackingOwner{}
 		return
@@ -69,7 +69,7 @@ func (r *Reconciler) readCauses(ctx context.Context, w *world, known *remembered
 	if m != nil {
 		follows.Pod = m.pod
 	}
-	found := known.causes.Read(ctx, r.Live, w.now, []causes.Named{follows}, v1.FinalizerPod)
+	found := known.causes.Read(ctx, r.live, w.now, []causes.Named{follows}, v1.FinalizerPod)
 	if due := known.lacking.said.Due; !due.IsZero() {
 		found.LookAgain(due.Sub(w.now))
 	}
@@ -133,7 +133,7 @@ func lastTerminating(f *facts) *member {
 
 // isLeftOver reports whether a pod has ended or is terminating, and its Deployment is
 // scaled to 0.
-func (r *Reconciler) isLeftOver(ctx context.Context, m *member) bool {
+func (r *reader) isLeftOver(ctx context.Context, m *member) bool {
 	if m.lives() || m.standing != out {
 		return false
 	}
@@ -146,7 +146,7 @@ func (r *Reconciler) isLeftOver(ctx context.Context, m *member) bool {
 
 // readRefusal returns why the API server refuses the pod of an owner that lacks one; "" if
 // unknown.
-func (r *Reconciler) readRefusal(ctx context.Context, w *world, of *lackingOwner) string {
+func (r *reader) readRefusal(ctx context.Context, w *world, of *lackingOwner) string {
 	if of.owner == nil {
 		if len(w.refusedOwners) == 0 {
 			return ""
@@ -172,9 +172,9 @@ func (r *Reconciler) readRefusal(ctx context.Context, w *world, of *lackingOwner
 // askOwner returns why the API server refuses the pod of an owner; "" if the owner lacks no
 // pod any more, or if the reason is not recorded. The condition of a ReplicaSet keeps the
 // first reason, and its events contain the latest.
-func (r *Reconciler) askOwner(ctx context.Context, w *world, owner object) (string, error) {
+func (r *reader) askOwner(ctx context.Context, w *world, owner object) (string, error) {
 	now, lacks, first := owner.DeepCopyObject().(object), false, ""
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	switch set := now.(type) {
@@ -186,7 +186,7 @@ func (r *Reconciler) askOwner(ctx context.Context, w *world, owner object) (stri
 	if !lacks || now.GetUID() != owner.GetUID() {
 		return "", nil
 	}
-	events, err := causes.ReadEvents(ctx, r.Live, owner.GetNamespace(), kindOf(owner), owner.GetUID())
+	events, err := causes.ReadEvents(ctx, r.live, owner.GetNamespace(), kindOf(owner), owner.GetUID())
 	if text := causes.RefusalIn(events); text != "" {
 		return text, nil
 	}

@@ -51,7 +51,10 @@ func (g *GuardKeeper) Start(ctx context.Context) error {
 // process may maintain the policy.
 type Guard struct {
 	Live client.Reader
-	Options
+	// Namespace is the operator's own namespace.
+	Namespace string
+	// Watched are the namespaces that the operator manages; empty means all.
+	Watched []string
 
 	problem atomic.Pointer[engine.Notice]
 	// turned receives an event when a problem appears, changes or disappears.

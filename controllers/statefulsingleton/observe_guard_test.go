@@ -40,7 +40,7 @@ func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 		t.Errorf("%d events, want 1", len(g.turned))
 	}
 	_, cached := crowd(t, 3, 1, 0)
-	r := &Reconciler{Cache: cached}
+	r := newReconciler(&reader{cache: cached}, nil, nil)
 	if woken := r.everyone(context.Background(), nil); len(woken) != 3 {
 		t.Errorf("objects %v are requeued", woken)
 	}

@@ -39,10 +39,10 @@ func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
 		{"a pod without the gate", singleton("db"), ungated("a"), false},
 	} {
 		w := worldOf(row.object, row.m)
-		r := &Reconciler{Cache: none, Now: func() time.Time { return noon }}
+		r := &reader{cache: none, now: func() time.Time { return noon }}
 		look := func(live client.Reader) nodestate.Facts {
 			t.Helper()
-			r.Live = live
+			r.live = live
 			got, err := r.readNode(context.Background(), w, &row.m.member)
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +50,7 @@ func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
 			return got
 		}
 		look(none)
-		r.Now = func() time.Time { return noon.Add(10 * time.Minute) }
+		r.now = func() time.Time { return noon.Add(10 * time.Minute) }
 		if got := look(none); !got.MissingSince.Equal(noon) {
 			t.Errorf("%s: the Node has been missing since %s", row.says, got.MissingSince)
 		}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -21,9 +22,9 @@ import (
 // only if its cache has the object, and the object starts no pod for settleAfter from then
 // on. So an object that may start a pod is in the cache of the process that decides about
 // the other one.
-func (r *Reconciler) readObject(ctx context.Context, w *world, key types.NamespacedName) error {
+func (r *reader) readObject(ctx context.Context, w *world, key types.NamespacedName) error {
 	var object v1.StatefulSingleton
-	err := r.Live.Get(ctx, key, &object)
+	err := r.live.Get(ctx, key, &object)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -39,9 +40,19 @@ func (r *Reconciler) readObject(ctx context.Context, w *world, key types.Namespa
 	return nil
 }
 
+// known returns the StatefulSingletons of a namespace, or of all namespaces, from the
+// cache. They must not be modified.
+func (r *reader) known(ctx context.Context, namespace string) []v1.StatefulSingleton {
+	var all v1.StatefulSingletonList
+	if err := r.cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
+	}
+	return all.Items
+}
+
 // confirmRivals reads those rivals again to which a terminating object would leave pods.
 // The cache may show a rival that is gone, and then no object would manage those pods.
-func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
+func (r *reader) confirmRivals(ctx context.Context, w *world) error {
 	if !w.deleting() {
 		return nil
 	}
@@ -50,7 +61,7 @@ func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
 		if slices.ContainsFunc(w.pods, func(m *member) bool { return selects(s, labelsOf(m.pod)) }) {
 			now := metav1.PartialObjectMetadata{}
 			now.SetGroupVersionKind(v1.GroupVersion.WithKind("StatefulSingleton"))
-			err := r.Live.Get(ctx, client.ObjectKeyFromObject(s), &now)
+			err := r.live.Get(ctx, client.ObjectKeyFromObject(s), &now)
 			switch {
 			case client.IgnoreNotFound(err) != nil:
 				return fmt.Errorf("get StatefulSingleton %s: %w", s.Name, err)
@@ -73,10 +84,10 @@ const (
 )
 
 // pages lists page by page into the lists that next returns, and passes each page to see.
-func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, next func() client.ObjectList, see func(client.ObjectList)) error {
+func (r *reader) pages(ctx context.Context, namespace string, size int64, next func() client.ObjectList, see func(client.ObjectList)) error {
 	for from := ""; ; {
 		page := next()
-		if err := r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(size), client.Continue(from)); err != nil {
+		if err := r.live.List(ctx, page, client.InNamespace(namespace), client.Limit(size), client.Continue(from)); err != nil {
 			return err
 		}
 		see(page)
@@ -89,7 +100,7 @@ func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, ne
 // readOrphans reads the pods of a deleted object: the pods that were created for it, and
 // those with our finalizer, unless another object manages them. The objects are read after
 // the pods, because an object that was created meanwhile may have added its finalizer.
-func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
+func (r *reader) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
 	names, err := r.orphanNames(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
@@ -97,7 +108,7 @@ func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) 
 	var pods []corev1.Pod
 	for _, name := range names {
 		var pod corev1.Pod
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, &pod)
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, &pod)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get pod %s: %w", name, err)
 		}
@@ -118,7 +129,7 @@ func mayBeOrphan(pod metav1.Object, object string) bool {
 }
 
 // orphanNames returns the names of pods that may be orphans, from their metadata.
-func (r *Reconciler) orphanNames(ctx context.Context, key types.NamespacedName) (names []string, err error) {
+func (r *reader) orphanNames(ctx context.Context, key types.NamespacedName) (names []string, err error) {
 	metadata := func() client.ObjectList {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
@@ -135,7 +146,7 @@ func (r *Reconciler) orphanNames(ctx context.Context, key types.NamespacedName) 
 }
 
 // withoutPodsOfOthers removes the pods that another object manages.
-func (r *Reconciler) withoutPodsOfOthers(ctx context.Context, namespace string, pods []corev1.Pod) ([]corev1.Pod, error) {
+func (r *reader) withoutPodsOfOthers(ctx context.Context, namespace string, pods []corev1.Pod) ([]corev1.Pod, error) {
 	singletons := func() client.ObjectList { return &v1.StatefulSingletonList{} }
 	err := r.pages(ctx, namespace, objectsPerPage, singletons, func(page client.ObjectList) {
 		objects := page.(*v1.StatefulSingletonList).Items

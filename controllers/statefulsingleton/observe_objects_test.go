@@ -98,7 +98,7 @@ func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 		live, cached := crowd(t, MaxPerNamespace, values, text)
 		small := singleton("s000").madeAt(0).selecting(labelled("app", "0"))
 		live.All[objects.KeyOf(&small.StatefulSingleton)] = &small.StatefulSingleton
-		r := &Reconciler{Cache: cached, Live: live, Guard: &Guard{}, Now: func() time.Time { return noon }}
+		r := &reader{cache: cached, live: live, guard: &Guard{}, now: func() time.Time { return noon }}
 		return allocated(func() {
 			w, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"})
 			if err != nil || w.object == nil || len(w.rivals) > 0 || live.lists > 0 {
@@ -115,7 +115,7 @@ func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 	t := &testing.T{}
 	live, cached := crowd(t, MaxPerNamespace, 32, 200_000)
-	r := &Reconciler{Cache: cached, Live: live, Guard: &Guard{}, Now: func() time.Time { return noon }}
+	r := &reader{cache: cached, live: live, guard: &Guard{}, now: func() time.Time { return noon }}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"}); err != nil {
@@ -148,7 +148,7 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 func TestANewObjectWakesFew(t *testing.T) {
 	woken := func(count int, s *singletonFixture) string {
 		_, cached := crowd(t, count, 1, 0)
-		r := &Reconciler{Cache: cached}
+		r := newReconciler(&reader{cache: cached}, nil, nil)
 		var all []string
 		for _, req := range r.neighbours(context.Background(), &s.StatefulSingleton) {
 			all = append(all, req.Name)
@@ -177,11 +177,11 @@ func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
 	db, rival := singleton("db").goes(), singleton("other")
 	p := pod().with(func(p *corev1.Pod) { p.UID, p.Finalizers = "one", []string{v1.FinalizerPod} })
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	for name, r := range map[string]*Reconciler{
-		"the rival exists":     {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
-		"the rival is deleted": {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &p.Pod, namespace)},
+	for name, r := range map[string]*reader{
+		"the rival exists":     {cache: inCache{items: all(db, rival)}, live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
+		"the rival is deleted": {cache: inCache{items: all(db, rival)}, live: only(&db.StatefulSingleton, &p.Pod, namespace)},
 	} {
-		r.Guard, r.Now = &Guard{}, func() time.Time { return noon }
+		r.guard, r.now = &Guard{}, func() time.Time { return noon }
 		w, err := r.observe(context.Background(), key)
 		if err == nil && len(w.pods) == 1 {
 			if got := w.isAlsoOfAnother(w.pods[0]); got != (name == "the rival exists") {
@@ -236,7 +236,7 @@ func TestOrphansAreFoundInPages(t *testing.T) {
 	for i := range 40 {
 		add(&singleton(fmt.Sprintf("s%03d", i)).selecting(expressions(asking("app", in, fmt.Sprint(i), fmt.Sprint(i+80), fmt.Sprint(i+120), fmt.Sprint(i+160)))).StatefulSingleton)
 	}
-	pods, err := (&Reconciler{Live: live}).readOrphans(context.Background(), key)
+	pods, err := (&reader{live: live}).readOrphans(context.Background(), key)
 	var found []string
 	for i := range pods {
 		found = append(found, pods[i].Name)

@@ -14,7 +14,7 @@ import (
 
 // readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods and whose pods
 // this object selects.
-func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
+func (r *reader) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
 	replicaSets := func() client.ObjectList { return &appsv1.ReplicaSetList{} }
 	err := r.pages(ctx, key.Namespace, ownersPerPage, replicaSets, func(page client.ObjectList) {
 		sets := page.(*appsv1.ReplicaSetList).Items

@@ -41,8 +41,8 @@ func handedOver(t *testing.T) *stage {
 // seen returns the member that observe returns for a pod with these lists.
 func (s *stage) seen(lists *objects.Objects, name string) *member {
 	o := s.operators[0]
-	o.r.Live = views{live{o}, lists}
-	w, err := o.r.observe(context.Background(), key)
+	o.r.reader.live = views{live{o}, lists}
+	w, err := o.r.reader.observe(context.Background(), key)
 	if err != nil {
 		s.Fatal(s.t, err.Error())
 	}
@@ -134,7 +134,7 @@ func TestAPodOfAnotherObjectIsNoOrphan(t *testing.T) {
 	p := pod().with(func(p *corev1.Pod) {
 		p.Labels, p.Finalizers = map[string]string{v1.LabelSingleton: "other"}, []string{v1.FinalizerPod}
 	})
-	r := &Reconciler{Live: only(&p.Pod, &other.StatefulSingleton)}
+	r := &reader{live: only(&p.Pod, &other.StatefulSingleton)}
 	if got, err := r.readOrphans(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}); err != nil || len(got) > 0 {
 		t.Errorf("a pod that was created for another object is an orphan: %d, %v", len(got), err)
 	}

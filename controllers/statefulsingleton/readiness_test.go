@@ -26,7 +26,7 @@ func readAsToolsDo() map[golden.Situation]*world {
 	}
 	old := func() *memberFixture { return granted("a", 1).of("d").old().serving() }
 	next := func(reason string) *memberFixture { return waiting("b").of("d").stuck(reason) }
-	kept := func(w *world) { (&Reconciler{}).readCauses(context.Background(), w, &remembered{}) }
+	kept := func(w *world) { (&reader{}).readCauses(context.Background(), w, &remembered{}) }
 	return map[golden.Situation]*world{
 		{Sentence: "one program runs, and one pod waits", Kstatus: current}:  worldOf(held(), granted("a", 1).serving(), waiting("b")),
 		{Sentence: "there are no pods", Kstatus: current}:                    worldOf(singleton("db")),

@@ -34,14 +34,14 @@ var (
 func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
-	w, err := o.r.observe(ctx, key)
+	w, err := o.r.reader.observe(ctx, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := derive(w)
 	p := decide(f)
 	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: reasonProtect}
-	result, err := o.r.report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	result, err := o.r.reporter.report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}

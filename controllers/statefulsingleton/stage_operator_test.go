@@ -59,7 +59,8 @@ func (o *operator) restart() {
 		o.stop()
 	}
 	o.stop, o.next, o.yield, o.asleep, o.dead = nil, nil, nil, false, false
-	o.r = &Reconciler{Cache: cached{o}, Live: live{o}, Runner: hand{o}, Events: teller{o}, Guard: &Guard{}, pods: &podWatch{}, Now: func() time.Time { return o.s.Now }}
+	read := &reader{cache: cached{o}, live: live{o}, guard: &Guard{}, pods: &podWatch{}, now: func() time.Time { return o.s.Now }}
+	o.r = newReconciler(read, hand{o}, teller{o})
 	o.known, o.due, o.woken = nil, time.Time{}, false
 	o.look()
 }
@@ -173,7 +174,7 @@ func (o *operator) pause() bool { return o.yield == nil || o.yield(struct{}{}) }
 func (o *operator) pass() {
 	o.woken, o.due, o.rests, o.objects = false, time.Time{}, false, 0
 	ctx, writes := context.Background(), o.s.Writes()
-	w, err := o.r.observe(ctx, key)
+	w, err := o.r.reader.observe(ctx, key)
 	if err != nil {
 		o.again(50 * time.Millisecond)
 		return
@@ -183,7 +184,7 @@ func (o *operator) pass() {
 	if len(p.Steps) > 0 && w.object != nil {
 		o.plans = append(o.plans, p)
 	}
-	outcomes := o.r.Runner.Run(ctx, key, p.Steps)
+	outcomes := o.r.runner.Run(ctx, key, p.Steps)
 	if o.dead {
 		o.restart()
 		return
@@ -193,7 +194,7 @@ func (o *operator) pass() {
 			o.idle = 0
 		}
 	}
-	result, err := o.r.report(ctx, key, f, &p, outcomes).Result()
+	result, err := o.r.reporter.report(ctx, key, f, &p, outcomes).Result()
 	switch {
 	case o.dead:
 		o.restart()
