@@ -196,20 +196,20 @@ func tooManyContainers(count int) *field.Error {
 
 // refusals returns why a pod cannot get the gate, each error with its remedy.
 func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volumes []corev1.Volume) field.ErrorList {
-	spec := field.NewPath("spec")
+	podSpec := field.NewPath("spec")
 	if count := theirs(pod.Spec.Containers) + theirs(pod.Spec.InitContainers); count > maxContainers {
 		return field.ErrorList{tooManyContainers(count)}
 	}
 	if os := pod.Spec.OS; os != nil && os.Name == corev1.Windows {
-		return field.ErrorList{field.NotSupported(spec.Child("os", "name"), os.Name, []corev1.OSName{corev1.Linux})}
+		return field.ErrorList{field.NotSupported(podSpec.Child("os", "name"), os.Name, []corev1.OSName{corev1.Linux})}
 	}
-	errs := append(clashes(pod, volumes, spec), trespasses(pod, s, mode, spec)...)
+	errs := append(clashes(pod, volumes, podSpec), trespasses(pod, s, mode, podSpec)...)
 	if mode == v1.GateInit {
 		return errs
 	}
 	fixed := readOnlyVolumes(pod)
 	for i := range pod.Spec.Containers {
-		if c, at := &pod.Spec.Containers[i], spec.Child("containers").Index(i); isProgram(c, s) {
+		if c, at := &pod.Spec.Containers[i], podSpec.Child("containers").Index(i); isProgram(c, s) {
 			errs = append(errs, obstacles(c, at, mode)...)
 			errs = append(errs, mountClashes(c, fixed, mode, at)...)
 		}
@@ -217,7 +217,7 @@ func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volume
 	return errs
 }
 
-// lacking returns the names in spec.containers that no container of the pod has.
+// lacking returns the names in podSpec.containers that no container of the pod has.
 func lacking(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	if s.Spec.GateMode == v1.GateInit {
 		return nil // which ignores spec.containers
@@ -255,11 +255,11 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 // trespasses returns an error for each mount of our volumes by a container that may not
 // mount them, or in a different way than ours. A client that can write to the gate's
 // volume, or mounts another folder as the signal, could start a program without a grant.
-func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec *field.Path) field.ErrorList {
+func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, podSpec *field.Path) field.ErrorList {
 	ours := sets.New(v1.VolumeSignal, homeOf(mode).volume)
 	mayMount := func(c *corev1.Container) bool { return isOurs(c) || isProgram(c, s) }
-	errs := append(trespassesOf(pod.Spec.Containers, spec.Child("containers"), ours, mayMount),
-		trespassesOf(pod.Spec.InitContainers, spec.Child("initContainers"), ours, isOurs)...)
+	errs := append(trespassesOf(pod.Spec.Containers, podSpec.Child("containers"), ours, mayMount),
+		trespassesOf(pod.Spec.InitContainers, podSpec.Child("initContainers"), ours, isOurs)...)
 	return errs[:min(len(errs), maxFaults)]
 }
 
@@ -312,7 +312,7 @@ func intact(pod *corev1.Pod) bool {
 
 // clashes returns an error for each of our names that the pod uses for something else.
 // Otherwise a volume that another client fills could be taken for the grant.
-func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
+func clashes(pod *corev1.Pod, volumes []corev1.Volume, podSpec *field.Path) field.ErrorList {
 	const remedy = "the operator adds its own to the pod; choose another name"
 	var errs field.ErrorList
 	for i := range pod.Spec.Volumes {
@@ -321,12 +321,12 @@ func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.E
 		}
 		for j := range volumes {
 			if v := &pod.Spec.Volumes[i]; v.Name == volumes[j].Name && !same(v, &volumes[j]) {
-				errs = append(errs, field.Invalid(spec.Child("volumes").Index(i).Child("name"), v.Name, remedy))
+				errs = append(errs, field.Invalid(podSpec.Child("volumes").Index(i).Child("name"), v.Name, remedy))
 			}
 		}
 	}
-	errs = append(errs, nameClashes(pod.Spec.InitContainers, spec.Child("initContainers"), remedy)...)
-	return append(errs, nameClashes(pod.Spec.Containers, spec.Child("containers"), remedy)...)
+	errs = append(errs, nameClashes(pod.Spec.InitContainers, podSpec.Child("initContainers"), remedy)...)
+	return append(errs, nameClashes(pod.Spec.Containers, podSpec.Child("containers"), remedy)...)
 }
 
 func nameClashes(containers []corev1.Container, at *field.Path, remedy string) field.ErrorList {
