@@ -15,11 +15,17 @@ var checkRows = []struct {
 	want                 string // part of the only fault; empty for none
 }{
 	{"a file name that is not allowed in a kind", "controllers/one/cleverness.go", "package one", checkFileName, "cleverness.go is not allowed"},
-	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "deep/plan.go is not allowed"},
-	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "deep/plan_test.go is not allowed"},
+	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "the packages of a kind are"},
+	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "the packages of a kind are"},
 	{"a file of a rule", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
 	{"one of several observe files", "controllers/one/observe_config.go", "package one", checkFileName, ""},
 	{"a test file", "controllers/one/story_test.go", "package one", checkFileName, ""},
+	{"a package of a kind", "controllers/one/rules/lost.go", "package rules", checkFileName, ""},
+	{"a package of a kind that imports a later one", "controllers/one/facts/derive.go", `package facts; import _ "` + module + `controllers/one/rules"`, checkRooms, "facts imports rules"},
+	{"a package of a kind that imports an earlier one", "controllers/one/rules/lost.go", `package rules; import _ "` + module + `controllers/one/facts"`, checkRooms, ""},
+	{"a test of a package of a kind that imports a later one", "controllers/one/facts/derive_test.go", `package facts_test; import _ "` + module + `controllers/one/rules"`, checkRooms, ""},
+	{"facts with a client", "controllers/one/facts/derive.go", `package facts; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
+	{"a reader with a client", "controllers/one/observe/reader.go", `package observe; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, ""},
 	{"a file next to the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
 	{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},
 

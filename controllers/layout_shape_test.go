@@ -116,14 +116,14 @@ func checkAnswers(s source) []string {
 
 func takesPlan(parameters *ast.FieldList) bool { return planParameter(parameters) != "" }
 
-// planParameter returns the name of a parameter of type *plan, or "" if there is none.
+// planParameter returns the name of a parameter of type *plan or *Plan, or "" if there is none.
 func planParameter(parameters *ast.FieldList) string {
 	for _, parameter := range parameters.List {
 		star, ok := parameter.Type.(*ast.StarExpr)
 		if !ok || len(parameter.Names) == 0 {
 			continue
 		}
-		if name, ok := star.X.(*ast.Ident); ok && name.Name == "plan" {
+		if name, ok := star.X.(*ast.Ident); ok && strings.EqualFold(name.Name, "plan") {
 			return parameter.Names[0].Name
 		}
 	}

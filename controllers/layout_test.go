@@ -27,9 +27,18 @@ const (
 var (
 	// neededFiles are required in the folder of every kind, mayFiles are optional.
 	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
-	mayFiles    = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
-	ruleFile    = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
-	readFile    = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // if observe.go would be too long
+	// neededOfRooms are required in a kind whose rules are a package.
+	neededOfRooms = []string{"doc.go", "controller.go", "facts/derive.go", "observe/reader.go", "rules/plan.go", "children/build.go", "status/conditions.go"}
+
+	mayFiles = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
+	ruleFile = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
+	readFile = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // if observe.go would be too long
+
+	// rooms are the packages of a kind, lowest first: each imports only packages of its kind
+	// that precede it.
+	rooms = []string{"spec", "children", "record", "facts", "observe", "rules", "status", "webhooks"}
+	// pureRooms compute without side effects.
+	pureRooms = []string{"spec", "children", "record", "facts", "rules"}
 
 	// pureFiles compute without side effects.
 	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "readiness.go", "inject.go", "validate.go"}
@@ -90,6 +99,7 @@ var checks = []struct {
 	check func(source) []string
 }{
 	{"each kind has the same file names", checkFileName},
+	{"data flows in one direction through the packages of a kind", checkRooms},
 	{"pure files stay pure", checkPure},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal does not import kinds", checkInternalImports},
@@ -107,6 +117,12 @@ func checkFileName(s source) []string {
 	if !ok || strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/") {
 		return nil
 	}
+	if room, _, inRoom := s.room(); inRoom {
+		if slices.Contains(rooms, room) {
+			return nil
+		}
+		return []string{fmt.Sprintf("the packages of a kind are %s", strings.Join(rooms, ", "))}
+	}
 	if slices.Contains(neededFiles, file) || slices.Contains(mayFiles, file) || ruleFile.MatchString(file) || readFile.MatchString(file) {
 		return nil
 	}
@@ -114,10 +130,38 @@ func checkFileName(s source) []string {
 		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
 }
 
+// room splits the path of a file in a package of a kind into the name of the package and the rest.
+func (s source) room() (room, file string, ok bool) {
+	_, rest, isKind := s.kind()
+	room, file, ok = strings.Cut(rest, "/")
+	return room, file, ok && isKind
+}
+
+// checkRooms finds imports of a package of the same kind that does not precede the package of
+// the file.
+func checkRooms(s source) []string {
+	kind, _, _ := s.kind()
+	room, file, ok := s.room()
+	if !ok || strings.HasSuffix(file, "_test.go") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		other, same := strings.CutPrefix(imported, module+"controllers/"+kind+"/")
+		if same && slices.Index(rooms, other) >= slices.Index(rooms, room) {
+			faults = append(faults, fmt.Sprintf("%s imports %s: the order is %s", room, other, strings.Join(rooms, ", ")))
+		}
+	}
+	return faults
+}
+
 func (s source) mustBePure() bool {
 	_, file, ok := s.kind()
 	if !ok || strings.HasSuffix(file, "_test.go") {
 		return false
+	}
+	if room, _, inRoom := s.room(); inRoom {
+		return slices.Contains(pureRooms, room)
 	}
 	return slices.Contains(pureFiles, file) || ruleFile.MatchString(file)
 }
@@ -274,7 +318,11 @@ func missingFiles(sources []source) []string {
 	}
 	var faults []string
 	for _, kind := range served {
-		for _, needed := range neededFiles {
+		needs := neededFiles
+		if slices.Contains(have[kind], "rules/rules.go") {
+			needs = neededOfRooms
+		}
+		for _, needed := range needs {
 			if !slices.Contains(have[kind], needed) {
 				faults = append(faults, fmt.Sprintf("controllers/%s has no %s", kind, needed))
 			}

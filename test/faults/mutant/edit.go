@@ -23,7 +23,8 @@ type edit struct {
 	Name string `json:"name"`
 	// Effect is what the operator does wrong with the mutant. It is in the first edit of a name.
 	Effect string `json:"effect,omitempty"`
-	// Func is the function that is changed: name, or type.name of a method.
+	// Func is the function that is changed: name, or type.name of a method. It is in the folder
+	// of testdata, or in a folder beside testdata.
 	Func string `json:"func"`
 
 	// Never and Always are Boolean expressions that become false, or true.
@@ -94,10 +95,14 @@ type insertion struct {
 	text string
 }
 
-// parse reads the Go files of a folder, tests excepted.
+// parse reads the Go files of a folder and of the folders in it, tests excepted.
 func parse(folder string) (all []*source, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	for _, path := range paths {
+	if err != nil {
+		return nil, err
+	}
+	below, err := filepath.Glob(filepath.Join(folder, "*", "*.go"))
+	for _, path := range slices.Concat(paths, below) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
@@ -117,17 +122,27 @@ func parse(folder string) (all []*source, err error) {
 // apply makes an edit in the file that has its function. guard is the Go expression that is true
 // while the mutant runs.
 func apply(all []*source, e *edit, guard string) error {
+	var of *source
+	var changed *ast.FuncDecl
 	for _, s := range all {
 		for _, d := range s.parsed.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && nameOf(f) == e.Func {
-				if err := s.edit(f, e, guard); err != nil {
-					return fmt.Errorf("mutant %s: %s: func %s: %w", e.Name, s.path, e.Func, err)
-				}
-				return nil
+			f, ok := d.(*ast.FuncDecl)
+			switch {
+			case !ok || nameOf(f) != e.Func:
+			case changed != nil:
+				return fmt.Errorf("mutant %s: func %s is in %s and in %s", e.Name, e.Func, of.path, s.path)
+			default:
+				of, changed = s, f
 			}
 		}
 	}
-	return fmt.Errorf("mutant %s: no func %s", e.Name, e.Func)
+	if changed == nil {
+		return fmt.Errorf("mutant %s: no func %s", e.Name, e.Func)
+	}
+	if err := of.edit(changed, e, guard); err != nil {
+		return fmt.Errorf("mutant %s: %s: func %s: %w", e.Name, of.path, e.Func, err)
+	}
+	return nil
 }
 
 // nameOf returns the name of a function as in edit.Func.
