@@ -14,7 +14,7 @@ var checkRows = []struct {
 	check                func(source) []string
 	want                 string // part of the only fault; empty for none
 }{
-	{"a file name that is not allowed in a kind", "controllers/one/cleverness.go", "package one", checkFileName, "cleverness.go is not allowed"},
+	{"a file name that is not allowed in a kind", "controllers/one/cleverness.go", "package one", checkFileName, "may not have cleverness.go"},
 	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "the packages of a kind are"},
 	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "the packages of a kind are"},
 	{"a file of a rule", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
@@ -43,7 +43,7 @@ var checkRows = []struct {
 
 	{"a kind that imports another kind", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/two"`, checkKindImports, "imports the kind two"},
 	{"a kind that imports a shared package", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/internal/action"`, checkKindImports, ""},
-	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "must not import a kind"},
+	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "does not import kinds"},
 	{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
 
 	{"a command-line tool that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "may import apis, but not the operator"},
@@ -54,8 +54,8 @@ var checkRows = []struct {
 	{"types that import types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},
 	{"an example that imports a client", "apis/example_test.go", `package apis_test; import _ "sigs.k8s.io/yaml"`, checkAPIImports, ""},
 
-	{"a package named utils", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
-	{"a test package named misc", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
+	{"a package named utils", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package name utils"},
+	{"a test package named misc", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package name misc_test"},
 	{"a file named helpers", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},
 	{"a package of the apis named types", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
 	{"a package whose name only begins with common", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},

@@ -207,7 +207,7 @@ func TestDegradedCondition(t *testing.T) {
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 1 member at a time; lost members pending replacement: db-b; raise it to replace all at once"},
 		{"lost members that wait for a refused create are not reported as held", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
 			"True WriteRefused: create pod db-x: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota; lost members waiting for their replacements: db-a"},
-		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what refuses it, or the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
+		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what rejects the pod, or change the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
 		{"a long message is truncated", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {

@@ -142,7 +142,7 @@ func sampleOf(t *testing.T, situation string) *causestest.Sample {
 // starts.
 func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 	broken := sampled(waiting("b"))
-	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses").Pod(broken.pod, noon.Add(-time.Hour))
+	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses access").Pod(broken.pod, noon.Add(-time.Hour))
 	ended := sampled(waiting("a"))
 	sampleOf(t, sysctl).Pod(ended.pod, noon.Add(-time.Hour))
 	young := sampled(waiting("a"))
@@ -236,7 +236,7 @@ func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 // and reports why its pod does not start.
 func TestW7ALateHandoverSaysWhy(t *testing.T) {
 	m := sampled(waiting("a"))
-	sampleOf(t, "no Node has the cpu, memory or other resource").Pod(m.pod, noon.Add(-time.Hour))
+	sampleOf(t, "no Node has enough cpu, memory or other resources").Pod(m.pod, noon.Add(-time.Hour))
 	w := worldOf(singleton("db").with(func(s *v1.StatefulSingleton) {
 		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
 	}), m)

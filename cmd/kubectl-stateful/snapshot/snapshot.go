@@ -40,6 +40,8 @@ type Snapshot struct {
 	Workloads []Workload
 	// Unread has a sentence for each resource that is forbidden to read.
 	Unread []string
+	// unread are the names of these resources.
+	unread []string
 }
 
 // manyNodes is the number of nodes from which on they are read in one list.
@@ -74,6 +76,7 @@ func Load(ctx context.Context, c client.Reader, kind kinds.Kind, namespace, name
 	} {
 		err := step.read(ctx, c)
 		if apierrors.IsForbidden(err) {
+			s.unread = append(s.unread, step.what)
 			s.Unread = append(s.Unread, fmt.Sprintf("you cannot read %s: %v", step.what, err))
 			continue
 		}
@@ -269,5 +272,5 @@ func (s *Snapshot) readNodes(ctx context.Context, c client.Reader) error {
 
 // Read reports whether "pods", "claims" or "nodes" could be read.
 func (s *Snapshot) Read(what string) bool {
-	return !slices.ContainsFunc(s.Unread, func(text string) bool { return strings.HasPrefix(text, what+" ") })
+	return !slices.Contains(s.unread, what)
 }
