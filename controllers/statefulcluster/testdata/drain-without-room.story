@@ -32,7 +32,7 @@
 = 4 members, 3 ready, 4 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = True Draining: 3 members on cordoned nodes will be retired when new members are available: db-a, db-b, db-c; not Ready: db-d (Unschedulable); to keep them: `kubectl uncordon n1 n2 n3` (Progressing)
-= True DrainBlocked: new members are unschedulable, and these members cannot leave their cordoned nodes without them: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` shows what is missing; add capacity, or end the drain: `kubectl uncordon n1 n2 n3`; member db-d cannot be scheduled: Unschedulable; see what is missing: kubectl -n ns describe pod db-d (Degraded)
+= True DrainBlocked: new members are unschedulable, and these members cannot leave their cordoned nodes without them: db-a, db-b, db-c; `kubectl -n ns describe pod db-d` shows what is missing; add capacity, or end the drain: `kubectl uncordon n1 n2 n3`; member db-d cannot be scheduled: Unschedulable; check the events of the pod: kubectl -n ns describe pod db-d (Degraded)
 # all nodes are uncordoned
   patch persistentvolumeclaim db-data-d: Retention, labeled enge.me/retained=Scaled
   delete pod db-d: Retired, claims db-data-d
