@@ -15,7 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // N6: every field of every spec either requires a right of its requester, or is in the kind's table
@@ -28,7 +28,7 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 		{statefulcluster.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
 		{replicatedstatefulset.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
 		{extendedstatefulset.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
-		{statefulsingleton.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
+		{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
 	} {
 		t.Run(row.kind.Name, func(t *testing.T) {
 			asking := map[string]bool{}

@@ -21,7 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
@@ -94,7 +94,9 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 		func(mgr ctrl.Manager) error {
 			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
 		},
-		func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", "operator-system") },
+		func(mgr ctrl.Manager) error {
+			return statefulsingletonwebhooks.SetupWebhook(mgr, "image", "operator-system")
+		},
 	} {
 		if err := setup(mgr); err != nil {
 			t.Fatal(err)

@@ -26,6 +26,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	statefulsingletonobserve "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // kinds is the table of all kinds.
@@ -36,7 +38,7 @@ var kinds = []kind{
 		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil,
 		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
-	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons,
+	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingletonwebhooks.Requester, installSingletons,
 		&statefulsingletonv1.StatefulSingletonList{}, of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions })},
 }
 
@@ -133,7 +135,7 @@ func setupSingletons(mgr ctrl.Manager, o Options) error {
 }
 
 func installSingletons(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
-	return mgr.Add(&statefulsingleton.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
+	return mgr.Add(&statefulsingletonobserve.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
 }
 
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
@@ -141,7 +143,7 @@ func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	return statefulsingleton.SetupWebhook(mgr, image, o.Namespace)
+	return statefulsingletonwebhooks.SetupWebhook(mgr, image, o.Namespace)
 }
 
 // Kinds returns the names of all kinds that this program can serve.

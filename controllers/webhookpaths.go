@@ -19,7 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-validating-webhook-configuration,verbs=get;update
@@ -29,7 +29,7 @@ import (
 // config/default have no paths: the token in front of them is created at run time, and a tool that
 // continuously applies manifests, such as Argo CD, would remove it from a path in a manifest.
 var webhookPaths = map[string]string{
-	"mpod.kb.io": statefulsingleton.PodPath,
+	"mpod.kb.io": statefulsingletonwebhooks.PodPath,
 	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulset.PodPath,
 	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedstatefulset.ReplicasPath,
 	"extendedstatefulsets.fissile.cloudfoundry.org":           "/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
@@ -39,7 +39,7 @@ var webhookPaths = map[string]string{
 }
 
 // podPaths are the paths of the webhooks that are called for the pods of all tenants.
-var podPaths = []string{statefulsingleton.PodPath, extendedstatefulset.PodPath, replicatedstatefulset.EvictionPath}
+var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulset.PodPath, replicatedstatefulset.EvictionPath}
 
 // pathKeeper maintains the paths in the configurations of the webhooks.
 type pathKeeper struct {

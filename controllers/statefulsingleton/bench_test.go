@@ -1,13 +1,19 @@
 package statefulsingleton
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
+)
 
 // BenchmarkPass measures the decision and the status of a pass for an object with two pods,
 // without reads and writes.
 func BenchmarkPass(b *testing.B) {
 	for _, situation := range []struct {
 		name  string
-		world *world
+		world *facts.World
 	}{
 		{"at rest", worldOf(singleton("db"), granted("a", 1), waiting("b"))},
 		{"a handover", worldOf(singleton("db"), waiting("b"))},
@@ -15,9 +21,9 @@ func BenchmarkPass(b *testing.B) {
 		b.Run(situation.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				f := derive(situation.world)
-				decide(f)
-				summarize(f)
+				f := facts.Derive(situation.world)
+				rules.Decide(f)
+				status.Summarize(f)
 			}
 		})
 	}

@@ -11,13 +11,16 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 // TestS2TheConfigMap checks the ConfigMap of a namespace, which is the same for each of its
 // objects.
 func TestS2TheConfigMap(t *testing.T) {
-	m := buildWrapper("ns", "#!/bin/sh\n", all(singleton("web"), singleton("db")))
+	m := children.BuildWrapper("ns", "#!/bin/sh\n", all(singleton("web"), singleton("db")))
 	if m.Name != "statefulsingleton-wrapper" || m.Namespace != "ns" || m.Data["entrypoint-wrapper.sh"] != "#!/bin/sh\n" ||
 		m.Labels["app.kubernetes.io/part-of"] != "statefulsingleton-operator" || m.Labels["app.kubernetes.io/managed-by"] != "statefulsingleton-controller" {
 		t.Errorf("%v", m)
@@ -61,12 +64,12 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	old.Spec.InitContainers = nil
 	old.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}
-	m := &member{pod: old}
-	m.lookAt(withDefaults(&singleton("db").StatefulSingleton))
-	if !m.gated || strings.Join(m.program, " ") != "app" {
-		t.Errorf("has gate: %v, with program %v", m.gated, m.program)
+	m := &facts.Member{Pod: old}
+	m.LookAt(spec.WithDefaults(&singleton("db").StatefulSingleton))
+	if !m.Gated || strings.Join(m.Program, " ") != "app" {
+		t.Errorf("has gate: %v, with program %v", m.Gated, m.Program)
 	}
-	if errs := inject(old, &singleton("db").mode(v1.GateScript).StatefulSingleton, around()); len(errs) != 1 || errs[0].Field != "spec.volumes[1].name" {
+	if errs := children.Inject(old, &singleton("db").mode(v1.GateScript).StatefulSingleton, around()); len(errs) != 1 || errs[0].Field != "spec.volumes[1].name" {
 		t.Errorf("injecting the gate a second time returns %v", errs.ToAggregate())
 	}
 }
@@ -86,7 +89,7 @@ func TestS2TheScriptReadsTheSignal(t *testing.T) {
 
 func TestTheGuardAsAnObject(t *testing.T) {
 	watched := []string{"b", "a"}
-	policy, binding := buildGuard("another", watched)
+	policy, binding := children.BuildGuard("another", watched)
 	if policy.Name != "statefulsingleton-guard-another" || binding.Name != policy.Name || binding.Spec.PolicyName != policy.Name {
 		t.Errorf("the policy and binding are named %s and %s, for %s", policy.Name, binding.Name, binding.Spec.PolicyName)
 	}
@@ -102,13 +105,13 @@ func TestTheGuardAsAnObject(t *testing.T) {
 			t.Errorf("the binding selects namespaces %s, want %s; the caller's list is %v", got, want, watched)
 		}
 	}
-	if _, everywhere := buildGuard("operator-system", nil); everywhere.Spec.MatchResources != nil {
+	if _, everywhere := children.BuildGuard("operator-system", nil); everywhere.Spec.MatchResources != nil {
 		t.Error("the guard without watched namespaces does not apply to all namespaces")
 	}
 }
 
 func TestTheGrant(t *testing.T) {
-	if got := grantOf("1b4e-28ba", 7); got != "1b4e-28ba 7" {
+	if got := children.GrantOf("1b4e-28ba", 7); got != "1b4e-28ba 7" {
 		t.Error(got)
 	}
 }

@@ -19,6 +19,9 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // serverOf returns an API server that has these owners, and only these events.
@@ -57,14 +60,14 @@ func refusedPod(text string) corev1.Event {
 
 // look makes passes at these times before noon, each with the status that the previous one
 // wrote, and returns the facts of the last pass.
-func look(w *world, r *reader, ago ...time.Duration) *facts {
-	known := &remembered{}
-	var f *facts
+func look(w *facts.World, r *observe.Reader, ago ...time.Duration) *facts.Facts {
+	known := &observe.Remembered{}
+	var f *facts.Facts
 	for _, before := range ago {
-		w.now, w.delay = noon.Add(-before), delay{}
-		r.readCauses(context.Background(), w, known)
-		f = derive(w)
-		w.object.Status = summarize(f)
+		w.Now, w.Delay = noon.Add(-before), facts.Delay{}
+		r.ReadCauses(context.Background(), w, known)
+		f = facts.Derive(w)
+		w.Object.Status = status.Summarize(f)
 	}
 	return f
 }
@@ -72,15 +75,15 @@ func look(w *world, r *reader, ago ...time.Duration) *facts {
 // sampled returns a pod of a Deployment that has the container of the samples and no status
 // yet.
 func sampled(m *memberFixture) *memberFixture {
-	m.of("web").program = []string{causestest.Container}
-	m.node = nodestate.Facts{Ready: true}
-	m.pod.Status.ContainerStatuses, m.pod.Status.Conditions = nil, nil
+	m.of("web").Program = []string{causestest.Container}
+	m.Node = nodestate.Facts{Ready: true}
+	m.Pod.Status.ContainerStatuses, m.Pod.Status.Conditions = nil, nil
 	return m
 }
 
 // keptFor returns a world in which the cause of a sample has kept a pod from running for
 // that long; nil if the sample is not about a pod.
-func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world, client.Reader) {
+func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*facts.World, client.Reader) {
 	set, d := lackingSet("an older reason", 1)
 	since := noon.Add(-age)
 	switch {
@@ -88,12 +91,12 @@ func keptFor(s *causestest.Sample, m *memberFixture, age time.Duration) (*world,
 		return nil, nil
 	case s.Refused != "":
 		w := worldOf(singleton("db"))
-		w.refusedOwners = []object{set}
+		w.RefusedOwners = []facts.Object{set}
 		return w, serverOf(set, d, refusedPod(s.Refused))
 	case s.Pod != nil:
-		s.Pod(m.pod, since)
+		s.Pod(m.Pod, since)
 	default:
-		m.pod.CreationTimestamp.Time = since
+		m.Pod.CreationTimestamp.Time = since
 	}
 	return worldOf(held(), m), serverOf(set, d, s.Told)
 }
@@ -110,16 +113,16 @@ func TestW7EachCauseIsToldOf(t *testing.T) {
 				continue
 			}
 			t.Run(s.Situation+", "+what, func(t *testing.T) {
-				look(w, &reader{live: live}, 70*time.Second, 69*time.Second, 5*time.Second, 0)
-				s.Check(t, v1.ConditionDegraded, w.object, w.object.Status.Conditions)
+				look(w, &observe.Reader{Live: live}, 70*time.Second, 69*time.Second, 5*time.Second, 0)
+				s.Check(t, v1.ConditionDegraded, w.Object, w.Object.Status.Conditions)
 			})
 		}
 	}
 }
 
 // sayingOf returns a condition in one line.
-func sayingOf(w *world, kind string) string {
-	c := meta.FindStatusCondition(w.object.Status.Conditions, kind)
+func sayingOf(w *facts.World, kind string) string {
+	c := meta.FindStatusCondition(w.Object.Status.Conditions, kind)
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
@@ -142,29 +145,29 @@ func sampleOf(t *testing.T, situation string) *causestest.Sample {
 // starts.
 func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 	broken := sampled(waiting("b"))
-	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses access").Pod(broken.pod, noon.Add(-time.Hour))
+	sampleOf(t, "the image cannot be pulled: it is missing, or its registry refuses access").Pod(broken.Pod, noon.Add(-time.Hour))
 	ended := sampled(waiting("a"))
-	sampleOf(t, sysctl).Pod(ended.pod, noon.Add(-time.Hour))
+	sampleOf(t, sysctl).Pod(ended.Pod, noon.Add(-time.Hour))
 	young := sampled(waiting("a"))
-	sampleOf(t, "the scheduler finds no Node for another reason").Pod(young.pod, noon.Add(-30*time.Second))
+	sampleOf(t, "the scheduler finds no Node for another reason").Pod(young.Pod, noon.Add(-30*time.Second))
 	elder := &singleton("a").StatefulSingleton
 	elder.CreationTimestamp.Time = noon.Add(-2 * time.Hour)
 	set, d := lackingSet("", 0)
-	for what, w := range map[string]*world{
+	for what, w := range map[string]*facts.World{
 		"pods at their gates":              worldOf(held(), granted("a", 1).serving(), waiting("b"), waiting("c")),
 		"a standby that cannot start":      worldOf(held(), granted("a", 1).serving(), broken),
 		"the only pods are at their gates": worldOf(singleton("db"), waiting("a"), waiting("b")),
 		"a pod is unschedulable for 30 s":  worldOf(singleton("db"), young),
 		"no pods":                          worldOf(singleton("db")),
-		"an invalid object":                worldOf(singleton("db"), broken).with(func(w *world) { w.rivals = []*v1.StatefulSingleton{elder} }),
+		"an invalid object":                worldWith(worldOf(singleton("db"), broken), func(w *facts.World) { w.Rivals = []*v1.StatefulSingleton{elder} }),
 	} {
-		look(w, &reader{live: serverOf(set, d)}, 3*time.Second, 0)
+		look(w, &observe.Reader{Live: serverOf(set, d)}, 3*time.Second, 0)
 		if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
 			t.Errorf("%s: Degraded is %s", what, got)
 		}
 	}
 	w := worldOf(singleton("db"), ended)
-	look(w, &reader{live: serverOf(set, d)}, 3*time.Second, 0)
+	look(w, &observe.Reader{Live: serverOf(set, d)}, 3*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionStalled); !strings.HasPrefix(got, "False") {
 		t.Errorf("a Deployment with 0 replicas and a refused pod an hour ago: Stalled is %s", got)
 	}
@@ -176,8 +179,8 @@ func TestW7NothingIsToldOfWhatIsNotHindered(t *testing.T) {
 func TestW7APodThatIsNotCreated(t *testing.T) {
 	set, d := lackingSet(`pods "web-1-x" is forbidden: an older reason`, 1)
 	w := worldOf(singleton("db"))
-	w.refusedOwners = []object{set}
-	r := &reader{live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
+	w.RefusedOwners = []facts.Object{set}
+	r := &observe.Reader{Live: serverOf(set, d, refusedPod("exceeded quota: small, requested: pods=1"))}
 	look(w, r, 30*time.Second, 29*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != noProblem {
 		t.Errorf("after 30 s: %s", got)
@@ -199,8 +202,8 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 		t.Errorf("after the pod was created: %s", got)
 	}
 	set, d = lackingSet(`pods "web-1-x" is forbidden: exceeded quota: small, requested: pods=1`, 1)
-	w.refusedOwners = []object{set}
-	look(w, &reader{live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
+	w.RefusedOwners = []facts.Object{set}
+	look(w, &observe.Reader{Live: serverOf(set, d)}, 70*time.Second, 69*time.Second, 0)
 	if got := sayingOf(w, v1.ConditionDegraded); got != overQuota {
 		t.Errorf("after its events were deleted: %s", got)
 	}
@@ -210,19 +213,19 @@ func TestW7APodThatIsNotCreated(t *testing.T) {
 // one pod after another, each with a different name.
 func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 	set, d := lackingSet("", 1)
-	r, known := &reader{live: serverOf(set, d)}, &remembered{}
+	r, known := &observe.Reader{Live: serverOf(set, d)}, &observe.Remembered{}
 	w := worldOf(singleton("db"))
 	for second := -80; second < 0; second += 2 {
 		at := noon.Add(time.Duration(second) * time.Second)
 		next := sampled(waiting(fmt.Sprintf("p%d", second)))
-		next.pod.CreationTimestamp.Time = at
+		next.Pod.CreationTimestamp.Time = at
 		next.silent().phase(corev1.PodPending)
-		w.pods = append(w.pods, &next.member)
+		w.Pods = append(w.Pods, &next.Member)
 		for range 2 { // first it has just been created, and a second later it is refused
-			w.now, w.delay = at, delay{}
-			r.readCauses(context.Background(), w, known)
-			w.object.Status = summarize(derive(w))
-			sampleOf(t, sysctl).Pod(next.pod, at)
+			w.Now, w.Delay = at, facts.Delay{}
+			r.ReadCauses(context.Background(), w, known)
+			w.Object.Status = status.Summarize(facts.Derive(w))
+			sampleOf(t, sysctl).Pod(next.Pod, at)
 			at = at.Add(time.Second)
 		}
 	}
@@ -236,12 +239,12 @@ func TestW7OnePodAfterAnotherIsRefused(t *testing.T) {
 // and reports why its pod does not start.
 func TestW7ALateHandoverSaysWhy(t *testing.T) {
 	m := sampled(waiting("a"))
-	sampleOf(t, "no Node has enough cpu, memory or other resources").Pod(m.pod, noon.Add(-time.Hour))
+	sampleOf(t, "no Node has enough cpu, memory or other resources").Pod(m.Pod, noon.Add(-time.Hour))
 	w := worldOf(singleton("db").with(func(s *v1.StatefulSingleton) {
 		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
 	}), m)
 	set, d := lackingSet("", 1)
-	look(w, &reader{live: serverOf(set, d)}, 0)
+	look(w, &observe.Reader{Live: serverOf(set, d)}, 0)
 	got := sayingOf(w, v1.ConditionDegraded)
 	if !strings.HasPrefix(got, "True TransitionTimeout: ") || !strings.Contains(got, "; pod a cannot be scheduled: Unschedulable: ") {
 		t.Errorf("Degraded is %s", got)

@@ -29,6 +29,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // Options configure the controller.
@@ -42,21 +47,16 @@ type Options struct {
 	Lease *leadership.Lease
 }
 
-// runner executes actions. It is an action.Runner, or a fake in tests.
-type runner interface {
-	Run(ctx context.Context, key types.NamespacedName, steps action.Steps) []action.Outcome
-}
-
 // Reconciler starts the pods of StatefulSingletons one after another.
 type Reconciler struct {
-	reader   *reader
-	runner   runner // makes all writes
-	reporter *reporter
+	reader   *observe.Reader
+	runner   status.Runner // makes all writes
+	reporter *status.Reporter
 }
 
 // newReconciler returns a Reconciler of which the runner makes all writes.
-func newReconciler(reader *reader, runner runner, events events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: reader, runner: runner, reporter: &reporter{reader: reader, runner: runner, events: events}}
+func newReconciler(reader *observe.Reader, runner status.Runner, events events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: reader, runner: runner, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
 
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch,roleName=statefulsingleton-role
@@ -79,53 +79,37 @@ func newReconciler(reader *reader, runner runner, events events.EventRecorder) *
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, leave := large.Pass(ctx)
 	defer leave()
-	if err := r.reader.pods.follow(ctx, req.Namespace); err != nil {
+	if err := r.reader.Pods.Follow(ctx, req.Namespace); err != nil {
 		return report.Retry(err).Result()
 	}
-	w, err := r.reader.observe(ctx, req.NamespacedName)
+	w, err := r.reader.Observe(ctx, req.NamespacedName)
 	if err != nil {
 		return report.Retry(err).Result()
 	}
-	if w.unread() {
-		return reportUnread(ctx, r.runner, w.object).Result()
+	if w.Unread() {
+		return reportUnread(ctx, r.runner, w.Object).Result()
 	}
-	f := derive(w)
-	p := decide(f)
+	f := facts.Derive(w)
+	p := rules.Decide(f)
 	outcomes := r.runner.Run(ctx, req.NamespacedName, p.Steps)
-	return r.reporter.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
+	return r.reporter.Report(ctx, req.NamespacedName, f, &p, outcomes).Result()
 }
-
-// unreadParts returns the parts of an object that the operator could not decode, with the
-// errors.
-func unreadParts(s *v1.StatefulSingleton) unread.Parts {
-	return unread.Parts{Spec: s.Spec.Problem, Status: s.Status.Problem}
-}
-
-// unread reports whether a part of the object cannot be decoded. In this case nothing else
-// was read.
-func (w *world) unread() bool { return w.object != nil && unreadParts(w.object).Any() }
 
 // reportUnread reports in the status why an object cannot be decoded.
 func reportUnread(ctx context.Context, runner unread.Runner, s *v1.StatefulSingleton) report.Outcome {
 	next := s.DeepCopy()
 	next.Status.ObservedGeneration = s.Generation
-	return unreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
+	return facts.UnreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
 }
 
 // Cache returns the cache options of this kind. Pods are not cached there; they are watched
 // only in namespaces that have a StatefulSingleton.
 func Cache() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		metadataOf("ConfigMap"): {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, v1.ConfigMapWrapper), Transform: slim.Kept{}.Metadata},
-		&corev1.Node{}:          {Transform: slim.Node},
-		&v1.StatefulSingleton{}: {Transform: slimObject},
+		observe.MetadataOf("ConfigMap"): {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, v1.ConfigMapWrapper), Transform: slim.Kept{}.Metadata},
+		&corev1.Node{}:                  {Transform: slim.Node},
+		&v1.StatefulSingleton{}:         {Transform: slimObject},
 	}
-}
-
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return m
 }
 
 // maxPodBytes is the max total size in bytes of JSON of an object's pods.
@@ -140,27 +124,27 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	read := &reader{
-		cache: mgr.GetCache(), live: live, now: now, lease: o.Lease,
-		guard: &Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, turned: make(chan event.GenericEvent, 1)},
-		pods:  newPodWatch(mgr, o.Watched),
+	read := &observe.Reader{
+		Cache: mgr.GetCache(), Live: live, Now: now, Lease: o.Lease,
+		Guard: &observe.Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, Turned: make(chan event.GenericEvent, 1)},
+		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
 	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
-	read.pods.find = r.concerned
-	if err := mgr.Add(read.guard); err != nil {
+	read.Pods.Find = r.concerned
+	if err := mgr.Add(read.Guard); err != nil {
 		return fmt.Errorf("add the guard: %w", err)
 	}
-	if err := mgr.Add(read.pods); err != nil {
+	if err := mgr.Add(read.Pods); err != nil {
 		return fmt.Errorf("add the watch of pods: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsingleton").
 		For(&v1.StatefulSingleton{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes)).
-		WatchesMetadata(metadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
+		WatchesMetadata(observe.MetadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
-		WatchesRawSource(source.Channel(read.pods.woken, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(read.guard.turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
+		WatchesRawSource(source.Channel(read.Pods.Woken, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(read.Guard.Turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
 		WithOptions(enqueue.Workers(32)).
 		Complete(r)
 }
@@ -170,7 +154,7 @@ var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { ret
 // inNamespace returns requests for the StatefulSingletons of a namespace, or of all
 // namespaces, that pass the filter.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
-	all := r.reader.known(ctx, namespace)
+	all := r.reader.Known(ctx, namespace)
 	var requests []reconcile.Request
 	for i := range all {
 		if filter(&all[i]) {
@@ -199,12 +183,12 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}
-	known := r.reader.known(ctx, s.Namespace)
-	for _, o := range conflicting(s, withinLimit(known)) {
+	known := r.reader.Known(ctx, s.Namespace)
+	for _, o := range spec.Conflicting(s, spec.WithinLimit(known)) {
 		wake(o)
 	}
-	if len(known) >= MaxPerNamespace {
-		atLimit := byAge(known)[MaxPerNamespace-1:]
+	if len(known) >= spec.MaxPerNamespace {
+		atLimit := spec.ByAge(known)[spec.MaxPerNamespace-1:]
 		for i := range atLimit[:min(len(atLimit), 2)] {
 			wake(&atLimit[i])
 		}
@@ -227,12 +211,12 @@ func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconci
 	maker := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
 		switch {
-		case crowded(pod): // any object may select it
+		case observe.Crowded(pod): // any object may select it
 			return true
 		case s.Name == maker: // added below
 			return false
 		}
-		return namesHolder(s, pod.GetName()) || selects(s, labelsOf(pod))
+		return namesHolder(s, pod.GetName()) || spec.Selects(s, spec.LabelsOf(pod))
 	})
 	if maker != "" {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
@@ -258,7 +242,7 @@ func slimObject(obj any) (any, error) {
 		CreationTimestamp: s.CreationTimestamp, DeletionTimestamp: s.DeletionTimestamp, Finalizers: s.Finalizers}}
 	small.Status.Holder, small.Status.ActivePod, small.Status.WaitingCount = s.Status.Holder, s.Status.ActivePod, s.Status.WaitingCount
 	small.Status.Conditions = slim.Conditions(s.Status.Conditions)
-	if !inBounds(small.Spec.Selector) {
+	if !spec.InBounds(small.Spec.Selector) {
 		small.Spec.Selector = nil
 	}
 	return small, nil

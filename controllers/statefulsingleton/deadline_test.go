@@ -8,6 +8,10 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // deadline is a row of the table of deadlines in docs/kinds/statefulsingleton.md.
@@ -15,45 +19,45 @@ type deadline struct {
 	name  string
 	limit time.Duration
 	// world returns a world in which the time began that long ago.
-	world func(ago time.Duration) *world
+	world func(ago time.Duration) *facts.World
 	// over reports whether the operator acts as if the time has expired.
-	over func(*world) bool
+	over func(*facts.World) bool
 }
 
-func acts(w *world) bool { p := decide(derive(w)); return len(p.Steps) > 0 }
+func acts(w *facts.World) bool { p := rules.Decide(facts.Derive(w)); return len(p.Steps) > 0 }
 
 func deadlines() []deadline {
-	began := func(ago time.Duration, policy v1.TimeoutPolicy) *world {
+	began := func(ago time.Duration, policy v1.TimeoutPolicy) *facts.World {
 		object := singleton("db").held("a", 1).with(func(s *v1.StatefulSingleton) {
 			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &metav1.Time{Time: noon.Add(-ago)}, policy
 		})
 		return worldOf(object, granted("a", 1).coming(), waiting("b"))
 	}
 	return []deadline{
-		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutWaits) },
-			func(w *world) bool { return phaseOf(derive(w)) == v1.PhaseFailed }},
-		{"maxTransitionTime, onTimeout DeleteOld", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutDeletesOld) }, acts},
-		{"a missing Node", fenceAfter, func(ago time.Duration) *world {
+		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *facts.World { return began(ago, v1.TimeoutWaits) },
+			func(w *facts.World) bool { return status.PhaseOf(facts.Derive(w)) == v1.PhaseFailed }},
+		{"maxTransitionTime, onTimeout DeleteOld", 300 * time.Second, func(ago time.Duration) *facts.World { return began(ago, v1.TimeoutDeletesOld) }, acts},
+		{"a missing Node", spec.FenceAfter, func(ago time.Duration) *facts.World {
 			return worldOf(held(), granted("a", 1).onNode(goneSince(ago)), waiting("b"))
 		}, acts},
-		{"a missing Node of a terminating pod", fenceAfter, func(ago time.Duration) *world {
+		{"a missing Node of a terminating pod", spec.FenceAfter, func(ago time.Duration) *facts.World {
 			return worldOf(held(), granted("a", 1).deleted().onNode(goneSince(ago)), waiting("b"))
 		}, acts},
-		{"a new object", settleAfter, func(ago time.Duration) *world {
-			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-ago) })
+		{"a new object", spec.SettleAfter, func(ago time.Duration) *facts.World {
+			return worldWith(worldOf(singleton("db"), waiting("a")), func(w *facts.World) { w.FirstSeen = noon.Add(-ago) })
 		}, acts},
-		{"a static pod that is no longer reported", mirrorReturns, func(ago time.Duration) *world {
-			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.mirrorGone = noon.Add(-ago) })
+		{"a static pod that is no longer reported", spec.MirrorReturns, func(ago time.Duration) *facts.World {
+			return worldWith(worldOf(singleton("db"), waiting("a")), func(w *facts.World) { w.MirrorGone = noon.Add(-ago) })
 		}, acts},
-		{"a gate that must run before the old pod is deleted", restsAfter, func(ago time.Duration) *world {
+		{"a gate that must run before the old pod is deleted", spec.RestsAfter, func(ago time.Duration) *facts.World {
 			return worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(ago))
 		}, acts},
-		{"a script that must run before the grant", restsAfter, func(ago time.Duration) *world {
+		{"a script that must run before the grant", spec.RestsAfter, func(ago time.Duration) *facts.World {
 			return worldOf(singleton("db"), waiting("a").scripted().heldFor(ago))
 		}, acts},
-		{"a pod of the newest revision that has not reached its gate", newestPatience, func(ago time.Duration) *world {
+		{"a pod of the newest revision that has not reached its gate", spec.NewestPatience, func(ago time.Duration) *facts.World {
 			next := waiting("c").of("d").stuck("ContainerCreating")
-			next.pod.CreationTimestamp.Time = noon.Add(-ago)
+			next.Pod.CreationTimestamp.Time = noon.Add(-ago)
 			return worldOf(held(), next, waiting("b").of("d").old())
 		}, acts},
 	}
@@ -81,14 +85,14 @@ func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 			{"the API server is unreachable", d.limit, leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away), To: noon}}}, false},
 		} {
 			w := d.world(r.ago)
-			w.watch = r.watch
+			w.Watch = r.watch
 			if got := d.over(w); got != r.over {
 				t.Errorf("V5 %s: %s: deadline exceeded is %t", d.name, r.name, got)
 			}
 			// No watch event reports the end of a time.
 			w = d.world(r.ago)
-			w.watch = r.watch
-			if p := decide(derive(w)); !r.over && (p.Wait <= 0 || p.Wait > away) {
+			w.Watch = r.watch
+			if p := rules.Decide(facts.Derive(w)); !r.over && (p.Wait <= 0 || p.Wait > away) {
 				t.Errorf("V5 %s: %s: requeued after %s", d.name, r.name, p.Wait)
 			}
 		}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
 // guard is the API server's own plugin for ValidatingAdmissionPolicies, with our policy and
@@ -47,7 +48,7 @@ func newGuard(t testing.TB, watched []string, objects ...*v1.StatefulSingleton) 
 	if err := clientgoscheme.AddToScheme(g.scheme); err != nil {
 		t.Fatal(err)
 	}
-	policy, binding := buildGuard("operator-system", watched)
+	policy, binding := children.BuildGuard("operator-system", watched)
 	existing := []runtime.Object{policy, binding}
 	kind := v1.GroupVersion.WithKind("StatefulSingleton")
 	var params []runtime.Object

@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // Builders of objects and pods:
@@ -164,15 +166,15 @@ func (c *containerFixture) with(change func(*corev1.Container)) *containerFixtur
 
 const gateImage = "example.com/operator:1"
 
-func around(oneNodeClaims ...string) surroundings {
-	return surroundings{gateImage, sets.New(oneNodeClaims...)}
+func around(oneNodeClaims ...string) children.Surroundings {
+	return children.Surroundings{Image: gateImage, OneNodeClaims: sets.New(oneNodeClaims...)}
 }
 
 // injected returns a copy of the pod with the gate.
 func injected(t *testing.T, p *corev1.Pod, s *singletonFixture, oneNodeClaims ...string) *corev1.Pod {
 	t.Helper()
 	p = p.DeepCopy()
-	if errs := inject(p, &s.StatefulSingleton, around(oneNodeClaims...)); len(errs) > 0 {
+	if errs := children.Inject(p, &s.StatefulSingleton, around(oneNodeClaims...)); len(errs) > 0 {
 		t.Fatalf("refused: %v", errs.ToAggregate())
 	}
 	return p
@@ -263,7 +265,7 @@ func randomContainer(r *rand.Rand, name string) *containerFixture {
 	case 1:
 		c.resources("100m/", "/1Gi")
 	case 2:
-		c.SecurityContext = restricted()
+		c.SecurityContext = children.Restricted()
 		c.SecurityContext.RunAsNonRoot = ptr.To(true)
 	}
 	return c
@@ -301,7 +303,7 @@ func lost(path string, from, to any) []string {
 		to, _ := to.([]any)
 		for i, entry := range from {
 			at := 0
-			for at < len(to) && !alike(entry, to[at]) {
+			for at < len(to) && !webhooks.Alike(entry, to[at]) {
 				at++
 			}
 			if at == len(to) {

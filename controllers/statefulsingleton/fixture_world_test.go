@@ -11,6 +11,9 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
@@ -41,29 +44,29 @@ func (s *singletonFixture) goes() *singletonFixture {
 
 // worldOf returns the world at noon of an object that is an hour old and has all its
 // children.
-func worldOf(s *singletonFixture, members ...*memberFixture) *world {
-	w := &world{now: noon, firstSeen: noon.Add(-time.Hour)}
+func worldOf(s *singletonFixture, members ...*memberFixture) *facts.World {
+	w := &facts.World{Now: noon, FirstSeen: noon.Add(-time.Hour)}
 	if s != nil {
 		if s.CreationTimestamp.IsZero() {
 			s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
 		}
 		s.Finalizers = []string{v1.FinalizerSingleton}
-		w.object = withDefaults(&s.StatefulSingleton)
-		w.invalid = problem(w.object)
-		w.wrapper = buildWrapper("ns", script.Text, []v1.StatefulSingleton{*w.object})
+		w.Object = spec.WithDefaults(&s.StatefulSingleton)
+		w.Invalid = spec.Problem(w.Object)
+		w.Wrapper = children.BuildWrapper("ns", script.Text, []v1.StatefulSingleton{*w.Object})
 	}
 	for _, m := range members {
-		w.pods = append(w.pods, &m.member)
+		w.Pods = append(w.Pods, &m.Member)
 	}
 	return w
 }
 
-func (w *world) with(change func(*world)) *world {
+func worldWith(w *facts.World, change func(*facts.World)) *facts.World {
 	change(w)
 	return w
 }
 
-type memberFixture struct{ member }
+type memberFixture struct{ facts.Member }
 
 func newMember(name string) *memberFixture {
 	p := pod(container("app").command("serve"))
@@ -73,20 +76,20 @@ func newMember(name string) *memberFixture {
 	p.Status.Phase = corev1.PodRunning
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "c1",
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: nodestate.Facts{Ready: true}}}
+	return &memberFixture{Member: facts.Member{Pod: &p.Pod, Program: []string{"app"}, Node: nodestate.Facts{Ready: true}}}
 }
 
 // waiting returns a pod whose gate runs. It was created under StatefulSingleton db.
 func waiting(name string) *memberFixture {
 	m := newMember(name)
-	m.gated = true
-	m.pod.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-db"}
+	m.Gated = true
+	m.Pod.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-db"}
 	return m
 }
 
 // heldFor sets how long ago the gate was first seen running; by default long enough.
 func (m *memberFixture) heldFor(d time.Duration) *memberFixture {
-	m.heldSince = noon.Add(-d)
+	m.HeldSince = noon.Add(-d)
 	return m
 }
 
@@ -96,47 +99,47 @@ func ungated(name string) *memberFixture { return newMember(name) }
 // granted returns a pod that runs its program and has our finalizer.
 func granted(name string, epoch int64) *memberFixture {
 	m := waiting(name)
-	m.pod.Annotations[v1.AnnotationGrant], m.pod.Annotations[v1.AnnotationReminder] = grantOf(m.pod.UID, epoch), strconv.FormatInt(epoch, 10)
-	m.pod.Finalizers = []string{v1.FinalizerPod}
-	m.pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
+	m.Pod.Annotations[v1.AnnotationGrant], m.Pod.Annotations[v1.AnnotationReminder] = children.GrantOf(m.Pod.UID, epoch), strconv.FormatInt(epoch, 10)
+	m.Pod.Finalizers = []string{v1.FinalizerPod}
+	m.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
 	return m
 }
 
 func (m *memberFixture) with(change func(*corev1.Pod)) *memberFixture {
-	change(m.pod)
+	change(m.Pod)
 	return m
 }
 
 func (m *memberFixture) unprotected() *memberFixture {
-	m.pod.Finalizers = nil
+	m.Pod.Finalizers = nil
 	return m
 }
 
 func (m *memberFixture) protect() *memberFixture {
-	m.pod.Finalizers = []string{v1.FinalizerPod}
+	m.Pod.Finalizers = []string{v1.FinalizerPod}
 	return m
 }
 
 func (m *memberFixture) deleted() *memberFixture {
-	m.pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	m.Pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	return m
 }
 
 // phase sets the phase, and leaves the containers unchanged.
 func (m *memberFixture) phase(phase corev1.PodPhase) *memberFixture {
-	m.pod.Status.Phase = phase
+	m.Pod.Status.Phase = phase
 	return m
 }
 
 // exited sets the container status to terminated.
 func (m *memberFixture) exited() *memberFixture {
-	m.pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	m.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	return m
 }
 
 // ended makes the pod one that has stopped, as a kubelet reports it.
 func (m *memberFixture) ended() *memberFixture {
-	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
+	m.Pod.Status.Conditions = append(m.Pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 	return m.phase(corev1.PodSucceeded).exited()
 }
@@ -146,7 +149,7 @@ func (m *memberFixture) coming() *memberFixture { return m.stuck("ContainerCreat
 
 // scripted makes the script the pod's gate.
 func (m *memberFixture) scripted() *memberFixture {
-	m.pod.Spec.Containers[0].Command = []string{v1.ScriptInPod, "serve"}
+	m.Pod.Spec.Containers[0].Command = []string{v1.ScriptInPod, "serve"}
 	return m
 }
 
@@ -154,8 +157,8 @@ func (m *memberFixture) scripted() *memberFixture {
 // kubelet has ended. knew is the generation that the kubelet observed last; 2 includes the
 // deletion.
 func (m *memberFixture) unstarted(knew int64) *memberFixture {
-	m.deleted().exited().phase(corev1.PodFailed).pod.Generation = 2
-	m.pod.Status.Conditions = append(m.pod.Status.Conditions,
+	m.deleted().exited().phase(corev1.PodFailed).Pod.Generation = 2
+	m.Pod.Status.Conditions = append(m.Pod.Status.Conditions,
 		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", ObservedGeneration: knew},
 		corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, ObservedGeneration: knew})
 	return m
@@ -163,66 +166,66 @@ func (m *memberFixture) unstarted(knew int64) *memberFixture {
 
 // bare makes the pod one without a gate, according to the current object.
 func (m *memberFixture) bare() *memberFixture {
-	m.gated = false
+	m.Gated = false
 	return m
 }
 
 func (m *memberFixture) silent() *memberFixture {
-	m.pod.Status.ContainerStatuses = nil
+	m.Pod.Status.ContainerStatuses = nil
 	return m
 }
 
 // collected makes the pod one that pod garbage collection ended.
 func (m *memberFixture) collected() *memberFixture {
-	m.pod.Status.Phase = corev1.PodFailed
-	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
+	m.Pod.Status.Phase = corev1.PodFailed
+	m.Pod.Status.Conditions = append(m.Pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
 	return m
 }
 
 // stuck sets the reason for which the container waits.
 func (m *memberFixture) stuck(reason string) *memberFixture {
-	m.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
+	m.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "because"}}}}
 	return m
 }
 
 func (m *memberFixture) onNode(n nodestate.Facts) *memberFixture {
-	m.node = n
+	m.Node = n
 	return m
 }
 
 func (m *memberFixture) unscheduled() *memberFixture {
-	m.pod.Spec.NodeName, m.node = "", nodestate.Facts{}
+	m.Pod.Spec.NodeName, m.Node = "", nodestate.Facts{}
 	return m.silent().phase(corev1.PodPending)
 }
 
 func (m *memberFixture) age(minutes int) *memberFixture {
-	m.pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
+	m.Pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
 	return m
 }
 
 // of sets the Deployment of the pod, with a rolling update.
 func (m *memberFixture) of(deployment string) *memberFixture {
-	m.family = family{owner: types.UID(deployment), name: "Deployment " + deployment, rolls: true, wanted: 1,
-		deployment: deployment, replicaSet: deployment + "-1", surges: true, adopts: true}
-	m.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}
+	m.Family = facts.Family{Owner: types.UID(deployment), Name: "Deployment " + deployment, Rolls: true, Wanted: 1,
+		Deployment: deployment, ReplicaSet: deployment + "-1", Surges: true, Adopts: true}
+	m.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}
 	return m
 }
 
 // old makes the pod's revision older than the one that its Deployment wants.
 func (m *memberFixture) old() *memberFixture {
-	m.family.outdated = true
+	m.Family.Outdated = true
 	return m
 }
 
 // mounts adds a claim that another pod mounts too.
 func (m *memberFixture) mounts(mode corev1.PersistentVolumeAccessMode) *memberFixture {
-	m.claims = map[string]corev1.PersistentVolumeAccessMode{"data": mode}
+	m.Claims = map[string]corev1.PersistentVolumeAccessMode{"data": mode}
 	return m
 }
 
 func (m *memberFixture) on(name string) *memberFixture {
-	m.pod.Spec.NodeName = name
+	m.Pod.Spec.NodeName = name
 	return m
 }

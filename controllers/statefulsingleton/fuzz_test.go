@@ -16,6 +16,10 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 const samples = "../../config/samples/statefulsingleton"
@@ -34,22 +38,22 @@ func FuzzValidate(f *testing.F) {
 		if json.Unmarshal(raw, &object) != nil {
 			return
 		}
-		s := withDefaults(&object)
-		if !apiequality.Semantic.DeepEqual(s, withDefaults(s)) {
+		s := spec.WithDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(s, spec.WithDefaults(s)) {
 			t.Error("a second call changes the defaults")
 		}
-		warnings(s, "operator")
-		annotationWarnings(s)
-		if problem(s) != "" {
+		spec.Warnings(s, "operator")
+		spec.AnnotationWarnings(s)
+		if spec.Problem(s) != "" {
 			return
 		}
 		if most := *s.Spec.MaxTransitionTime; most < 1 || most > 3600 || len(s.Name) > 63 {
 			t.Errorf("%d seconds and %q are accepted", most, s.Name)
 		}
-		if !usable(s.Spec.Selector) || !saysWhich(s.Spec.Selector) || selects(s, nil) {
+		if !spec.Usable(s.Spec.Selector) || !spec.SaysWhich(s.Spec.Selector) || spec.Selects(s, nil) {
 			t.Errorf("selector %v is accepted", s.Spec.Selector)
 		}
-		if !overlap(s.Spec.Selector, s.Spec.Selector) {
+		if !spec.Overlap(s.Spec.Selector, s.Spec.Selector) {
 			t.Error("a selector that matches no pod is accepted")
 		}
 	})
@@ -58,8 +62,8 @@ func FuzzValidate(f *testing.F) {
 // FuzzWebhook sends arbitrary bodies to the webhook. It always responds, and only allows
 // valid objects.
 func FuzzWebhook(f *testing.F) {
-	stranger.Webhook(f, v1.AddToScheme, &validator{singletons: known{items: all(singleton("db"))}, namespace: "operator"}, stranger.Samples(f, samples, "StatefulSingleton"),
-		func(object *v1.StatefulSingleton) string { return problem(withDefaults(object)) })
+	stranger.Webhook(f, v1.AddToScheme, &webhooks.Validator{Singletons: known{items: all(singleton("db"))}, Namespace: "operator"}, stranger.Samples(f, samples, "StatefulSingleton"),
+		func(object *v1.StatefulSingleton) string { return spec.Problem(spec.WithDefaults(object)) })
 }
 
 // FuzzPodWebhook sends arbitrary pods to the webhook. A pod that an object selects gets the
@@ -71,7 +75,7 @@ func FuzzPodWebhook(f *testing.F) {
 		f.Add([]byte(`{"metadata":{"labels":{"app":"db"}},"spec":{"containers":[null,{"name":"b","volumeMounts":[{"name":"v","mountPath":"/var/run"}],"livenessProbe":{}}],"affinity":{"podAntiAffinity":{}}}}`), uint8(mode))
 	}
 	f.Add([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app"}]}}`), uint8(0))
-	handlers := map[v1.GateMode]*podHandler{}
+	handlers := map[v1.GateMode]*webhooks.PodHandler{}
 	for _, mode := range modes {
 		handlers[mode] = newHandler(f, known{items: all(singleton("db").mode(mode))})
 	}
@@ -85,7 +89,7 @@ func FuzzPodWebhook(f *testing.F) {
 		}
 		answer := stranger.Ask(t, hook, body)
 		var read corev1.Pod
-		if err := h.decoder.DecodeRaw(runtime.RawExtension{Raw: pod}, &read); err != nil {
+		if err := h.Decoder.DecodeRaw(runtime.RawExtension{Raw: pod}, &read); err != nil {
 			return // the API server never sends this
 		}
 		_, mirror := read.Annotations[corev1.MirrorPodAnnotationKey]
@@ -103,7 +107,7 @@ func FuzzPodWebhook(f *testing.F) {
 		if err := json.Unmarshal(again, &held); err != nil {
 			t.Fatal(err)
 		}
-		if !hasGate(&held, &s.StatefulSingleton) {
+		if !children.HasGate(&held, &s.StatefulSingleton) {
 			t.Errorf("the pod is allowed without the gate: %s", again)
 		}
 		if second := stranger.Ask(t, hook, stranger.Review(again, nil)); !second.Allowed || second.Patch != nil {
@@ -137,14 +141,14 @@ func FuzzSelectors(f *testing.F) {
 		both := true
 		for _, selector := range selectors {
 			s := &v1.StatefulSingleton{Spec: v1.StatefulSingletonSpec{Selector: selector}}
-			selected := selects(s, have)
+			selected := spec.Selects(s, have)
 			// The API server may not be able to parse a selector that validation rejects.
-			if len(validateSelector(selector, nil)) == 0 && selected != selectorOf(s).Matches(labels.Set(have)) {
+			if len(spec.ValidateSelector(selector, nil)) == 0 && selected != spec.SelectorOf(s).Matches(labels.Set(have)) {
 				t.Errorf("%v selects %v: %v", selector, have, selected)
 			}
 			both = both && selected
 		}
-		if there := overlap(selectors[0], selectors[1]); both && !there || there != overlap(selectors[1], selectors[0]) {
+		if there := spec.Overlap(selectors[0], selectors[1]); both && !there || there != spec.Overlap(selectors[1], selectors[0]) {
 			t.Errorf("%s and %s overlap: %v; both select %v: %v", one, other, there, have, both)
 		}
 	})
@@ -160,19 +164,19 @@ func FuzzGrant(f *testing.F) {
 	f.Add(" 5", "", int64(5))
 	f.Add("uid-1 5 6", "uid-1", int64(5))
 	f.Fuzz(func(t *testing.T, text, uid string, epoch int64) {
-		m := &member{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Annotations: map[string]string{v1.AnnotationGrant: text}}}}
-		if m.granted() != strings.HasPrefix(text, uid+" ") && !strings.Contains(uid, " ") {
-			t.Errorf("%q is a grant for %q: %v", text, uid, m.granted())
+		m := &facts.Member{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Annotations: map[string]string{v1.AnnotationGrant: text}}}}
+		if m.Granted() != strings.HasPrefix(text, uid+" ") && !strings.Contains(uid, " ") {
+			t.Errorf("%q is a grant for %q: %v", text, uid, m.Granted())
 		}
-		if m.granted() && m.isCopy() || !m.granted() && m.epoch() != 0 {
-			t.Errorf("%q has epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.isCopy())
+		if m.Granted() && m.IsCopy() || !m.Granted() && m.Epoch() != 0 {
+			t.Errorf("%q has epoch %d: granted %v, copied %v", text, m.Epoch(), m.Granted(), m.IsCopy())
 		}
 		if strings.Contains(uid, " ") {
 			return // the API server never assigns such a UID
 		}
-		m.pod.Annotations[v1.AnnotationGrant] = grantOf(types.UID(uid), epoch)
-		if !m.granted() || m.epoch() != epoch {
-			t.Errorf("the grant of epoch %d is read as epoch %d", epoch, m.epoch())
+		m.Pod.Annotations[v1.AnnotationGrant] = children.GrantOf(types.UID(uid), epoch)
+		if !m.Granted() || m.Epoch() != epoch {
+			t.Errorf("the grant of epoch %d is read as epoch %d", epoch, m.Epoch())
 		}
 	})
 }

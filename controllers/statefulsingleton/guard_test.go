@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	celgo "github.com/google/cel-go/cel"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,9 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	celgo "github.com/google/cel-go/cel"
-
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 const (
@@ -77,7 +78,7 @@ func TestTheGuardOnUpdate(t *testing.T) {
 	g := newGuard(t, nil, &db.StatefulSingleton)
 	held := injected(t, &pod().Pod, db)
 	granted := held.DeepCopy()
-	granted.Annotations[v1.AnnotationGrant] = grantOf("uid", 1)
+	granted.Annotations[v1.AnnotationGrant] = children.GrantOf("uid", 1)
 	for _, r := range []struct {
 		name   string
 		old    *corev1.Pod
@@ -97,8 +98,8 @@ func TestTheGuardOnUpdate(t *testing.T) {
 		{"S6 a finalizer is removed", held, func(p *corev1.Pod) { p.Finalizers = nil }, "a-user", ""},
 		{"S6 an owner is added", held, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "rs"}} }, "a-user", ""},
 		{"labels of a pod that is not selected", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Labels = nil }, "a-user", ""},
-		{"H10 a grant by another client", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, "a-user", forged},
-		{"a grant by the operator", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, theOperator, ""},
+		{"H10 a grant by another client", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = children.GrantOf("uid", 1) }, "a-user", forged},
+		{"a grant by the operator", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = children.GrantOf("uid", 1) }, theOperator, ""},
 		{"a grant removed by another client", granted, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationGrant) }, "a-user", forged},
 		{"annotation singleton-uid is changed", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "uid-of-another" }, "a-user", remade},
 		{"annotation singleton-uid is removed", held, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) }, "a-user", remade},
@@ -209,7 +210,7 @@ func TestTheGuardBearsTheLargestObject(t *testing.T) {
 // BenchmarkGuard measures the cost of the guard for a pod in a namespace with that many
 // objects.
 func BenchmarkGuard(b *testing.B) {
-	for _, count := range []int{1, 10, MaxPerNamespace} {
+	for _, count := range []int{1, 10, spec.MaxPerNamespace} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			var objects []*v1.StatefulSingleton
 			for i := range count {
@@ -240,7 +241,7 @@ func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
 		for _, have := range universe() {
 			for _, set := range []labels.Set{have, nil} {
 				p := &pod().with(func(p *corev1.Pod) { p.Namespace, p.Labels = s.Namespace, set }).Pod
-				want := selectorOf(s).Matches(set)
+				want := spec.SelectorOf(s).Matches(set)
 				if want {
 					matches++
 				}
@@ -259,7 +260,7 @@ func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
 	}
 }
 
-// TestTheGuardKnowsAGateAsWeDo checks that hasGate in CEL is equivalent to hasGate in Go,
+// TestTheGuardKnowsAGateAsWeDo checks that HasGate in CEL is equivalent to HasGate in Go,
 // with random pods that are injected or not, and then damaged.
 func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 	program := singleton("db").containers("app")
@@ -274,12 +275,12 @@ func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 		p.Namespace = s.Namespace
 		if !maybe(r, 8) {
 			as := &singletonFixture{*s.DeepCopy()}
-			if inject(p, &as.mode(one(r, modes...)).StatefulSingleton, around()) != nil {
+			if children.Inject(p, &as.mode(one(r, modes...)).StatefulSingleton, around()) != nil {
 				continue
 			}
 		}
 		damage(r, p)
-		want := hasGate(p, &s.StatefulSingleton)
+		want := children.HasGate(p, &s.StatefulSingleton)
 		counts[want]++
 		answer := g.create(p)
 		if answer != "" && !strings.HasSuffix(answer, noGate) {
@@ -359,7 +360,7 @@ func TestTheGuardCompilesInKubernetes130(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, _ := buildGuard("operator-system", nil)
+	policy, _ := children.BuildGuard("operator-system", nil)
 	options := plugincel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
 	for _, v := range policy.Spec.Variables {
 		if result := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression}, options, environment.NewExpressions); result.Error != nil {

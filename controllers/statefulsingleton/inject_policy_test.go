@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
 var modes = []v1.GateMode{v1.GateAuto, v1.GateBinary, v1.GateScript, v1.GateInit}
@@ -80,7 +81,7 @@ func TestS21OpenShiftRestricted(t *testing.T) {
 		for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 			for i := range list {
 				c := &list[i]
-				if !isOurs(c) {
+				if !children.IsOurs(c) {
 					continue
 				}
 				sc := c.SecurityContext
@@ -88,10 +89,10 @@ func TestS21OpenShiftRestricted(t *testing.T) {
 					sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || !*sc.ReadOnlyRootFilesystem {
 					t.Errorf("%s: %s has too many privileges: %v", mode, c.Name, sc)
 				}
-				if isImage(c) != (sc.RunAsUser != nil) {
+				if children.IsImage(c) != (sc.RunAsUser != nil) {
 					t.Errorf("%s: %s has user %v", mode, c.Name, sc.RunAsUser)
 				}
-				if isImage(c) && (*sc.RunAsUser != 1234 || *sc.RunAsGroup != 5 || sc.SELinuxOptions.Level != "s0:c1") {
+				if children.IsImage(c) && (*sc.RunAsUser != 1234 || *sc.RunAsGroup != 5 || sc.SELinuxOptions.Level != "s0:c1") {
 					t.Errorf("%s: %s does not run as the user of the container with its image", mode, c.Name)
 				}
 			}
@@ -233,7 +234,7 @@ func TestSharingIsLeftAlone(t *testing.T) {
 		p.Spec.HostPID, p.Spec.HostIPC, p.Spec.HostNetwork = true, true, true
 	})
 	p := injected(t, &before.Pod, singleton("db"))
-	if !p.Spec.HostPID || !p.Spec.HostIPC || !p.Spec.HostNetwork || p.Spec.ShareProcessNamespace != nil || !hasGate(p, &singleton("db").StatefulSingleton) {
+	if !p.Spec.HostPID || !p.Spec.HostIPC || !p.Spec.HostNetwork || p.Spec.ShareProcessNamespace != nil || !children.HasGate(p, &singleton("db").StatefulSingleton) {
 		t.Errorf("%v", p.Spec)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 func TestW16WhereTheGateIs(t *testing.T) {
@@ -29,10 +32,10 @@ func TestW16WhereTheGateIs(t *testing.T) {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(r.limit)}
 		}
 		if r.has != "" {
-			p.Annotations = map[string]string{annotationLocalVolumes: r.has}
+			p.Annotations = map[string]string{children.AnnotationLocalVolumes: r.has}
 		}
 		p = injected(t, injected(t, p, singleton("db")), singleton("db"))
-		if got := p.Annotations[annotationLocalVolumes]; got != r.want {
+		if got := p.Annotations[children.AnnotationLocalVolumes]; got != r.want {
 			t.Errorf("%s: the annotation is %q, want %q", r.name, got, r.want)
 		}
 		if got := p.Spec.Volumes[1]; got.Name != v1.VolumeGate || got.EmptyDir.Medium != r.medium {
@@ -64,7 +67,7 @@ func TestW16PodsThatTheirNodeEndedAreToldOf(t *testing.T) {
 	}
 	for _, r := range []struct {
 		name string
-		w    *world
+		w    *facts.World
 		want string
 	}{
 		{"W16 a pod that its kubelet rejected", worldOf(held(), refused("b")), want},
@@ -72,7 +75,7 @@ func TestW16PodsThatTheirNodeEndedAreToldOf(t *testing.T) {
 		{"W16 a rejected pod that is older than the running pod", worldOf(held(), refused("b"), granted("a", 1).with(ready)), "no problems detected"},
 		{"W16 the newest pod ended for another reason", worldOf(held(), refused("b"), granted("c", 1).ended()), "no problems detected"},
 	} {
-		s := summarize(derive(r.w))
+		s := status.Summarize(facts.Derive(r.w))
 		if c := meta.FindStatusCondition(s.Conditions, v1.ConditionDegraded); !strings.Contains(c.Message, r.want) {
 			t.Errorf("%s: %s %s", r.name, c.Reason, c.Message)
 		}

@@ -16,6 +16,8 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // TestS3AMatchingPodGetsTheGate checks the complete set of additions against the files in
@@ -64,7 +66,7 @@ func TestAuto(t *testing.T) {
 	} {
 		p := injected(t, &r.pod.Pod, singleton("db"))
 		got := v1.GateBinary
-		if slices.ContainsFunc(p.Spec.InitContainers, isWait) {
+		if slices.ContainsFunc(p.Spec.InitContainers, children.IsWait) {
 			got = v1.GateInit
 		}
 		if got != r.want {
@@ -72,7 +74,7 @@ func TestAuto(t *testing.T) {
 		}
 	}
 	mesh := pod(container("app").command("a"), container("mesh"))
-	if p := injected(t, &mesh.Pod, singleton("db").containers("app")); !isHeld(&p.Spec.Containers[0]) || isHeld(&p.Spec.Containers[1]) {
+	if p := injected(t, &mesh.Pod, singleton("db").containers("app")); !children.IsHeld(&p.Spec.Containers[0]) || children.IsHeld(&p.Spec.Containers[1]) {
 		t.Error("a container that is not part of the program needs a command")
 	}
 }
@@ -91,20 +93,20 @@ func TestS4Idempotent(t *testing.T) {
 			s.containers("app")
 		}
 		once := before.DeepCopy()
-		if errs := inject(once, &s.StatefulSingleton, around()); len(errs) > 0 {
+		if errs := children.Inject(once, &s.StatefulSingleton, around()); len(errs) > 0 {
 			if !apiequality.Semantic.DeepEqual(once, before) {
 				t.Fatalf("seed %d: the pod was refused and changed", seed)
 			}
 			continue
 		}
 		twice := once.DeepCopy()
-		if errs := inject(twice, &s.StatefulSingleton, around()); len(errs) > 0 {
+		if errs := children.Inject(twice, &s.StatefulSingleton, around()); len(errs) > 0 {
 			t.Fatalf("seed %d: the second injection is refused: %v", seed, errs.ToAggregate())
 		}
 		if !apiequality.Semantic.DeepEqual(once, twice) {
 			t.Fatalf("seed %d: the second injection added:\n%v", seed, lost("", tree(t, twice), tree(t, once)))
 		}
-		if !hasGate(once, &s.StatefulSingleton) {
+		if !children.HasGate(once, &s.StatefulSingleton) {
 			t.Fatalf("seed %d: the pod has no gate", seed)
 		}
 		old, now := tree(t, before), tree(t, once)
@@ -119,10 +121,10 @@ func TestS4WhatIsThereIsKept(t *testing.T) {
 	gate := corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}
 	own := pod(container("app").command("serve").mount(v1.VolumeSignal, v1.PathSignal).with(func(c *corev1.Container) {
 		c.Env = []corev1.EnvVar{{Name: v1.EnvOriginalEntrypoint, Value: "mine"}}
-	})).volume(v1.VolumeSignal, signalVolume().VolumeSource).with(func(p *corev1.Pod) {
+	})).volume(v1.VolumeSignal, children.SignalVolume().VolumeSource).with(func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{gate}
-		keepApart(p, &singleton("db").StatefulSingleton)
-		p.Spec.Containers = append(p.Spec.Containers, sidecarContainer(p, "an/older:image"))
+		children.KeepApart(p, &singleton("db").StatefulSingleton)
+		p.Spec.Containers = append(p.Spec.Containers, children.SidecarContainer(p, "an/older:image"))
 	})
 	p := injected(t, &own.Pod, singleton("db").mode(v1.GateBinary).sidecar())
 	for what, count := range map[string]int{
@@ -185,7 +187,7 @@ func TestReinvocation(t *testing.T) {
 		live := container("app").command("serve").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} })
 		p := injected(t, &pod(live).Pod, s)
 		p.Spec.Containers[0].Command = append([]string{"/vault-env"}, p.Spec.Containers[0].Command...)
-		if again := injected(t, p, s); !isHeld(&again.Spec.Containers[0]) || again.Spec.Containers[0].Command[3] != "/vault-env" {
+		if again := injected(t, p, s); !children.IsHeld(&again.Spec.Containers[0]) || again.Spec.Containers[0].Command[3] != "/vault-env" {
 			t.Errorf("the command is %q", again.Spec.Containers[0].Command)
 		}
 	})
@@ -257,13 +259,13 @@ func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
 	for _, mode := range modes {
 		s := singleton("db").mode(mode).containers("app", "no-such")
 		p := injected(t, &pod(app(), container("log").command("ship")).Pod, s)
-		if !slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0]) || !hasGate(p, &s.StatefulSingleton) {
+		if !slices.ContainsFunc(p.Spec.InitContainers, children.IsWait) || children.IsHeld(&p.Spec.Containers[0]) || !children.HasGate(p, &s.StatefulSingleton) {
 			t.Errorf("%s: the pod is not held back as a whole: %s, with %q", mode, names(p.Spec.InitContainers), p.Spec.Containers[0].Command)
 		}
 		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
 			t.Errorf("%s: the pod was changed again: %v", mode, lost("", tree(t, again), tree(t, p)))
 		}
-		said := podWarnings(&pod(app()).Pod, &s.StatefulSingleton)
+		said := webhooks.PodWarnings(&pod(app()).Pod, &s.StatefulSingleton)
 		const want = "StatefulSingleton db holds back this pod as a whole, because it has no container no-such, which spec.containers of the StatefulSingleton lists as part of the program"
 		if wanted := mode != v1.GateInit; wanted != (len(said) == 1 && said[0] == want) || !wanted && len(said) > 0 {
 			t.Errorf("%s: warnings %q", mode, said)

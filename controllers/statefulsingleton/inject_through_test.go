@@ -7,6 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // TestAPodThatCameThroughItsGateIsSeen checks pods with a gate of their author's own, which
@@ -55,16 +58,16 @@ func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 		p := injected(t, &r.pod.Pod, singleton("db").mode(r.mode))
 		p.UID = "one"
 		r.status(&p.Status)
-		look := func() *member {
-			m := &member{pod: p}
-			m.lookAt(withDefaults(&singleton("db").StatefulSingleton))
+		look := func() *facts.Member {
+			m := &facts.Member{Pod: p}
+			m.LookAt(spec.WithDefaults(&singleton("db").StatefulSingleton))
 			return m
 		}
-		if m := look(); m.gated == r.want {
-			t.Errorf("%s: held back is %v", r.name, m.gated)
+		if m := look(); m.Gated == r.want {
+			t.Errorf("%s: held back is %v", r.name, m.Gated)
 		}
-		p.Annotations[v1.AnnotationGrant] = grantOf(p.UID, 1)
-		if !look().gated {
+		p.Annotations[v1.AnnotationGrant] = children.GrantOf(p.UID, 1)
+		if !look().Gated {
 			t.Errorf("%s: with a grant, the pod may run", r.name)
 		}
 	}

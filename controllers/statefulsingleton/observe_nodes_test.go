@@ -13,19 +13,21 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // TestMissingNodeIsReadLiveWhereItFences has a Node that has been missing for ten minutes, and that
 // exists again in the API server alone.
 func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
-	if nodestate.Undecided >= fenceAfter {
+	if nodestate.Undecided >= spec.FenceAfter {
 		t.Errorf("a Node that has been missing for %s may be fenced without a live read", nodestate.Undecided)
 	}
 	none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	back := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}).Build()
 	named := waiting("a")
 	onRecord := singleton("db")
-	onRecord.Status.Holder = &v1.Holder{UID: named.pod.UID}
+	onRecord.Status.Holder = &v1.Holder{UID: named.Pod.UID}
 	for _, row := range []struct {
 		says    string
 		object  *singletonFixture
@@ -39,18 +41,18 @@ func TestMissingNodeIsReadLiveWhereItFences(t *testing.T) {
 		{"a pod without the gate", singleton("db"), ungated("a"), false},
 	} {
 		w := worldOf(row.object, row.m)
-		r := &reader{cache: none, now: func() time.Time { return noon }}
+		r := &observe.Reader{Cache: none, Now: func() time.Time { return noon }}
 		look := func(live client.Reader) nodestate.Facts {
 			t.Helper()
-			r.live = live
-			got, err := r.readNode(context.Background(), w, &row.m.member)
+			r.Live = live
+			got, err := r.ReadNode(context.Background(), w, &row.m.Member)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return got
 		}
 		look(none)
-		r.now = func() time.Time { return noon.Add(10 * time.Minute) }
+		r.Now = func() time.Time { return noon.Add(10 * time.Minute) }
 		if got := look(none); !got.MissingSince.Equal(noon) {
 			t.Errorf("%s: the Node has been missing since %s", row.says, got.MissingSince)
 		}

@@ -18,6 +18,8 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // inCache returns objects as the manager's cache does: without a copy if the caller asks
@@ -60,9 +62,9 @@ func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
 	for i := range count {
 		s := singleton(fmt.Sprintf("s%03d", i)).madeAt(0).selecting(labelled("app", fmt.Sprint(i)))
 		s.Annotations = map[string]string{"example.com/text": strings.Repeat("x", text)}
-		for j := range min(values, maxTerms) {
+		for j := range min(values, spec.MaxTerms) {
 			e := asking(fmt.Sprintf("tier%d", j), notIn)
-			for k := range min(values, maxValues) {
+			for k := range min(values, spec.MaxValues) {
 				e.Values = append(e.Values, strings.Repeat("v", 60)+fmt.Sprint(k))
 			}
 			s.Spec.Selector.MatchExpressions = append(s.Spec.Selector.MatchExpressions, e)
@@ -95,13 +97,13 @@ func allocated(do func()) uint64 {
 // which fill a namespace, cost a pass no more than a hundred small ones.
 func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 	measure := func(values, text int) uint64 {
-		live, cached := crowd(t, MaxPerNamespace, values, text)
+		live, cached := crowd(t, spec.MaxPerNamespace, values, text)
 		small := singleton("s000").madeAt(0).selecting(labelled("app", "0"))
 		live.All[objects.KeyOf(&small.StatefulSingleton)] = &small.StatefulSingleton
-		r := &reader{cache: cached, live: live, guard: &Guard{}, now: func() time.Time { return noon }}
+		r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return noon }}
 		return allocated(func() {
-			w, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"})
-			if err != nil || w.object == nil || len(w.rivals) > 0 || live.lists > 0 {
+			w, err := r.Observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"})
+			if err != nil || w.Object == nil || len(w.Rivals) > 0 || live.lists > 0 {
 				t.Fatalf("the pass observed %+v, with %d live lists of objects, error %v", w, live.lists, err)
 			}
 		})
@@ -114,11 +116,11 @@ func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 
 func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 	t := &testing.T{}
-	live, cached := crowd(t, MaxPerNamespace, 32, 200_000)
-	r := &reader{cache: cached, live: live, guard: &Guard{}, now: func() time.Time { return noon }}
+	live, cached := crowd(t, spec.MaxPerNamespace, 32, 200_000)
+	r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return noon }}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"}); err != nil {
+		if _, err := r.Observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -127,19 +129,19 @@ func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 // TestASelectorThatIsTooLargeIsNotKept checks that an oversized selector, created before
 // the schema had limits, is neither compared with pods nor kept in the cache.
 func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
-	values := make([]string, maxValues+1)
+	values := make([]string, spec.MaxValues+1)
 	large := singleton("db").selecting(expressions(asking("app", in, append(values, "db")...)))
-	if selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || rulerOf(labels.Set{"app": "db"}, all(large)) != nil {
+	if spec.Selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || spec.RulerOf(labels.Set{"app": "db"}, all(large)) != nil {
 		t.Error("the selector is compared with pods")
 	}
-	if len(conflicting(&singleton("web").StatefulSingleton, all(large))) > 0 || len(conflicting(&large.StatefulSingleton, all(singleton("web")))) > 0 {
+	if len(spec.Conflicting(&singleton("web").StatefulSingleton, all(large))) > 0 || len(spec.Conflicting(&large.StatefulSingleton, all(singleton("web")))) > 0 {
 		t.Error("the selector is compared with other selectors")
 	}
 	kept, err := slimObject(&large.StatefulSingleton)
 	if err != nil || kept.(*v1.StatefulSingleton).Spec.Selector != nil {
 		t.Errorf("the cache keeps %v, error %v", kept, err)
 	}
-	if got := problem(withDefaults(&large.StatefulSingleton)); got != "spec.selector.matchExpressions[0].values: Too many: 34: must have at most 32 items" {
+	if got := spec.Problem(spec.WithDefaults(&large.StatefulSingleton)); got != "spec.selector.matchExpressions[0].values: Too many: 34: must have at most 32 items" {
 		t.Errorf("the problem is %q", got)
 	}
 }
@@ -148,7 +150,7 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 func TestANewObjectWakesFew(t *testing.T) {
 	woken := func(count int, s *singletonFixture) string {
 		_, cached := crowd(t, count, 1, 0)
-		r := newReconciler(&reader{cache: cached}, nil, nil)
+		r := newReconciler(&observe.Reader{Cache: cached}, nil, nil)
 		var all []string
 		for _, req := range r.neighbours(context.Background(), &s.StatefulSingleton) {
 			all = append(all, req.Name)
@@ -177,14 +179,14 @@ func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
 	db, rival := singleton("db").goes(), singleton("other")
 	p := pod().with(func(p *corev1.Pod) { p.UID, p.Finalizers = "one", []string{v1.FinalizerPod} })
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	for name, r := range map[string]*reader{
-		"the rival exists":     {cache: inCache{items: all(db, rival)}, live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
-		"the rival is deleted": {cache: inCache{items: all(db, rival)}, live: only(&db.StatefulSingleton, &p.Pod, namespace)},
+	for name, r := range map[string]*observe.Reader{
+		"the rival exists":     {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
+		"the rival is deleted": {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &p.Pod, namespace)},
 	} {
-		r.guard, r.now = &Guard{}, func() time.Time { return noon }
-		w, err := r.observe(context.Background(), key)
-		if err == nil && len(w.pods) == 1 {
-			if got := w.isAlsoOfAnother(w.pods[0]); got != (name == "the rival exists") {
+		r.Guard, r.Now = &observe.Guard{}, func() time.Time { return noon }
+		w, err := r.Observe(context.Background(), key)
+		if err == nil && len(w.Pods) == 1 {
+			if got := w.IsAlsoOfAnother(w.Pods[0]); got != (name == "the rival exists") {
 				t.Errorf("%s: the pod belongs to the rival: %v", name, got)
 			}
 			continue
@@ -236,12 +238,12 @@ func TestOrphansAreFoundInPages(t *testing.T) {
 	for i := range 40 {
 		add(&singleton(fmt.Sprintf("s%03d", i)).selecting(expressions(asking("app", in, fmt.Sprint(i), fmt.Sprint(i+80), fmt.Sprint(i+120), fmt.Sprint(i+160)))).StatefulSingleton)
 	}
-	pods, err := (&reader{live: live}).readOrphans(context.Background(), key)
+	pods, err := (&observe.Reader{Live: live}).ReadOrphans(context.Background(), key)
 	var found []string
 	for i := range pods {
 		found = append(found, pods[i].Name)
 	}
-	if got := strings.Join(found, " "); err != nil || got != "p049 p249" || live.most > podsPerPage {
+	if got := strings.Join(found, " "); err != nil || got != "p049 p249" || live.most > observe.PodsPerPage {
 		t.Errorf("found %q in pages of %d, error %v", got, live.most, err)
 	}
 }

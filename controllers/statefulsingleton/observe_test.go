@@ -11,6 +11,10 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // views returns an old list of pods and a current single pod, as consecutive reads may.
@@ -39,15 +43,15 @@ func handedOver(t *testing.T) *stage {
 }
 
 // seen returns the member that observe returns for a pod with these lists.
-func (s *stage) seen(lists *objects.Objects, name string) *member {
+func (s *stage) seen(lists *objects.Objects, name string) *facts.Member {
 	o := s.operators[0]
-	o.r.reader.live = views{live{o}, lists}
-	w, err := o.r.reader.observe(context.Background(), key)
+	o.r.reader.Live = views{live{o}, lists}
+	w, err := o.r.reader.Observe(context.Background(), key)
 	if err != nil {
 		s.Fatal(s.t, err.Error())
 	}
-	for _, m := range w.pods {
-		if m.name() == name {
+	for _, m := range w.Pods {
+		if m.Name() == name {
 			return m
 		}
 	}
@@ -77,15 +81,15 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	a := s.pods()[0]
 	edit(s, a, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationReminder) })
 	now := s.pods()[0].ResourceVersion
-	if got := s.seen(before, a.Name); got.pod.ResourceVersion != now {
-		t.Errorf("version %s of the holder from a list is used, although %s was read later", got.pod.ResourceVersion, now)
+	if got := s.seen(before, a.Name); got.Pod.ResourceVersion != now {
+		t.Errorf("version %s of the holder from a list is used, although %s was read later", got.Pod.ResourceVersion, now)
 	}
 	view := func(name, version string, age time.Duration) corev1.Pod {
 		m := newMember(name)
-		m.pod.ResourceVersion, m.pod.CreationTimestamp.Time = version, noon.Add(-age)
-		return *m.pod
+		m.Pod.ResourceVersion, m.Pod.CreationTimestamp.Time = version, noon.Add(-age)
+		return *m.Pod
 	}
-	got := latest([]corev1.Pod{view("b", "2", time.Minute), view("a", "1", time.Hour), view("b", "3", time.Minute), view("a", "4", time.Hour)})
+	got := observe.Latest([]corev1.Pod{view("b", "2", time.Minute), view("a", "1", time.Hour), view("b", "3", time.Minute), view("a", "4", time.Hour)})
 	if len(got) != 2 || got[0].ResourceVersion != "4" || got[1].ResourceVersion != "3" {
 		t.Errorf("latest returns %v", got)
 	}
@@ -94,13 +98,13 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 // TestV14TheMirrorOfAStaticPodIsDeleted checks that no pod starts before the kubelet has
 // had time to recreate a deleted mirror of a static pod, whose program keeps running.
 func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
-	var m remembered
+	var m observe.Remembered
 	look := func(at time.Duration, members ...*memberFixture) (steps int, wait time.Duration) {
 		w := worldOf(singleton("db"), append(members, waiting("b").coming())...)
-		w.now = noon.Add(at)
-		m.recall(w)
-		w.firstSeen = noon.Add(-time.Hour)
-		p := decide(derive(w))
+		w.Now = noon.Add(at)
+		m.Recall(w)
+		w.FirstSeen = noon.Add(-time.Hour)
+		p := rules.Decide(facts.Derive(w))
 		return p.Acts(), p.Wait
 	}
 	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {
@@ -110,11 +114,11 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 		}
 	}
 	expect("the mirror pod exists", 0, 0, 0, ungated("s").static())
-	expect("the mirror pod is missing", time.Second, 0, mirrorReturns)
+	expect("the mirror pod is missing", time.Second, 0, spec.MirrorReturns)
 	expect("the kubelet has recreated the mirror pod", 3*time.Second, 0, 0, ungated("s").static())
-	expect("the manifest is removed, and the mirror pod is missing", 4*time.Second, 0, mirrorReturns)
-	expect("the mirror pod has been missing for 5 s", 9*time.Second, 0, mirrorReturns-5*time.Second)
-	expect("the mirror pod has been missing long enough to have ended", 4*time.Second+mirrorReturns, 1, 0)
+	expect("the manifest is removed, and the mirror pod is missing", 4*time.Second, 0, spec.MirrorReturns)
+	expect("the mirror pod has been missing for 5 s", 9*time.Second, 0, spec.MirrorReturns-5*time.Second)
+	expect("the mirror pod has been missing long enough to have ended", 4*time.Second+spec.MirrorReturns, 1, 0)
 	expect("another mirror pod exists", time.Hour, 0, 0, ungated("s").static())
 	expect("the other mirror pod has ended", time.Hour+time.Second, 1, 0, ungated("s").static().ended())
 	expect("the ended mirror pod is missing", time.Hour+2*time.Second, 1, 0)
@@ -134,8 +138,8 @@ func TestAPodOfAnotherObjectIsNoOrphan(t *testing.T) {
 	p := pod().with(func(p *corev1.Pod) {
 		p.Labels, p.Finalizers = map[string]string{v1.LabelSingleton: "other"}, []string{v1.FinalizerPod}
 	})
-	r := &reader{live: only(&p.Pod, &other.StatefulSingleton)}
-	if got, err := r.readOrphans(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}); err != nil || len(got) > 0 {
+	r := &observe.Reader{Live: only(&p.Pod, &other.StatefulSingleton)}
+	if got, err := r.ReadOrphans(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}); err != nil || len(got) > 0 {
 		t.Errorf("a pod that was created for another object is an orphan: %d, %v", len(got), err)
 	}
 }

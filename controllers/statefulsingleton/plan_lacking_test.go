@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 func TestAPodThatLacksAContainerIsNamed(t *testing.T) {
 	lacks := func(m *memberFixture) *memberFixture {
-		m.lacks = []string{"db", "web"}
+		m.Lacks = []string{"db", "web"}
 		return m
 	}
 	for name, r := range map[string]struct {
@@ -22,7 +24,7 @@ func TestAPodThatLacksAContainerIsNamed(t *testing.T) {
 		"a pod that has ended":          {lacks(granted("a", 1)).ended(), v1.ReasonHealthy},
 		"a pod that has all containers": {granted("a", 1), v1.ReasonHealthy},
 	} {
-		if got := degraded(derive(worldOf(held(), r.m))); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
+		if got := status.Degraded(facts.Derive(worldOf(held(), r.m))); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
 			t.Errorf("%s: %s, %q; want %s", name, got.Reason, got.Message, r.want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // until runs an operator until the story has that line, and pauses it there.
@@ -55,7 +57,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 			powerOff.do(s)
 			deleteNode.do(s)
 			s.operators[0].react() // the time starts to count
-			s.tick(fenceAfter)
+			s.tick(spec.FenceAfter)
 		}, after: bootNode.do},
 		{name: "its Node is unreachable temporarily", between: cutOff.do, after: heal.do},
 		{name: "the object is deleted", between: deleteObject.do},
@@ -66,7 +68,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 			s.operators = s.operators[:1] // the other operator acts only on request
 			makeObject().do(s)
 			late.react() // the object settles for this process too
-			passes(settleAfter).do(s)
+			passes(spec.SettleAfter).do(s)
 			makeDeployment(2, rolling).do(s)
 			for range 60 {
 				s.moveOne()
@@ -110,7 +112,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 			for range 3 {
 				behind.finish()
 				behind.step()
-				s.tick(fenceAfter)
+				s.tick(spec.FenceAfter)
 				s.Check(s.t)
 			}
 			behind.finish()
@@ -123,7 +125,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 // has started and before its kubelet has reported that.
 func TestAStartThatWasNotSeen(t *testing.T) {
 	s := newStage(t, 1)
-	for _, act := range []act{makeObject(), passes(settleAfter), makeDeployment(1, rolling)} {
+	for _, act := range []act{makeObject(), passes(spec.SettleAfter), makeDeployment(1, rolling)} {
 		act.do(s)
 		s.operators[0].react()
 	}

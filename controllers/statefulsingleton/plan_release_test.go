@@ -9,6 +9,8 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // released returns an object with release a in its spec, of that generation, and with that
@@ -57,7 +59,7 @@ func TestOrdersInTheStatus(t *testing.T) {
 		{"S46 a release that is Waiting is removed with the field", released(5, 4, statusOfOrder("b", v1.OrderWaiting)).with(func(s *v1.StatefulSingleton) { s.Spec.Release = nil }), nil},
 	} {
 		var got []string
-		for _, x := range summarize(derive(worldOf(r.object))).Orders {
+		for _, x := range status.Summarize(facts.Derive(worldOf(r.object))).Orders {
 			text := x.ID + " " + string(x.Result)
 			if x.Time.Time.Equal(noon) {
 				text += " at once"
@@ -68,7 +70,7 @@ func TestOrdersInTheStatus(t *testing.T) {
 			t.Errorf("%s: status.orders is %v, want %v", r.name, got, r.want)
 		}
 	}
-	if n := len(summarize(derive(worldOf(released(3, 2, many...)))).Orders); n != order.Most {
+	if n := len(status.Summarize(facts.Derive(worldOf(released(3, 2, many...)))).Orders); n != order.Most {
 		t.Errorf("S47 status.orders has %d items", n)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 )
 
 var seeds = flag.Int("seeds", 8, "number of random orders of each story; with 100 or more, every write fails in every way")
@@ -263,7 +264,7 @@ var (
 	}}
 )
 
-// replacesFirst creates an object with onEviction ReplaceFirst.
+// ReplacesFirst creates an object with onEviction ReplaceFirst.
 var replacesFirst = act{"the user creates the StatefulSingleton with onEviction ReplaceFirst", func(s *stage) {
 	makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst }).do(s)
 }}
@@ -292,7 +293,7 @@ var dieBetween = act{"the operator will crash between the writes of its next gra
 	others, died := s.failing, false
 	s.failing = func(n int, a action.Action) (before, after error) {
 		switch {
-		case !died && a.Reason == reasonGrant:
+		case !died && a.Reason == rules.ReasonGrant:
 			died = true
 			return simtest.ErrKilled, nil
 		case others != nil:
@@ -433,7 +434,7 @@ func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 }
 
 // repeat repeats the writes of an old plan one by one.
-func (s *stage) repeat(o *operator, old plan) {
+func (s *stage) repeat(o *operator, old rules.Plan) {
 	for _, step := range old.Steps {
 		for _, chain := range step {
 			for _, a := range chain {

@@ -10,12 +10,17 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 type row struct {
 	name string
-	w    *world
+	w    *facts.World
 	want []string // the plan, one chain per line; nil for no action
 }
 
@@ -41,7 +46,7 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(derive(r.w))
+			p := rules.Decide(facts.Derive(r.w))
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.Rule, r.want)
 			}
@@ -55,8 +60,8 @@ func TestWhoMayStart(t *testing.T) {
 		{"a lone pod starts before its gate runs", worldOf(singleton("db"), waiting("a").coming()), []string{grantA}},
 		{"a lone pod with a script as gate waits until the script runs", worldOf(singleton("db"), waiting("a").coming().scripted()), nil},
 		{"a lone pod waits while its script has just started", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second)), nil},
-		{"a lone pod starts when its script has run long enough", worldOf(singleton("db"), waiting("a").scripted().heldFor(restsAfter)), []string{grantA}},
-		{"the pod whose script has run long enough starts first", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second), waiting("b").scripted().heldFor(restsAfter)),
+		{"a lone pod starts when its script has run long enough", worldOf(singleton("db"), waiting("a").scripted().heldFor(spec.RestsAfter)), []string{grantA}},
+		{"the pod whose script has run long enough starts first", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second), waiting("b").scripted().heldFor(spec.RestsAfter)),
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
 		{"no pod starts while the holder runs", worldOf(held(), granted("a", 1), waiting("b")), nil},
 		{"no pod starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
@@ -130,7 +135,7 @@ func TestFencing(t *testing.T) {
 		{"no pod starts on an unreachable Node", worldOf(singleton("db"), waiting("a").onNode(unresponsive)), nil},
 		{"no pod starts on a Node that is out of service", worldOf(singleton("db"), waiting("a").onNode(nodestate.Facts{Ready: true, OutOfService: true})), nil},
 	})
-	if p := decide(derive(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b")))); p.Wait != 20*time.Second {
+	if p := rules.Decide(facts.Derive(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b")))); p.Wait != 20*time.Second {
 		t.Errorf("the requeue for a missing Node is after %s, want 20s", p.Wait)
 	}
 }
@@ -151,7 +156,7 @@ func TestTwoWrites(t *testing.T) {
 		{"S25 a new object adopts the pod that runs", worldOf(singleton("db"), granted("a", 4), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 4"}},
 	})
-	p := decide(derive(worldOf(singleton("db"), waiting("a"))))
+	p := rules.Decide(facts.Derive(worldOf(singleton("db"), waiting("a"))))
 	for _, a := range p.Steps[0][0] {
 		if a.Verb == "patch" && !a.Unchanged {
 			t.Errorf("%s is not bound to the version of the pod that was read", a)
@@ -179,8 +184,8 @@ func TestSeveralWait(t *testing.T) {
 		{"a pod of an older revision waits for a new pod of the newest revision", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()), nil},
 		{"a pod of an older revision starts if the newest does not reach its gate in time", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(1), waiting("b").of("d").old()), []string{grantB}},
 	})
-	if p := decide(derive(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()))); p.Wait != newestPatience {
-		t.Errorf("requeued after %s, want %s", p.Wait, newestPatience)
+	if p := rules.Decide(facts.Derive(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()))); p.Wait != spec.NewestPatience {
+		t.Errorf("requeued after %s, want %s", p.Wait, spec.NewestPatience)
 	}
 }
 
@@ -195,11 +200,11 @@ func TestAGrantIsSaidTwice(t *testing.T) {
 	check(t, []row{
 		{"a kubelet that may have missed the grant is reminded", worldOf(held(), unreminded()), []string{remindA}},
 		{"a kubelet is reminded of each grant", worldOf(held(), granted("a", 1).with(func(p *corev1.Pod) { p.Annotations[v1.AnnotationReminder] = "7" })), []string{remindA}},
-		{"a kubelet is not reminded immediately after the grant", worldOf(held().with(since(remindAfter-1)), unreminded()), nil},
+		{"a kubelet is not reminded immediately after the grant", worldOf(held().with(since(spec.RemindAfter-1)), unreminded()), nil},
 		{"a kubelet is not reminded of a terminating pod", worldOf(held(), unreminded().deleted()), nil},
 		{"a kubelet is not reminded of a pod without the gate", worldOf(held(), unreminded().bare()), nil},
 	})
-	if p := decide(derive(worldOf(held().with(since(time.Second)), unreminded()))); p.Wait != remindAfter-time.Second {
+	if p := rules.Decide(facts.Derive(worldOf(held().with(since(time.Second)), unreminded()))); p.Wait != spec.RemindAfter-time.Second {
 		t.Errorf("requeued after %s", p.Wait)
 	}
 }
@@ -213,7 +218,7 @@ func TestSurge(t *testing.T) {
 		{"of several pods without the gate none is deleted", worldOf(singleton("db").held("x", 1), ofDeployment(ungated("a")).protect().old(), ofDeployment(ungated("c")).protect().old(), ofDeployment(waiting("b"))), nil},
 		{"the old pod is not deleted before the new one has reached its gate", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).silent()), nil},
 		{"the old pod is not deleted when the new one has just reached its gate", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(time.Second)), nil},
-		{"the old pod is deleted when the new one has been at its gate long enough", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(restsAfter)), []string{deletesA}},
+		{"the old pod is deleted when the new one has been at its gate long enough", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(spec.RestsAfter)), []string{deletesA}},
 		{"a pod without an old pod starts immediately", worldOf(held(), ofDeployment(waiting("b")).heldFor(0)), []string{grantB}},
 		{"the old pod is not deleted for a pod whose image cannot be pulled", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
 		{"a standby of the same revision deletes no pod", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
@@ -242,23 +247,23 @@ func TestSurge(t *testing.T) {
 }
 
 func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
-	p := decide(derive(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second))))
-	if want := restsAfter - time.Second; p.Wait != want {
+	p := rules.Decide(facts.Derive(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second))))
+	if want := spec.RestsAfter - time.Second; p.Wait != want {
 		t.Errorf("requeued after %s, want %s", p.Wait, want)
 	}
-	p = decide(derive(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute))))
+	p = rules.Decide(facts.Derive(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute))))
 	if p.Wait != 0 {
 		t.Errorf("at rest, requeued after %s", p.Wait)
 	}
 }
 
 func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
-	var m remembered
+	var m observe.Remembered
 	look := func(at time.Duration, members ...*memberFixture) time.Time {
 		w := worldOf(singleton("db"), members...)
-		w.now = noon.Add(at)
-		m.recall(w)
-		return members[0].heldSince
+		w.Now = noon.Add(at)
+		m.Recall(w)
+		return members[0].HeldSince
 	}
 	if got := look(0, waiting("a").silent()); !got.IsZero() {
 		t.Errorf("a gate that does not run has start time %s", got)
@@ -276,7 +281,7 @@ func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
 
 // still makes the owner one without a rolling update.
 func (m *memberFixture) still() *memberFixture {
-	m.family.rolls = false
+	m.Family.Rolls = false
 	return m
 }
 
@@ -291,23 +296,23 @@ func handingOver(ago time.Duration, policy v1.TimeoutPolicy) func(*v1.StatefulSi
 func TestWhoDecides(t *testing.T) {
 	older := singleton("older").madeAt(1)
 	younger := singleton("younger").madeAt(2)
-	rivals := func(s *singletonFixture) func(*world) {
-		return func(w *world) {
-			w.now, w.rivals = noon.Add(time.Hour), []*v1.StatefulSingleton{&s.StatefulSingleton}
+	rivals := func(s *singletonFixture) func(*facts.World) {
+		return func(w *facts.World) {
+			w.Now, w.Rivals = noon.Add(time.Hour), []*v1.StatefulSingleton{&s.StatefulSingleton}
 		}
 	}
 	late := handingOver(301*time.Second, v1.TimeoutDeletesOld)
 	check(t, []row{
-		{"S26 the younger of two overlapping objects deletes no pod for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(rivals(older)), nil},
-		{"an object above the limit deletes no pod for a handover that takes too long", worldOf(singleton("db").held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
-		{"S26 the younger of two overlapping objects starts no pod", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
-		{"S26 the older of two overlapping objects starts a pod", worldOf(singleton("older").madeAt(1), waiting("a")).with(rivals(younger)),
+		{"S26 the younger of two overlapping objects deletes no pod for a handover that takes too long", worldWith(worldOf(singleton("younger").madeAt(2).held("a", 1).with(late), granted("a", 1).coming(), waiting("b")), rivals(older)), nil},
+		{"an object above the limit deletes no pod for a handover that takes too long", worldWith(worldOf(singleton("db").held("a", 1).with(late), granted("a", 1).coming(), waiting("b")), func(w *facts.World) { w.Crowded = true }), nil},
+		{"S26 the younger of two overlapping objects starts no pod", worldWith(worldOf(singleton("younger").madeAt(2), waiting("a")), rivals(older)), nil},
+		{"S26 the older of two overlapping objects starts a pod", worldWith(worldOf(singleton("older").madeAt(1), waiting("a")), rivals(younger)),
 			[]string{"patch status of statefulsingleton older: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"}},
-		{"S26 the younger of two overlapping objects deletes no pod for a rollout", worldOf(singleton("younger").madeAt(2), granted("a", 1).of("d").old(), waiting("b").of("d")).with(rivals(older)), nil},
-		{"an object above the limit starts no pod", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
+		{"S26 the younger of two overlapping objects deletes no pod for a rollout", worldWith(worldOf(singleton("younger").madeAt(2), granted("a", 1).of("d").old(), waiting("b").of("d")), rivals(older)), nil},
+		{"an object above the limit starts no pod", worldWith(worldOf(singleton("db"), waiting("a")), func(w *facts.World) { w.Crowded = true }), nil},
 		{"an invalid object starts no pod", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
 	})
-	p := decide(derive(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) })))
+	p := rules.Decide(facts.Derive(worldWith(worldOf(singleton("db"), waiting("a")), func(w *facts.World) { w.FirstSeen = noon.Add(-time.Second) })))
 	if len(p.Steps) > 0 || p.Wait != time.Second {
 		t.Errorf("a new object plans %q and a requeue after %s; want no action, and 1s", p.Steps.Strings(), p.Wait)
 	}
@@ -339,11 +344,11 @@ func TestTimeout(t *testing.T) {
 
 func TestSurroundings(t *testing.T) {
 	drifted := worldOf(singleton("db"))
-	drifted.wrapper.Data = map[string]string{v1.FileScript: "rm -rf /", "mine": "stays"}
+	drifted.Wrapper.Data = map[string]string{v1.FileScript: "rm -rf /", "mine": "stays"}
 	missing := worldOf(singleton("db"))
-	missing.wrapper = nil
+	missing.Wrapper = nil
 	shared := worldOf(singleton("db"))
-	shared.wrapper.OwnerReferences = nil
+	shared.Wrapper.OwnerReferences = nil
 	check(t, []row{
 		{"S2 the ConfigMap of the script is created", missing, []string{"create configmap statefulsingleton-wrapper: Wrapper"}},
 		{"S2 a changed script is repaired", drifted, []string{"patch configmap statefulsingleton-wrapper: Wrapper"}},
@@ -351,7 +356,7 @@ func TestSurroundings(t *testing.T) {
 		{"an object at rest causes no write", worldOf(held(), granted("a", 1)), nil},
 		{"S27 an object without pods causes no write", worldOf(singleton("db")), nil},
 	})
-	for _, step := range decide(derive(drifted)).Steps {
+	for _, step := range rules.Decide(facts.Derive(drifted)).Steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != script.Text {
 			t.Errorf("the repaired ConfigMap has data %v", data)
 		}
@@ -360,7 +365,7 @@ func TestSurroundings(t *testing.T) {
 
 func TestAScriptWithoutAShellIsNamed(t *testing.T) {
 	crashed := func(m *memberFixture) *memberFixture {
-		m.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		m.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
 		return m
 	}
 	for name, r := range map[string]struct {
@@ -371,7 +376,7 @@ func TestAScriptWithoutAShellIsNamed(t *testing.T) {
 		"a program that ended":                {crashed(granted("a", 1).scripted()), v1.ReasonPodFailing},
 		"the gate of another mode that ended": {crashed(waiting("a")), v1.ReasonPodFailing},
 	} {
-		if got := degraded(derive(worldOf(held(), r.m))).Reason; got != r.want {
+		if got := status.Degraded(facts.Derive(worldOf(held(), r.m))).Reason; got != r.want {
 			t.Errorf("%s: %s, want %s", name, got, r.want)
 		}
 	}

@@ -5,31 +5,33 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // unknown makes the pod one that an owner of an unknown kind created that many minutes ago.
 func (m *memberFixture) unknown(owner, revision string, minutes int) *memberFixture {
-	m.family = family{owner: types.UID(owner), name: "CloneSet " + owner, unknown: "CloneSet", revision: revision}
+	m.Family = facts.Family{Owner: types.UID(owner), Name: "CloneSet " + owner, Unknown: "CloneSet", Revision: revision}
 	return m.age(minutes)
 }
 
 // bareFor makes the pod one without a controller that was created that many minutes ago.
 func (m *memberFixture) bareFor(minutes int) *memberFixture {
-	m.family = family{unknown: noController}
+	m.Family = facts.Family{Unknown: facts.NoController}
 	return m.age(minutes)
 }
 
 // since sets when the ReplicaSet of the pod was created.
 func (m *memberFixture) since(minutes int) *memberFixture {
-	m.family.since = noon.Add(-time.Duration(minutes) * time.Minute)
+	m.Family.Since = noon.Add(-time.Duration(minutes) * time.Minute)
 	return m
 }
 
@@ -65,7 +67,7 @@ func replaced(change func(*v1.ReplacedPod)) *singletonFixture {
 
 func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
 	const deletes = "patch status of statefulsingleton db: Replaced, b > delete pod b: Timeout, the handover takes longer than maxTransitionTime"
-	as := func(change func(*v1.ReplacedPod)) *world {
+	as := func(change func(*v1.ReplacedPod)) *facts.World {
 		return worldOf(replaced(change), granted("b", 2).unknown("web", "two", 9), waiting("a").unknown("web", "one", 5))
 	}
 	missing := func(minutes int) func(*v1.ReplacedPod) {
@@ -74,7 +76,7 @@ func TestW15UnknownOwnersDoNotTakeTurns(t *testing.T) {
 		}
 	}
 	many := replaced(missing(9)).with(func(s *v1.StatefulSingleton) {
-		for len(s.Status.Replaced) < maxReplaced {
+		for len(s.Status.Replaced) < facts.MaxReplaced {
 			s.Status.Replaced = append(s.Status.Replaced, *s.Status.Replaced[0].DeepCopy())
 		}
 	})
@@ -102,15 +104,15 @@ func TestW15CompetingRevisionsComeToRest(t *testing.T) {
 	runs, waits := "one", "two"
 	for deleted := 0; ; deleted++ {
 		w := worldOf(object, granted("pod-1", 1).unknown("web", runs, 9), waiting("b").unknown("web", waits, 5))
-		f := derive(w)
-		steps := decide(f).Steps
+		f := facts.Derive(w)
+		steps := rules.Decide(f).Steps
 		if len(steps) == 0 {
-			c := meta.FindStatusCondition(summarize(f).Conditions, v1.ConditionRolloutHeld)
+			c := meta.FindStatusCondition(status.Summarize(f).Conditions, v1.ConditionRolloutHeld)
 			if c.Reason != v1.ReasonOwnersCompete || !strings.Contains(c.Message, "pod b of CloneSet web waits at its gate for pod pod-1 of CloneSet web to stop") {
 				t.Errorf("after %d deletions: %s %s", deleted, c.Reason, c.Message)
 			}
-			if f.late || f.handover || deleted != 1 {
-				t.Errorf("after %d deletions: handover %t, late %t", deleted, f.handover, f.late)
+			if f.Late || f.Handover || deleted != 1 {
+				t.Errorf("after %d deletions: handover %t, late %t", deleted, f.Handover, f.Late)
 			}
 			return
 		}
@@ -132,7 +134,7 @@ func TestW15ReplacedPodsAreForgotten(t *testing.T) {
 	other := granted("b", 2).unknown("web", "two", 9)
 	for _, r := range []struct {
 		name string
-		w    *world
+		w    *facts.World
 		want []*metav1.Time
 	}{
 		{"W15 a pod that exists is not missing", worldOf(replaced(is(nil)), other, waiting("a").unknown("web", "one", 5)), []*metav1.Time{nil}},
@@ -143,7 +145,7 @@ func TestW15ReplacedPodsAreForgotten(t *testing.T) {
 		{"W15 a pod that was recreated after an hour is removed from the record", worldOf(replaced(is(at(66))), other, waiting("a").unknown("web", "one", 5)), nil},
 		{"W15 the record is cleared with onTimeout Wait", worldOf(replaced(is(nil)).with(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutWaits }), other, waiting("a").unknown("web", "one", 5)), nil},
 	} {
-		kept := summarize(derive(r.w)).Replaced
+		kept := status.Summarize(facts.Derive(r.w)).Replaced
 		if len(kept) != len(r.want) {
 			t.Errorf("%s: %+v", r.name, kept)
 			continue
@@ -159,7 +161,7 @@ func TestW15ReplacedPodsAreForgotten(t *testing.T) {
 func TestW15UnknownOwnersAreToldOf(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		w    *world
+		w    *facts.World
 		want string
 	}{
 		{"W15 a newer revision of an unknown owner is reported", worldOf(held(), granted("a", 1).unknown("web", "one", 9), waiting("b").unknown("web", "two", 5)),
@@ -170,7 +172,7 @@ func TestW15UnknownOwnersAreToldOf(t *testing.T) {
 		{"W15 a waiting pod is reported after a minute", worldOf(held(), granted("a", 1).bareFor(9), waiting("b").bareFor(5).heldFor(60*time.Second)), "no controller owns it"},
 		{"W15 a terminating pod is being replaced", worldOf(held(), granted("a", 1).bareFor(9).deleted(), waiting("b").bareFor(5)), ""},
 	} {
-		s := summarize(derive(r.w))
+		s := status.Summarize(facts.Derive(r.w))
 		c := meta.FindStatusCondition(s.Conditions, v1.ConditionRolloutHeld)
 		if r.want == "" && c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, r.want) {
 			t.Errorf("%s: %s %s", r.name, c.Status, c.Message)
@@ -183,13 +185,13 @@ func TestW15WhichOwnersAreUnknown(t *testing.T) {
 		return &metav1.OwnerReference{Kind: kind, Name: "web", UID: "uid"}
 	}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "set", UID: "set"}}
-	for want, is := range map[string]family{
-		"":           unknownFamily(&pod().Pod, owner("DaemonSet")),
-		"CloneSet":   unknownFamily(&pod().Pod, owner("CloneSet")),
-		"ReplicaSet": unknownReplicaSet(set, nil),
-		"Rollout":    unknownReplicaSet(set, owner("Rollout")),
+	for want, is := range map[string]facts.Family{
+		"":           facts.UnknownFamily(&pod().Pod, owner("DaemonSet")),
+		"CloneSet":   facts.UnknownFamily(&pod().Pod, owner("CloneSet")),
+		"ReplicaSet": facts.UnknownReplicaSet(set, nil),
+		"Rollout":    facts.UnknownReplicaSet(set, owner("Rollout")),
 	} {
-		if is.unknown != want {
+		if is.Unknown != want {
 			t.Errorf("%q: %+v", want, is)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
 const anotherName = ": the operator adds its own to the pod; choose another name"
@@ -18,7 +19,7 @@ const alone = " belongs to the operator, which holds back programs with it; moun
 
 // more returns our signal-volume with one more file.
 func more(path string) corev1.VolumeSource {
-	v := signalVolume().VolumeSource
+	v := children.SignalVolume().VolumeSource
 	v.DownwardAPI.Items = append(v.DownwardAPI.Items, corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['x']"}})
 	return v
 }
@@ -33,7 +34,7 @@ type refusal struct {
 
 func (r refusal) check(t *testing.T) {
 	p, got := r.pod.DeepCopy(), ""
-	if errs := inject(p, &r.singular.StatefulSingleton, around()); len(errs) > 0 {
+	if errs := children.Inject(p, &r.singular.StatefulSingleton, around()); len(errs) > 0 {
 		got = errs.ToAggregate().Error()
 	}
 	if got != r.want {
@@ -130,13 +131,13 @@ func TestWhatCannotBeHeld(t *testing.T) {
 // TestAVolumeIsOursByItsContent checks that our gate-volume is distinguished from another
 // one by its size.
 func TestAVolumeIsOursByItsContent(t *testing.T) {
-	ours := homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault)
+	ours := children.HomeOf(v1.GateBinary).EmptyVolume(corev1.StorageMediumDefault)
 	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))
-	if !same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
+	if !children.Same(&ours, ptr.To(children.HomeOf(v1.GateBinary).EmptyVolume(corev1.StorageMediumDefault))) {
 		t.Error("16384Ki is not recognized as 16Mi")
 	}
 	ours.EmptyDir.Medium = corev1.StorageMediumHugePages
-	if same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
+	if children.Same(&ours, ptr.To(children.HomeOf(v1.GateBinary).EmptyVolume(corev1.StorageMediumDefault))) {
 		t.Error("a volume of huge pages is recognized as ours")
 	}
 }
@@ -175,7 +176,7 @@ func TestWhoHasAGate(t *testing.T) {
 		if r.change != nil {
 			r.change(p)
 		}
-		if got := hasGate(p, &r.singular.StatefulSingleton); got != r.want {
+		if got := children.HasGate(p, &r.singular.StatefulSingleton); got != r.want {
 			t.Errorf("%s: %v (init containers %s)", r.name, got, strings.TrimSpace(names(p.Spec.InitContainers)))
 		}
 	}

@@ -20,6 +20,10 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 var (
@@ -34,14 +38,14 @@ var (
 func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
-	w, err := o.r.reader.observe(ctx, key)
+	w, err := o.r.reader.Observe(ctx, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := derive(w)
-	p := decide(f)
-	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: reasonProtect}
-	result, err := o.r.reporter.report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	f := facts.Derive(w)
+	p := rules.Decide(f)
+	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: rules.ReasonProtect}
+	result, err := o.r.reporter.Report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
@@ -60,9 +64,9 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 		degraded string
 		told     int
 	}{
-		{"a conflict", []error{overtaken, overtaken, overtaken}, again, false, v1.ReasonHealthy, 0},
-		{"a pod that was deleted", []error{apierrors.NewNotFound(pods, "a")}, again, false, v1.ReasonHealthy, 0},
-		{"a successful write", []error{nil}, afterActs, false, v1.ReasonHealthy, 0},
+		{"a conflict", []error{overtaken, overtaken, overtaken}, spec.Again, false, v1.ReasonHealthy, 0},
+		{"a pod that was deleted", []error{apierrors.NewNotFound(pods, "a")}, spec.Again, false, v1.ReasonHealthy, 0},
+		{"a successful write", []error{nil}, spec.AfterActs, false, v1.ReasonHealthy, 0},
 		{"an unavailable API server", []error{noAnswer, noAnswer, noAnswer}, 0, true, v1.ReasonHealthy, 0},
 		{"one refusal, which a terminating pod can cause", []error{forbidden}, 0, true, v1.ReasonHealthy, 0},
 		{"two refusals", []error{forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
@@ -170,8 +174,8 @@ func TestV14AnEventTells(t *testing.T) {
 // that were read.
 func TestS24TheGrantOnTheWire(t *testing.T) {
 	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
-	w.object.ResourceVersion = "5"
-	p := decide(derive(w))
+	w.Object.ResourceVersion = "5"
+	p := rules.Decide(facts.Derive(w))
 	sent := map[string]map[string]any{}
 	note := func(obj client.Object, patch client.Patch) error {
 		data, err := patch.Data(obj)
@@ -209,19 +213,19 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 // TestWhatIsToldOfAnAct checks that the event for the first grant of an object is a start,
 // and that of each later grant a handover (S7, S8).
 func TestWhatIsToldOfAnAct(t *testing.T) {
-	first, second := grant(&waiting("a").member, 1), grant(&waiting("b").member, 2)
-	letGo := action.Action{Verb: action.Patch, Object: waiting("a").pod, Reason: reasonLetGo}
+	first, second := rules.Grant(&waiting("a").Member, 1), rules.Grant(&waiting("b").Member, 2)
+	letGo := action.Action{Verb: action.Patch, Object: waiting("a").Pod, Reason: rules.ReasonLetGo}
 	for _, r := range []struct {
 		act  action.Action
 		want string
 	}{
 		{first, v1.EventPodStarted},
 		{second, v1.EventPodTransition},
-		{deletion(&granted("a", 1).member, reasonSuperseded, "")[0], v1.EventPodDeleted},
+		{rules.Deletion(&granted("a", 1).Member, rules.ReasonSuperseded, "")[0], v1.EventPodDeleted},
 		{letGo, v1.EventPodReleased},
-		{unprotect(&granted("a", 1).member, reasonRelease), ""},
+		{rules.Unprotect(&granted("a", 1).Member, rules.ReasonRelease), ""},
 	} {
-		if got, _, _ := eventOf(action.Outcome{Action: r.act}); got != r.want {
+		if got, _, _ := status.EventOf(action.Outcome{Action: r.act}); got != r.want {
 			t.Errorf("the event of %s is %q, want %q", r.act, got, r.want)
 		}
 	}

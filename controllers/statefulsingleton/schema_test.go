@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // manifest returns a user's manifest with these lines below spec, and a selector.
@@ -133,7 +134,7 @@ func TestS1Defaults(t *testing.T) {
 		t.Fatal(errs.ToAggregate())
 	}
 	bare := &v1.StatefulSingleton{ObjectMeta: stored.ObjectMeta, Spec: v1.StatefulSingletonSpec{Selector: stored.Spec.Selector}}
-	for who, spec := range map[string]v1.StatefulSingletonSpec{"the schema": stored.Spec, "withDefaults": withDefaults(bare).Spec} {
+	for who, spec := range map[string]v1.StatefulSingletonSpec{"the schema": stored.Spec, "withDefaults": spec.WithDefaults(bare).Spec} {
 		for what, ok := range map[string]bool{
 			"maxTransitionTime is 300":      *spec.MaxTransitionTime == 300,
 			"terminationGracePeriod is 30":  *spec.TerminationGracePeriod == 30,

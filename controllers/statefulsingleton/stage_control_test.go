@@ -10,6 +10,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
 // controlPlaneMoves returns the moves of the scheduler, the node controller, and the
@@ -52,7 +53,7 @@ func (s *stage) evictable(p *corev1.Pod) bool {
 	if podstate.Terminating(p) || podstate.Ended(p) {
 		return false
 	}
-	_, kept := s.All[objects.Key{Kind: "PodDisruptionBudget", Namespace: "ns", Name: budgetName("db")}]
+	_, kept := s.All[objects.Key{Kind: "PodDisruptionBudget", Namespace: "ns", Name: children.BudgetName("db")}]
 	return !kept || !podstate.Ready(p)
 }
 

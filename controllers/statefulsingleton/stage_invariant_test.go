@@ -12,6 +12,8 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 )
 
 // invariant checks the guarantee at every step of every story.
@@ -126,14 +128,14 @@ func (l *invariant) decided(object *v1.StatefulSingleton) {
 }
 
 func (l *invariant) patched(act *action.Action, was, is *corev1.Pod) {
-	before, after := &member{pod: was}, &member{pod: is}
+	before, after := &facts.Member{Pod: was}, &facts.Member{Pod: is}
 	if act == nil {
 		return
 	}
-	if before.granted() && was.Annotations[v1.AnnotationGrant] != is.Annotations[v1.AnnotationGrant] {
+	if before.Granted() && was.Annotations[v1.AnnotationGrant] != is.Annotations[v1.AnnotationGrant] {
 		l.s.Breaks("%s had a grant, which was changed or removed", is.Name)
 	}
-	if !before.granted() && after.granted() {
+	if !before.Granted() && after.Granted() {
 		l.granted(act, is)
 	}
 	if controllerutil.ContainsFinalizer(was, v1.FinalizerPod) && !controllerutil.ContainsFinalizer(is, v1.FinalizerPod) {
@@ -144,15 +146,15 @@ func (l *invariant) patched(act *action.Action, was, is *corev1.Pod) {
 // granted records the pods that may be running now as rivals.
 func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 	rivals := map[types.UID]bool{}
-	epoch := (&member{pod: pod}).epoch()
+	epoch := (&facts.Member{Pod: pod}).Epoch()
 	consider := func(p *corev1.Pod) {
-		m := &member{pod: p}
-		if p.UID == pod.UID || !l.covered[p.UID] || comesHeld(p) && !m.granted() {
+		m := &facts.Member{Pod: p}
+		if p.UID == pod.UID || !l.covered[p.UID] || comesHeld(p) && !m.Granted() {
 			return
 		}
 		rivals[p.UID] = true
-		if m.epoch() >= epoch && act.Reason == reasonGrant {
-			l.s.Breaks("%s got epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
+		if m.Epoch() >= epoch && act.Reason == rules.ReasonGrant {
+			l.s.Breaks("%s got epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.Epoch())
 		}
 	}
 	for _, p := range l.s.pods() {
@@ -164,15 +166,15 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 		}
 	}
 	l.rivals[pod.UID] = rivals
-	if object := l.s.now(); object != nil && act.Reason == reasonGrant {
+	if object := l.s.now(); object != nil && act.Reason == rules.ReasonGrant {
 		l.under[pod.UID] = object.UID
 	}
-	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != reasonLetGo {
+	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != rules.ReasonLetGo {
 		l.s.Breaks("%s got a grant without the finalizer", pod.Name)
 	}
 }
 
-// mayRun reports whether a pod really runs something, or could.
+// MayRun reports whether a pod really runs something, or could.
 func (l *invariant) mayRun(pod *corev1.Pod) bool {
 	b := l.s.bodies[pod.UID]
 	if b == nil {
@@ -188,7 +190,7 @@ func (l *invariant) mayRun(pod *corev1.Pod) bool {
 func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 	object := l.s.now()
 	ends := object == nil || object.DeletionTimestamp != nil
-	if l.mayRun(pod) && (!ends || act.Reason != reasonLetGo) {
+	if l.mayRun(pod) && (!ends || act.Reason != rules.ReasonLetGo) {
 		l.s.Breaks("the finalizer of %s was removed although it may be running", pod.Name)
 	}
 }
@@ -196,15 +198,15 @@ func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 func (l *invariant) deleted(act *action.Action) {
 	switch pod, isPod := act.Object.(*corev1.Pod); {
 	case !isPod:
-		if act.Reason != reasonBudget {
+		if act.Reason != rules.ReasonBudget {
 			l.s.Breaks("the operator deletes: %s", act)
 		}
-	case act.Reason == reasonUnwanted:
-		if !(&member{pod: pod}).detached() {
+	case act.Reason == rules.ReasonUnwanted:
+		if !(&facts.Member{Pod: pod}).Detached() {
 			l.s.Breaks("the operator deletes a pod that it did not detach from its ReplicaSet: %s", act)
 		}
-	case act.Reason == reasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
-		!slices.Contains([]string{reasonSuperseded, reasonTimeout, reasonRejected, reasonFenced, reasonCordoned}, act.Reason):
+	case act.Reason == rules.ReasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
+		!slices.Contains([]string{rules.ReasonSuperseded, rules.ReasonTimeout, rules.ReasonRejected, rules.ReasonFenced, rules.ReasonCordoned}, act.Reason):
 		l.s.Breaks("the operator deletes: %s", act)
 	}
 }
@@ -244,11 +246,11 @@ func (s *stage) ends() {
 func (s *stage) endsFree() {
 	running := s.running()
 	for _, p := range s.pods() {
-		m := &member{pod: p}
-		if m.protected() {
+		m := &facts.Member{Pod: p}
+		if m.Protected() {
 			s.Breaks("%s still has our finalizer", p.Name)
 		}
-		if comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) && len(running) == 0 {
+		if comesHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) && len(running) == 0 {
 			s.Breaks("%s waits forever", p.Name)
 		}
 	}
@@ -272,7 +274,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		if s.invariant.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != badImage {
 			could++
 		}
-		if m := (&member{pod: p}); s.invariant.covered[p.UID] && comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) {
+		if m := (&facts.Member{Pod: p}); s.invariant.covered[p.UID] && comesHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) {
 			wait++
 		}
 		if podstate.Ended(p) && controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {

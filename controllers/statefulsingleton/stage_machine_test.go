@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
 // machine is the machine of a Node.
@@ -151,7 +152,7 @@ func (s *stage) run(b *body) (moves []move) {
 			s.invariant.lives(b)
 		}
 	}
-	held := !b.passed && slices.ContainsFunc(b.pod.Spec.InitContainers, isWait) || isHeld(&b.pod.Spec.Containers[0])
+	held := !b.passed && slices.ContainsFunc(b.pod.Spec.InitContainers, children.IsWait) || children.IsHeld(&b.pod.Spec.Containers[0])
 	ends := b.gone || b.evicted || podstate.Terminating(b.pod) || podstate.Ended(b.pod) && !b.refused
 	switch {
 	case b.over:
@@ -189,7 +190,7 @@ func (s *stage) run(b *body) (moves []move) {
 
 // comesHeld reports whether the pod was created with a gate.
 func comesHeld(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0])
+	return slices.ContainsFunc(p.Spec.InitContainers, children.IsWait) || children.IsHeld(&p.Spec.Containers[0])
 }
 
 // status returns the status that the kubelet reports for a pod.
@@ -206,7 +207,7 @@ func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 		st := corev1.ContainerStatus{Name: c.Name, State: ended, ContainerID: c.Name}
 		switch {
 		case b.over || b.passed:
-		case isWait(c) && b.main == atGate:
+		case children.IsWait(c) && b.main == atGate:
 			st.State, whole = running, true
 		case b.main == nothing:
 			st.State, st.ContainerID = waits("PodInitializing"), ""

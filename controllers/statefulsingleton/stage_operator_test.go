@@ -22,6 +22,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // operator is one operator process. There is no lease that keeps several of them apart.
@@ -44,7 +48,7 @@ type operator struct {
 	// It repeats this as long as they do.
 	idle int
 	// plans are the earlier plans that wrote something.
-	plans []plan
+	plans []rules.Plan
 	// asleep is true while the machine gives the process no CPU time.
 	asleep bool
 	// dead is true if the process was killed in this pass.
@@ -59,7 +63,7 @@ func (o *operator) restart() {
 		o.stop()
 	}
 	o.stop, o.next, o.yield, o.asleep, o.dead = nil, nil, nil, false, false
-	read := &reader{cache: cached{o}, live: live{o}, guard: &Guard{}, pods: &podWatch{}, now: func() time.Time { return o.s.Now }}
+	read := &observe.Reader{Cache: cached{o}, Live: live{o}, Guard: &observe.Guard{}, Pods: &observe.PodWatch{}, Now: func() time.Time { return o.s.Now }}
 	o.r = newReconciler(read, hand{o}, teller{o})
 	o.known, o.due, o.woken = nil, time.Time{}, false
 	o.look()
@@ -174,14 +178,14 @@ func (o *operator) pause() bool { return o.yield == nil || o.yield(struct{}{}) }
 func (o *operator) pass() {
 	o.woken, o.due, o.rests, o.objects = false, time.Time{}, false, 0
 	ctx, writes := context.Background(), o.s.Writes()
-	w, err := o.r.reader.observe(ctx, key)
+	w, err := o.r.reader.Observe(ctx, key)
 	if err != nil {
 		o.again(50 * time.Millisecond)
 		return
 	}
-	f := derive(w)
-	p := decide(f)
-	if len(p.Steps) > 0 && w.object != nil {
+	f := facts.Derive(w)
+	p := rules.Decide(f)
+	if len(p.Steps) > 0 && w.Object != nil {
 		o.plans = append(o.plans, p)
 	}
 	outcomes := o.r.runner.Run(ctx, key, p.Steps)
@@ -189,17 +193,17 @@ func (o *operator) pass() {
 		o.restart()
 		return
 	}
-	if w.object == nil {
-		if o.idle++; len(outcomes) > 0 || len(f.waiting) == 0 {
+	if w.Object == nil {
+		if o.idle++; len(outcomes) > 0 || len(f.Waiting) == 0 {
 			o.idle = 0
 		}
 	}
-	result, err := o.r.reporter.report(ctx, key, f, &p, outcomes).Result()
+	result, err := o.r.reporter.Report(ctx, key, f, &p, outcomes).Result()
 	switch {
 	case o.dead:
 		o.restart()
 	case err != nil:
-		o.again(again)
+		o.again(spec.Again)
 	default:
 		o.again(result.RequeueAfter)
 		o.rests = o.s.Writes() == writes

@@ -17,6 +17,10 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // Simplified controllers of Deployments, ReplicaSets and StatefulSets: they create, delete
@@ -77,20 +81,20 @@ func (s *stage) rollOut(d *appsv1.Deployment) func() {
 			current = set
 			continue
 		}
-		old, newest = append(old, set), max(newest, revisionOf(set))
+		old, newest = append(old, set), max(newest, observe.RevisionOf(set))
 	}
 	switch {
 	case current == nil:
 		return func() {
 			set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", d.Name, len(sets)+1), Namespace: "ns", OwnerReferences: ownedBy("Deployment", d),
-				Annotations: map[string]string{revisionAnnotation: strconv.FormatInt(newest+1, 10)}},
+				Annotations: map[string]string{observe.RevisionAnnotation: strconv.FormatInt(newest+1, 10)}},
 				Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(s.wantNew(d, nil, old)), Template: *d.Spec.Template.DeepCopy()}}
 			s.Put(set)
 		}
-	case revisionOf(current) < newest:
+	case observe.RevisionOf(current) < newest:
 		return s.number(current, newest+1)
-	case revisionOf(d) != revisionOf(current):
-		return s.number(d, revisionOf(current))
+	case observe.RevisionOf(d) != observe.RevisionOf(current):
+		return s.number(d, observe.RevisionOf(current))
 	case s.wantNew(d, current, old) != *current.Spec.Replicas:
 		return s.scale(current, s.wantNew(d, current, old))
 	}
@@ -100,10 +104,10 @@ func (s *stage) rollOut(d *appsv1.Deployment) func() {
 	return s.scaleDown(d, current, old)
 }
 
-func (s *stage) number(obj object, revision int64) func() {
+func (s *stage) number(obj facts.Object, revision int64) func() {
 	return func() {
 		next := obj.DeepCopyObject().(client.Object)
-		next.SetAnnotations(map[string]string{revisionAnnotation: strconv.FormatInt(revision, 10)})
+		next.SetAnnotations(map[string]string{observe.RevisionAnnotation: strconv.FormatInt(revision, 10)})
 		s.Put(next)
 	}
 }
@@ -287,7 +291,7 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 	}
 	what := "is created without a gate"
 	if object := s.ruler(p); object != nil && !s.blind() {
-		if errs := inject(p, object, around()); len(errs) > 0 {
+		if errs := children.Inject(p, object, around()); len(errs) > 0 {
 			s.t.Fatal(errs.ToAggregate())
 		}
 		what = "is created"
@@ -302,10 +306,10 @@ func (s *stage) ruler(p *corev1.Pod) *v1.StatefulSingleton {
 	if object == nil {
 		return nil
 	}
-	return rulerOf(labelsOf(p), []v1.StatefulSingleton{*object})
+	return spec.RulerOf(spec.LabelsOf(p), []v1.StatefulSingleton{*object})
 }
 
-// blindFor is less than settleAfter minus the resolution of a creationTimestamp.
+// blindFor is less than SettleAfter minus the resolution of a creationTimestamp.
 const blindFor = 500 * time.Millisecond
 
 // blind reports whether webhook and guard do not know the object yet.

@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // stage is a simulated cluster with operators. It also records the programs that really run
@@ -74,7 +75,7 @@ func (s *stage) interfere(n int, a action.Action) (before, after error) {
 
 // make creates the object for the user. A pass that has already found that there is no
 // object ends first: pods of a deleted object are released without a lock, and only
-// settleAfter protects a new object from that.
+// SettleAfter protects a new object from that.
 func (s *stage) make(object *singletonFixture) {
 	for _, o := range s.operators {
 		if o.objects > 1 {
@@ -82,7 +83,7 @@ func (s *stage) make(object *singletonFixture) {
 		}
 	}
 	object.UID = ""
-	s.object = withDefaults(&object.StatefulSingleton)
+	s.object = spec.WithDefaults(&object.StatefulSingleton)
 	s.Put(s.object)
 	s.madeAt = s.Now
 }
@@ -195,7 +196,7 @@ func (s *stage) settle(patience time.Duration) {
 // count as off.
 func (s *stage) tick(d time.Duration) {
 	for _, m := range s.machines {
-		if limit := m.missingSince.Add(fenceAfter - 5*time.Second); m.on && !m.missingSince.IsZero() && s.Now.Add(d).After(limit) {
+		if limit := m.missingSince.Add(spec.FenceAfter - 5*time.Second); m.on && !m.missingSince.IsZero() && s.Now.Add(d).After(limit) {
 			d = max(limit.Sub(s.Now), 0)
 		}
 	}

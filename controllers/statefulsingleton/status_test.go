@@ -12,19 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // serving makes the pod Ready.
 func (m *memberFixture) serving() *memberFixture {
-	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	m.Pod.Status.Conditions = append(m.Pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	return m
 }
 
 // crashing makes the container one that exited with code 1 and waits for its back-off.
 func (m *memberFixture) crashing() *memberFixture {
 	m.stuck("CrashLoopBackOff")
-	m.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
-	m.pod.Status.ContainerStatuses[0].ContainerID = "c1"
+	m.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
+	m.Pod.Status.ContainerStatuses[0].ContainerID = "c1"
 	return m
 }
 
@@ -37,7 +40,7 @@ func (m *memberFixture) static() *memberFixture {
 // them, and the expected status: the columns of kubectl get, and each condition.
 type situation struct {
 	sentence string
-	w        *world
+	w        *facts.World
 	columns  string
 	want     []string
 }
@@ -68,7 +71,7 @@ func say(t *testing.T, situations []situation) {
 	t.Helper()
 	for _, r := range situations {
 		t.Run(r.sentence, func(t *testing.T) {
-			s := summarize(derive(r.w))
+			s := status.Summarize(facts.Derive(r.w))
 			if columns := fmt.Sprintf("%s, %s, %d", s.Phase, s.ActivePod, s.WaitingCount); columns != r.columns {
 				t.Errorf("the columns are %q, want %q", columns, r.columns)
 			}
@@ -162,13 +165,13 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, but at most one should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, but at most one should: a, b. Stop all but one: kubectl -n ns delete pod b",
 				noGateThere + "a, b. No other pod starts until they have stopped. To continue: kubectl -n ns delete pod a b"}},
-		{"V14 the younger of two overlapping objects reports the running pods", worldOf(singleton("younger").madeAt(2), ungated("a").serving(), ungated("b").serving()).with(func(w *world) {
-			w.rivals = []*v1.StatefulSingleton{&older.StatefulSingleton}
+		{"V14 the younger of two overlapping objects reports the running pods", worldWith(worldOf(singleton("younger").madeAt(2), ungated("a").serving(), ungated("b").serving()), func(w *facts.World) {
+			w.Rivals = []*v1.StatefulSingleton{&older.StatefulSingleton}
 		}), "Failed, a, 0",
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, but at most one should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, but at most one should: a, b. Stop all but one: kubectl -n ns delete pod b",
 				noGateThere + "a, b. No other pod starts until they have stopped. To continue: kubectl -n ns delete pod a b",
-				"SelectorConflict=True SelectorsOverlap: " + overlapText(&older.StatefulSingleton) + "; that one is older, and this one starts no pod"}},
+				"SelectorConflict=True SelectorsOverlap: " + spec.OverlapText(&older.StatefulSingleton) + "; that one is older, and this one starts no pod"}},
 		{"V14 a single pod without the gate runs", worldOf(singleton("db"), ungated("a").serving()), "Running, a, 0",
 			[]string{"Available=True ActivePodReady: pod a is running", steady, healthy,
 				noGateThere + "a. No other pod starts until they have stopped. To continue: kubectl -n ns delete pod a"}},
@@ -187,10 +190,10 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 // has do not hide a program.
 func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	w := worldOf(singleton("db").containers("other"), ungated("a").serving(), ungated("b").serving())
-	for _, m := range w.pods {
-		m.lookAt(w.object)
+	for _, m := range w.Pods {
+		m.LookAt(w.Object)
 	}
-	if s := summarize(derive(w)); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
+	if s := status.Summarize(facts.Derive(w)); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
 		t.Errorf("two programs run, and the phase is %s, with conditions %v", s.Phase, s.Conditions)
 	}
 }
@@ -202,15 +205,15 @@ func TestV14TheCommandIsWhole(t *testing.T) {
 	for i := range 15 {
 		many = append(many, ungated(fmt.Sprintf("%s-%02d", strings.Repeat("n", 60), i)).serving())
 	}
-	s := summarize(derive(worldOf(singleton("db"), many...)))
+	s := status.Summarize(facts.Derive(worldOf(singleton("db"), many...)))
 	for _, kind := range []string{v1.ConditionDegraded, v1.ConditionUnmanagedPod} {
 		_, names, found := strings.Cut(meta.FindStatusCondition(s.Conditions, kind).Message, "delete pod ")
 		pods := strings.Fields(names)
-		if !found || len(pods) != maxNamed {
-			t.Errorf("V14 the command of %s has %d pods, want %d", kind, len(pods), maxNamed)
+		if !found || len(pods) != status.MaxNamed {
+			t.Errorf("V14 the command of %s has %d pods, want %d", kind, len(pods), status.MaxNamed)
 		}
 		for _, name := range pods {
-			if !slices.ContainsFunc(many, func(m *memberFixture) bool { return m.name() == name }) {
+			if !slices.ContainsFunc(many, func(m *memberFixture) bool { return m.Name() == name }) {
 				t.Errorf("V14 the command of %s has pod %q, which does not exist", kind, name)
 			}
 		}

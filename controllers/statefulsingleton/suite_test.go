@@ -25,6 +25,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
@@ -57,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		addNode(ctx, name)
 	}
 	startFakeControlPlane()
-	server.ServeWebhooks(func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", operatorNamespace) })
+	server.ServeWebhooks(func(mgr ctrl.Manager) error { return webhooks.SetupWebhook(mgr, "image", operatorNamespace) })
 	installGuard(ctx)
 })
 
@@ -140,7 +142,7 @@ func startOperator(o operatorOptions) *operator {
 		own = o.name
 	}
 	Expect(statefulsingleton.SetupWithClock(mgr, statefulsingleton.Options{Namespace: own}, op.now)).To(Succeed())
-	Expect(mgr.Add(&statefulsingleton.GuardKeeper{Namespace: own,
+	Expect(mgr.Add(&observe.GuardKeeper{Namespace: own,
 		Keeper: policy.Keeper{Live: mgr.GetAPIReader(), Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}}})).To(Succeed())
 	var ctx context.Context
 	ctx, op.cancel = context.WithCancel(context.Background())

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 func labelled(pairs ...string) metav1.LabelSelector {
@@ -81,14 +83,14 @@ func TestValidate(t *testing.T) {
 			`[spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds, spec.containers[0]: Forbidden: this is the operator's own container, not the program]`},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			if got := problem(withDefaults(&r.singular.StatefulSingleton)); got != r.want {
+			if got := spec.Problem(spec.WithDefaults(&r.singular.StatefulSingleton)); got != r.want {
 				t.Errorf("the error is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
 	}
 	none := singleton("db")
 	none.Spec.Selector = nil
-	if problem(withDefaults(&none.StatefulSingleton)) == "" {
+	if spec.Problem(spec.WithDefaults(&none.StatefulSingleton)) == "" {
 		t.Error("a missing selector was accepted")
 	}
 }
@@ -130,14 +132,14 @@ func TestOverlap(t *testing.T) {
 		{"an empty selector does not overlap", metav1.LabelSelector{}, labelled("app", "db"), false},
 		{"a malformed selector does not overlap", expressions(asking("app", in)), labelled("tier", "one"), false},
 	} {
-		if got := overlap(&r.a, &r.b); got != r.want {
+		if got := spec.Overlap(&r.a, &r.b); got != r.want {
 			t.Errorf("%s: %v", r.name, got)
 		}
-		if got := overlap(&r.b, &r.a); got != r.want {
+		if got := spec.Overlap(&r.b, &r.a); got != r.want {
 			t.Errorf("%s, with swapped selectors: %v", r.name, got)
 		}
 	}
-	if overlap(nil, ptr.To(labelled("app", "db"))) {
+	if spec.Overlap(nil, ptr.To(labelled("app", "db"))) {
 		t.Error("a missing selector overlaps with another selector")
 	}
 }
@@ -193,10 +195,10 @@ func TestOverlapAgreesWithBruteForce(t *testing.T) {
 		a, b := singleton("a").selecting(randomSelector(r)), singleton("b").selecting(randomSelector(r))
 		want := false
 		for _, have := range pods {
-			want = want || selectorOf(&a.StatefulSingleton).Matches(have) && selectorOf(&b.StatefulSingleton).Matches(have)
+			want = want || spec.SelectorOf(&a.StatefulSingleton).Matches(have) && spec.SelectorOf(&b.StatefulSingleton).Matches(have)
 		}
 		counts[want]++
-		if got := overlap(a.Spec.Selector, b.Spec.Selector); got != want {
+		if got := spec.Overlap(a.Spec.Selector, b.Spec.Selector); got != want {
 			t.Fatalf("seed %d: %s and %s: %v, but a comparison with all pods returns %v", seed,
 				metav1.FormatLabelSelector(a.Spec.Selector), metav1.FormatLabelSelector(b.Spec.Selector), got, want)
 		}
@@ -210,7 +212,7 @@ func TestSelectsSaysWhatLabelsSay(t *testing.T) {
 	for seed := range uint64(20000) {
 		s := &singleton("a").selecting(randomSelector(rand.New(rand.NewPCG(seed, 8)))).StatefulSingleton
 		for _, have := range append(universe(), nil) {
-			if got, want := selects(s, have), selectorOf(s).Matches(have); got != want {
+			if got, want := spec.Selects(s, have), spec.SelectorOf(s).Matches(have); got != want {
 				t.Fatalf("seed %d: %s selects %v: %v, but labels.Selector returns %v", seed, metav1.FormatLabelSelector(s.Spec.Selector), have, got, want)
 			}
 		}
@@ -235,14 +237,14 @@ func TestS26ThereIsOneRuler(t *testing.T) {
 		{"no object with a malformed selector", all(singleton("z").selecting(expressions(asking("app", "Near", "x")))), ""},
 	} {
 		got := ""
-		if ruler := rulerOf(labels.Set{"app": "db"}, r.all); ruler != nil {
+		if ruler := spec.RulerOf(labels.Set{"app": "db"}, r.all); ruler != nil {
 			got = ruler.Name
 		}
 		if got != r.want {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
 		}
 	}
-	if rulerOf(nil, all(older)) != nil {
+	if spec.RulerOf(nil, all(older)) != nil {
 		t.Error("a pod without labels is managed by an object")
 	}
 }
@@ -251,7 +253,7 @@ func TestS26Conflicts(t *testing.T) {
 	db := singleton("db")
 	others := all(singleton("z"), db, singleton("a").deleted(), singleton("web").selecting(labelled("app", "web")))
 	var got []string
-	for _, s := range conflicting(&db.StatefulSingleton, others) {
+	for _, s := range spec.Conflicting(&db.StatefulSingleton, others) {
 		got = append(got, s.Name)
 	}
 	if strings.Join(got, " ") != "a z" {
@@ -261,7 +263,7 @@ func TestS26Conflicts(t *testing.T) {
 
 func TestAtMostAHundred(t *testing.T) {
 	var hundred []v1.StatefulSingleton
-	for i := range MaxPerNamespace {
+	for i := range spec.MaxPerNamespace {
 		hundred = append(hundred, singleton(fmt.Sprintf("s%03d", i)).madeAt(i%60).StatefulSingleton)
 	}
 	for _, r := range []struct {
@@ -274,7 +276,7 @@ func TestAtMostAHundred(t *testing.T) {
 		{"the 101st object", singleton("zz").madeAt(59), append(hundred, singleton("zz").madeAt(59).StatefulSingleton), true},
 		{"an object that is older than all 100", singleton("zz").madeAt(-9), append(hundred, singleton("zz").madeAt(-9).StatefulSingleton), false},
 	} {
-		if got := beyondLimit(&r.s.StatefulSingleton, r.all); got != r.want {
+		if got := spec.BeyondLimit(&r.s.StatefulSingleton, r.all); got != r.want {
 			t.Errorf("%s: %v", r.name, got)
 		}
 	}
@@ -317,7 +319,7 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 		{"V20 a grace period longer than maxTransitionTime", singleton("db").grace(600, true),
 			"spec.terminationGracePeriod: 600 seconds exceed maxTransitionTime (300): a program that takes this long to stop is reported as a handover that takes too long; lower it, or raise spec.maxTransitionTime (max 3600)"},
 	} {
-		v := &validator{singletons: known{}, namespace: "operator-system"}
+		v := &webhooks.Validator{Singletons: known{}, Namespace: "operator-system"}
 		said, err := v.ValidateCreate(t.Context(), &r.s.StatefulSingleton)
 		if got := strings.Join(said, "; "); got != r.want || err != nil {
 			t.Errorf("%s: warnings %q, error %v; want %q", r.name, got, err, r.want)
@@ -328,7 +330,7 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 // TestV20AnnotationsAreWarnedOfWhenTheyChange checks kubectl annotate, which changes no
 // spec and may change a terminating object.
 func TestV20AnnotationsAreWarnedOfWhenTheyChange(t *testing.T) {
-	v := &validator{singletons: known{}, namespace: "operator-system"}
+	v := &webhooks.Validator{Singletons: known{}, Namespace: "operator-system"}
 	old := &singleton("db").deleted().StatefulSingleton
 	typed := old.DeepCopy()
 	typed.Annotations = map[string]string{"apps.statefulsingleton.com/release_now": "true"}

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // decodes counts the pods that are completely decoded.
@@ -44,8 +46,8 @@ func crate(containers, inits int) *podFixture {
 // other.
 func TestAPodOfManyContainersIsRefusedAtOnce(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db").mode(v1.GateInit))})
-	count := &decodes{Decoder: h.decoder}
-	h.decoder = count
+	count := &decodes{Decoder: h.Decoder}
+	h.Decoder = count
 	raw := `{"metadata":{"labels":{"app":"%s"}},"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(`{"name":""},`, 16000), ",") + `]}}`
 	answer := asked(h, fmt.Sprintf(raw, "db"))
 	const want = "StatefulSingleton db cannot hold back this pod: spec.containers: Forbidden: 16000 containers, including the init containers, exceed the max of 200; split the pod, or give it labels that the StatefulSingleton does not select"
@@ -70,7 +72,7 @@ func TestTheMostContainersOfAPod(t *testing.T) {
 			{"201 containers", crate(201, 0), "201 containers"},
 			{"201 containers with the init containers", crate(120, 81), "201 containers"},
 		} {
-			errs := inject(r.pod.DeepCopy(), &s.StatefulSingleton, around())
+			errs := children.Inject(r.pod.DeepCopy(), &s.StatefulSingleton, around())
 			if text := fmt.Sprint(errs.ToAggregate()); r.want == "" && len(errs) > 0 || r.want != "" && !strings.Contains(text, r.want) {
 				t.Errorf("%s: the error is %s, want %q", r.name, text, r.want)
 			}
@@ -96,7 +98,7 @@ func TestEachImageIsBroughtOnce(t *testing.T) {
 	got := injected(t, &p.Pod, singleton("db").mode(v1.GateInit))
 	images, taken := map[string]int{}, map[string]int{}
 	for i := range got.Spec.InitContainers {
-		if c := &got.Spec.InitContainers[i]; isImage(c) {
+		if c := &got.Spec.InitContainers[i]; children.IsImage(c) {
 			images[c.Image]++
 			taken[c.Name]++
 		}
@@ -110,8 +112,8 @@ func TestEachImageIsBroughtOnce(t *testing.T) {
 // ended.
 func TestTheWebhookEndsWithItsRequest(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db"))})
-	count := &decodes{Decoder: h.decoder}
-	h.decoder = count
+	count := &decodes{Decoder: h.Decoder}
+	h.Decoder = count
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	answer := h.Handle(ctx, admission.Request{AdmissionRequest: kubeadmissionv1.AdmissionRequest{
@@ -135,14 +137,14 @@ func (r *reads) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 func TestFewClaimsOfAPodAreRead(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db"))})
 	count := &reads{claims: claims{}}
-	h.claims = count
+	h.Claims = count
 	p := pod()
 	for i := range 1000 {
 		name := fmt.Sprintf("data%d", i)
 		count.claims[name] = corev1.ReadWriteMany
 		p.claim(name)
 	}
-	if got := h.oneNodeClaims(context.Background(), "ns", &p.Pod); count.count != maxClaims || got.Len() != 1000-maxClaims {
+	if got := h.OneNodeClaims(context.Background(), "ns", &p.Pod); count.count != webhooks.MaxClaims || got.Len() != 1000-webhooks.MaxClaims {
 		t.Errorf("%d claims are read, and %d are treated as mountable by one node", count.count, got.Len())
 	}
 }

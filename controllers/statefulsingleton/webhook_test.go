@@ -25,6 +25,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // known lists the StatefulSingletons of namespace ns, or returns an error.
@@ -54,18 +57,18 @@ func (c claims) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return nil
 }
 
-func newHandler(t testing.TB, singletons known) *podHandler {
+func newHandler(t testing.TB, singletons known) *webhooks.PodHandler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return &podHandler{singletons, claims{"one-node": corev1.ReadWriteOnce, "one-pod": corev1.ReadWriteOncePod, "many": corev1.ReadWriteMany, "readers": corev1.ReadOnlyMany},
-		admission.NewDecoder(scheme), gateImage}
+	return &webhooks.PodHandler{Singletons: singletons, Claims: claims{"one-node": corev1.ReadWriteOnce, "one-pod": corev1.ReadWriteOncePod, "many": corev1.ReadWriteMany, "readers": corev1.ReadOnlyMany},
+		Decoder: admission.NewDecoder(scheme), Image: gateImage}
 }
 
 // asked returns the handler's response to a raw pod.
-func asked(h *podHandler, raw string) admission.Response {
+func asked(h *webhooks.PodHandler, raw string) admission.Response {
 	return h.Handle(context.Background(), admission.Request{AdmissionRequest: kubeadmissionv1.AdmissionRequest{
 		Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(raw)}}})
 }
@@ -105,7 +108,7 @@ func TestAMatchingPodIsPatched(t *testing.T) {
 	if err := json.Unmarshal(patched(t, asJSON(t, &pod().Pod), answer.Patch), &got); err != nil {
 		t.Fatal(err)
 	}
-	if !hasGate(&got, &singleton("db").StatefulSingleton) {
+	if !children.HasGate(&got, &singleton("db").StatefulSingleton) {
 		t.Errorf("the pod has no gate: %v", got)
 	}
 }
@@ -120,11 +123,11 @@ func TestW14AnObjectThatIsBeingDeletedHoldsNewPods(t *testing.T) {
 	if err := json.Unmarshal(patched(t, before, asked(newHandler(t, known{items: all(going)}), before).Patch), &got); err != nil {
 		t.Fatal(err)
 	}
-	if !hasGate(&got, &going.StatefulSingleton) {
+	if !children.HasGate(&got, &going.StatefulSingleton) {
 		t.Errorf("the pod has no gate: %v", got)
 	}
 	next := singleton("next").madeAt(99)
-	if ruler := rulerOf(pod().Labels, all(going, next)); ruler == nil || ruler.Name != "next" {
+	if ruler := spec.RulerOf(pod().Labels, all(going, next)); ruler == nil || ruler.Name != "next" {
 		t.Errorf("with a terminating object and another one, %v manages the pod", ruler)
 	}
 }
@@ -185,16 +188,16 @@ func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		before := randomPod(r)
 		if maybe(r, 3) { // a second call, after an init container by another client
-			if inject(before, &singleton("db").StatefulSingleton, around()) != nil {
+			if children.Inject(before, &singleton("db").StatefulSingleton, around()) != nil {
 				continue
 			}
 			before.Spec.InitContainers = append([]corev1.Container{container("mesh").Container}, before.Spec.InitContainers...)
 		}
 		after := before.DeepCopy()
-		if inject(after, &singleton("db").mode(one(r, modes...)).StatefulSingleton, around()) != nil {
+		if children.Inject(after, &singleton("db").mode(one(r, modes...)).StatefulSingleton, around()) != nil {
 			continue
 		}
-		patch, err := changes(before, after)
+		patch, err := webhooks.Changes(before, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +264,7 @@ func TestThePatchOfNothingIsNothing(t *testing.T) {
 // TestS26TheWebhookRefuses checks the errors about overlap and about the limit of objects.
 func TestS26TheWebhookRefuses(t *testing.T) {
 	var hundred []v1.StatefulSingleton
-	for i := range MaxPerNamespace {
+	for i := range spec.MaxPerNamespace {
 		hundred = append(hundred, singleton(fmt.Sprintf("s%03d", i)).selecting(labelled("app", fmt.Sprint(i))).StatefulSingleton)
 	}
 	const prefix = `StatefulSingleton.apps.openshift.statefulsingleton.com "db" is invalid: `
@@ -282,7 +285,7 @@ func TestS26TheWebhookRefuses(t *testing.T) {
 		{"an invalid object", known{}, singleton("db").containers("status-sidecar"), prefix + `spec.containers[0]: Forbidden: this is the operator's own container, not the program`},
 		{"any object while the list of others fails", known{err: errors.New("no")}, singleton("db"), ""},
 	} {
-		_, err := (&validator{singletons: r.have}).ValidateCreate(context.Background(), &r.s.StatefulSingleton)
+		_, err := (&webhooks.Validator{Singletons: r.have}).ValidateCreate(context.Background(), &r.s.StatefulSingleton)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -294,7 +297,7 @@ func TestS26TheWebhookRefuses(t *testing.T) {
 }
 
 func TestUpdatesOfBookkeepingPass(t *testing.T) {
-	v, ctx := &validator{singletons: known{}}, context.Background()
+	v, ctx := &webhooks.Validator{Singletons: known{}}, context.Background()
 	faulty := singleton("db").containers("status-sidecar")
 	relabelled := faulty.DeepCopy()
 	relabelled.Finalizers = []string{v1.FinalizerSingleton}
@@ -335,7 +338,7 @@ func TestS6OnlyNewPodsAreSentToUs(t *testing.T) {
 			continue
 		}
 		w := configuration.Webhooks[0]
-		if w.Name != "mpod.kb.io" || *w.ClientConfig.Service.Path != PodPath || len(w.Rules) != 1 || !reflect.DeepEqual(w.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE"}) ||
+		if w.Name != "mpod.kb.io" || *w.ClientConfig.Service.Path != webhooks.PodPath || len(w.Rules) != 1 || !reflect.DeepEqual(w.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE"}) ||
 			!reflect.DeepEqual(w.Rules[0].Resources, []string{"pods"}) || *w.FailurePolicy != "Ignore" || *w.TimeoutSeconds != 2 || *w.ReinvocationPolicy != "IfNeeded" || *w.SideEffects != "None" {
 			t.Errorf("%+v", w)
 		}

@@ -1,0 +1,500 @@
+package children
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+// Surroundings are the inputs of an injection besides the pod and the object.
+type Surroundings struct {
+	// Image is the operator's image, which contains the gate.
+	Image string
+	// OneNodeClaims are the pod's claims that only one node at a time can mount.
+	OneNodeClaims sets.Set[string]
+}
+
+// Inject adds the gate to a pod that is being created, or returns why it cannot and leaves
+// the pod unchanged. It never removes anything, and it is idempotent: it may be called
+// again on its own result, after other webhooks have changed the pod.
+func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field.ErrorList {
+	s = spec.WithDefaults(s)
+	mode := modeFor(pod, s)
+	volumes := volumesFor(mode, mediumFor(pod))
+	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
+		return errs
+	}
+	if gate := (corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}); !slices.Contains(pod.Spec.ReadinessGates, gate) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, gate)
+	}
+	pod.Spec.TerminationGracePeriodSeconds = gracePeriod(pod, &s.Spec)
+	for i := range volumes {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumes[i].Name }) {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, volumes[i])
+		}
+	}
+	pod.Spec.InitContainers = gateFirst(pod, mode, around.Image)
+	if mode != v1.GateInit {
+		for _, c := range Program(pod, s) {
+			hold(c, mode)
+		}
+	}
+	if wantsSidecar(pod, s, mode) {
+		pod.Spec.Containers = append(pod.Spec.Containers, SidecarContainer(pod, around.Image))
+	}
+	switch {
+	case !mountsAny(pod, around.OneNodeClaims):
+		KeepApart(pod, s)
+	case pod.Labels[appsv1.StatefulSetPodNameLabel] == "": // each pod of a StatefulSet has its own claims
+		keepTogether(pod, s)
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelManaged, v1.True)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationManaged, v1.True)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationSingletonUID, string(s.UID))
+	if mediumFor(pod) == corev1.StorageMediumDefault {
+		spareAutoscaler(pod, HomeOf(mode).volume)
+	}
+	return nil
+}
+
+// AnnotationLocalVolumes lists the volumes on a node's disk that do not prevent the cluster
+// autoscaler from removing the node.
+const AnnotationLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+// spareAutoscaler adds a volume to that annotation.
+func spareAutoscaler(pod *corev1.Pod, volume string) {
+	names := pod.Annotations[AnnotationLocalVolumes]
+	switch {
+	case names == "":
+		names = volume
+	case !slices.Contains(strings.Split(names, ","), volume):
+		names += "," + volume
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationLocalVolumes, names)
+}
+
+// modeFor resolves mode Auto. A pod that got mode Init in an earlier call keeps it. A pod
+// that lacks a container named in spec.containers gets Init in every mode: a rejection
+// would block the creation of other users' pods that a selector happens to match, and
+// holding only the existing containers could let the program run.
+func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
+	if len(Lacking(pod, s)) > 0 {
+		return v1.GateInit
+	}
+	if s.Spec.GateMode != v1.GateAuto {
+		return s.Spec.GateMode
+	}
+	if slices.ContainsFunc(pod.Spec.InitContainers, IsWait) {
+		return v1.GateInit
+	}
+	fixed := readOnlyVolumes(pod)
+	for _, c := range Program(pod, s) {
+		if len(obstacles(c, nil, v1.GateBinary)) > 0 || len(mountClashes(c, fixed, v1.GateBinary, nil)) > 0 {
+			return v1.GateInit
+		}
+	}
+	return v1.GateBinary
+}
+
+// Program returns the containers that must not run at the same time as those of another
+// pod.
+func Program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
+	var found []*corev1.Container
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; isProgram(c, s) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// isProgram reports whether a container belongs to the program.
+func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
+	if isSidecar(*c) {
+		return false
+	}
+	return len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name)
+}
+
+// HasGate reports whether a pod cannot start the program without a grant. The guard makes
+// the same check. The mode is ignored, because it may have changed since the pod was
+// created.
+func HasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
+	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) || !intact(pod) {
+		return false
+	}
+	if slices.ContainsFunc(pod.Spec.InitContainers, IsWait) {
+		return true
+	}
+	missing := sets.New(s.Spec.Containers...)
+	for _, c := range Program(pod, s) {
+		if !IsHeld(c) {
+			return false
+		}
+		missing.Delete(c.Name)
+	}
+	return missing.Len() == 0
+}
+
+// hold prepends the gate to a container's command. The original command follows as separate
+// arguments, and args are unchanged: Kubernetes appends them as it does without the gate,
+// and nothing parses them.
+func hold(c *corev1.Container, mode v1.GateMode) {
+	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
+	addMount(c, HomeOf(mode).mount())
+	gate, probe := binaryGate, binaryProbe
+	if mode == v1.GateScript {
+		gate, probe = scriptGate, scriptProbe
+	}
+	if IsHeld(c) {
+		return
+	}
+	if text, ok := originalEntrypoint(c); ok && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v1.EnvOriginalEntrypoint }) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: v1.EnvOriginalEntrypoint, Value: text})
+	}
+	if c.LivenessProbe != nil && c.StartupProbe == nil {
+		c.StartupProbe = startupProbe(probe)
+	}
+	c.Command = slices.Concat(gate, c.Command)
+}
+
+// originalEntrypoint returns command, args and image of the container as JSON. It returns
+// false if the text could exceed the max length of an environment variable in Linux, which
+// would keep the program from starting.
+func originalEntrypoint(c *corev1.Container) (string, bool) {
+	const most = 64 << 10 // half of the limit of 128 KiB
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Command []string `json:"command"`
+		Args    []string `json:"args"`
+		Image   string   `json:"image"`
+	}{c.Command, c.Args, c.Image})
+	// The kubelet expands $(NAME) in the value, and $$ to $.
+	value := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "$", "$$")
+	return value, err == nil && len(value) <= most
+}
+
+func addMount(c *corev1.Container, mount corev1.VolumeMount) {
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == mount.Name && m.MountPath == mount.MountPath }) {
+		c.VolumeMounts = append(c.VolumeMounts, mount)
+	}
+}
+
+// gateFirst returns the pod's init containers with ours first.
+func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Container {
+	var install, images, wait, others []corev1.Container
+	for _, c := range pod.Spec.InitContainers {
+		switch {
+		case isInstall(&c):
+			install = append(install, c)
+		case IsImage(&c):
+			images = append(images, c)
+		case IsWait(c):
+			wait = append(wait, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	if len(install) == 0 {
+		install = append(install, installContainer(pod, HomeOf(mode), image))
+	}
+	if mode == v1.GateInit {
+		images = withImagesOf(images, others, pod.Spec.Containers)
+		if len(wait) == 0 {
+			wait = append(wait, waitContainer(pod, image))
+		}
+	}
+	return slices.Concat(install, images, wait, others)
+}
+
+// withImagesOf adds a container for each image that has none yet.
+func withImagesOf(have []corev1.Container, lists ...[]corev1.Container) []corev1.Container {
+	images, names := sets.New[string](), sets.New[string]()
+	for i := range have {
+		images.Insert(have[i].Image)
+		names.Insert(have[i].Name)
+	}
+	number := len(have)
+	for _, list := range lists {
+		for i := range list {
+			c := &list[i]
+			if IsOurs(c) || images.Has(c.Image) {
+				continue
+			}
+			name := ""
+			for name == "" || names.Has(name) {
+				number++
+				name = v1.ContainerImagePrefix + strconv.Itoa(number)
+			}
+			images.Insert(c.Image)
+			names.Insert(name)
+			have = append(have, imageContainer(c, name))
+		}
+	}
+	return have
+}
+
+// wantsSidecar reports whether the pod gets the status sidecar. Pods that run to completion
+// do not, because the sidecar would keep them, and their Job, from completing.
+func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bool {
+	if !*s.Spec.StatusSidecar && mode != v1.GateScript {
+		return false
+	}
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
+		return false
+	}
+	return !slices.ContainsFunc(pod.Spec.Containers, isSidecar)
+}
+
+// gracePeriod returns the pod's termination grace period. The API server has already set
+// its default of 30 seconds if the pod specifies none. The period is shortened only with
+// the consent of the pod's author, because a program that has too little time to stop may
+// damage its data.
+func gracePeriod(pod *corev1.Pod, spec *v1.StatefulSingletonSpec) *int64 {
+	own, wanted := pod.Spec.TerminationGracePeriodSeconds, *spec.TerminationGracePeriod
+	switch {
+	case wanted <= 0:
+		return own
+	case ptr.Deref(own, corev1.DefaultTerminationGracePeriodSeconds) > wanted &&
+		(*spec.RespectPodGracePeriod || pod.Annotations[v1.AnnotationShortenGrace] != v1.True):
+		return own
+	}
+	return ptr.To(wanted)
+}
+
+func mountsAny(pod *corev1.Pod, claims sets.Set[string]) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && claims.Has(v.PersistentVolumeClaim.ClaimName)
+	})
+}
+
+// KeepApart prefers a node without another pod of this object, so that the next pod does
+// not fail together with the node of the current one.
+func KeepApart(pod *corev1.Pod, s *v1.StatefulSingleton) {
+	affinity := affinityOf(pod)
+	if affinity.PodAntiAffinity == nil {
+		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	prefer(&affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
+}
+
+// keepTogether prefers the node of the object's other pods, where a volume that only one
+// node can mount is usable before the current pod has released it.
+func keepTogether(pod *corev1.Pod, s *v1.StatefulSingleton) {
+	affinity := affinityOf(pod)
+	if affinity.PodAffinity == nil {
+		affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	prefer(&affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
+}
+
+func affinityOf(pod *corev1.Pod) *corev1.Affinity {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	return pod.Spec.Affinity
+}
+
+// prefer adds a preferred affinity term for the pods of this object.
+func prefer(terms *[]corev1.WeightedPodAffinityTerm, s *v1.StatefulSingleton) {
+	term := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
+		TopologyKey:   corev1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelSingleton: s.Name}},
+	}}
+	if !slices.ContainsFunc(*terms, func(t corev1.WeightedPodAffinityTerm) bool { return apiequality.Semantic.DeepEqual(t, term) }) {
+		*terms = append(*terms, term)
+	}
+}
+
+// Our containers are recognized by name and command. Other clients may have changed other
+// fields.
+
+func is(c *corev1.Container, name string, command []string) bool {
+	return c.Name == name && slices.Equal(c.Command, command) && len(c.Args) == 0
+}
+
+func IsWait(c corev1.Container) bool { return is(&c, v1.ContainerWait, waitCommand) }
+
+func isSidecar(c corev1.Container) bool { return is(&c, v1.ContainerSidecar, idleCommand) }
+
+func IsImage(c *corev1.Container) bool {
+	return strings.HasPrefix(c.Name, v1.ContainerImagePrefix) && is(c, c.Name, touchCommand)
+}
+
+func isInstall(c *corev1.Container) bool {
+	return is(c, v1.ContainerInstall, HomeOf(v1.GateBinary).installCommand()) || is(c, v1.ContainerInstall, HomeOf(v1.GateScript).installCommand())
+}
+
+// IsOurs reports whether the operator added the container.
+func IsOurs(c *corev1.Container) bool {
+	switch {
+	case isInstall(c), IsImage(c), IsWait(*c), isSidecar(*c):
+		return true
+	}
+	return false
+}
+
+// IsHeld reports whether the container's command starts with a gate.
+func IsHeld(c *corev1.Container) bool {
+	return isHeldBy(c, binaryGate) || isHeldBy(c, scriptGate)
+}
+
+// isHeldBy reports whether the container's command starts with that gate and continues.
+func isHeldBy(c *corev1.Container, gate []string) bool {
+	return len(c.Command) > len(gate) && slices.Equal(c.Command[:len(gate)], gate)
+}
+
+// LetThrough reports whether the status of a held container shows behavior that our gate
+// never shows before the grant.
+func LetThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
+	if EndedWell(s) {
+		return true
+	}
+	return isOurProbe(c.StartupProbe) && ptr.Deref(s.Started, false)
+}
+
+func EndedWell(s *corev1.ContainerStatus) bool {
+	ended := func(t *corev1.ContainerStateTerminated) bool {
+		return t != nil && t.ExitCode == 0 && t.Reason == "Completed"
+	}
+	return ended(s.State.Terminated) || ended(s.LastTerminationState.Terminated)
+}
+
+func isOurProbe(p *corev1.Probe) bool {
+	if p == nil || p.Exec == nil {
+		return false
+	}
+	return slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe)
+}
+
+func isSignal(v corev1.Volume) bool { return Same(&v, ptr.To(SignalVolume())) }
+
+// Same reports whether a volume is the one that we would add, ignoring the API server's
+// defaults.
+func Same(have, want *corev1.Volume) bool {
+	switch {
+	case have.Name != want.Name:
+		return false
+	case want.DownwardAPI != nil:
+		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
+	}
+	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
+}
+
+// onDisk returns an in-memory volume source as if it were on disk. The correct medium may
+// change between two calls of the webhook, together with the limits of the pod.
+func onDisk(source *corev1.EmptyDirVolumeSource) *corev1.EmptyDirVolumeSource {
+	if source == nil || source.Medium != corev1.StorageMediumMemory {
+		return source
+	}
+	source = source.DeepCopy()
+	source.Medium = corev1.StorageMediumDefault
+	return source
+}
+
+// sameFiles reports whether a volume exposes the same fields of a pod in the same files.
+func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	for _, w := range want {
+		shown := slices.ContainsFunc(have, func(h corev1.DownwardAPIVolumeFile) bool {
+			return h.Path == w.Path && h.FieldRef != nil && h.FieldRef.FieldPath == w.FieldRef.FieldPath
+		})
+		if !shown {
+			return false
+		}
+	}
+	return true
+}
+
+func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
+	return []corev1.Volume{SignalVolume(), HomeOf(mode).EmptyVolume(medium)}
+}
+
+// mountClashes returns an error for each mount of a program's container that would hide
+// ours, or below which ours cannot be created.
+func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range c.VolumeMounts {
+		if len(errs) >= spec.MaxFaults {
+			break
+		}
+		for _, ours := range []string{v1.PathSignal, HomeOf(mode).path} {
+			m := &c.VolumeMounts[i]
+			if why := mountClash(m, ours, fixed, mode); why != "" {
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					why+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+			}
+		}
+	}
+	return errs
+}
+
+// mountClash returns why a mount conflicts with ours; "" if it does not.
+func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
+	theirs := realPath(m.MountPath)
+	switch {
+	case m.MountPath == ours && slices.Contains([]string{v1.VolumeSignal, HomeOf(mode).volume}, m.Name):
+		return ""
+	case isBelow(theirs, ours):
+		return "the operator mounts its own volume at " + ours
+	case isBelow(ours, theirs) && (m.ReadOnly || fixed.Has(m.Name)):
+		return "it is read-only, and the operator has to mount its own volume below it at " + ours
+	}
+	return ""
+}
+
+// isBelow reports whether a path is the folder or inside it.
+func isBelow(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// readOnlyVolumes returns the names of the pod's volumes in which nothing can be created.
+func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
+	fixed := sets.New[string]()
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; isReadOnly(v) {
+			fixed.Insert(v.Name)
+		}
+	}
+	return fixed
+}
+
+func isReadOnly(v *corev1.Volume) bool {
+	switch {
+	case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
+		return true
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ReadOnly
+	}
+	return false
+}
+
+// realPath returns a clean path in a container, with /run as /var/run: most images link the
+// two.
+func realPath(p string) string {
+	p = path.Clean(p)
+	if p == "/run" || strings.HasPrefix(p, "/run/") {
+		return "/var" + p
+	}
+	return p
+}

@@ -1,0 +1,90 @@
+package facts
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+// Since returns the time elapsed since from.
+func (w *World) Since(from time.Time) time.Duration {
+	return w.Watch.Elapsed(from, w.Now)
+}
+
+// Until returns the remaining time until from+d.
+func (w *World) Until(from time.Time, d time.Duration) time.Duration {
+	return w.Watch.Deadline(from, d).Sub(w.Now)
+}
+
+// Reviews returns the delays after which to reconcile again although no watch event is
+// expected: a Node has been missing long enough, a new object has settled, a gate has been
+// running long enough, a handover times out.
+func (f *Facts) Reviews() []time.Duration {
+	after := f.podReviews()
+	if f.Object == nil {
+		return after
+	}
+	after = append(after, f.SettlesIn(), f.MirrorMayReturn(), f.OwnersDue.Sub(f.Now))
+	if f.Unguarded.Message != "" {
+		after = append(after, spec.GuardReview)
+	}
+	if slices.ContainsFunc(f.Blockers, (*Member).Detached) {
+		after = append(after, spec.DetachedReview)
+	}
+	if began := f.Object.Status.TransitionTimestamp; began != nil && f.Handover {
+		after = append(after, f.Until(began.Time, f.patience()))
+	}
+	return after
+}
+
+func (f *Facts) podReviews() []time.Duration {
+	var after []time.Duration
+	for _, m := range f.Blockers {
+		if m.Node.Missing {
+			after = append(after, f.Until(m.Node.MissingSince, spec.FenceAfter))
+		}
+	}
+	for _, m := range f.Waiting {
+		if m.Held() && f.Object != nil {
+			after = append(after, f.Until(m.HeldSince, spec.RestsAfter))
+		}
+		if m.Held() && m.Family.Unknown != "" {
+			after = append(after, f.Until(m.HeldSince, spec.UnknownOwnerPatience))
+		}
+	}
+	return after
+}
+
+// MirrorMayReturn returns for how long the mirror of a missing static pod may still
+// reappear.
+func (w *World) MirrorMayReturn() time.Duration {
+	if w.MirrorGone.IsZero() {
+		return 0
+	}
+	return max(w.Until(w.MirrorGone, spec.MirrorReturns), 0)
+}
+
+// SettlesIn returns how long a new object has to wait before it may start pods; 0 if it
+// may. The time counts from when this process first saw the object, because the clock of
+// the API server may differ. An object that has started a pod is not new.
+func (w *World) SettlesIn() time.Duration {
+	if w.Object.Status.Holder != nil {
+		return 0
+	}
+	return max(w.Until(w.FirstSeen, spec.SettleAfter), 0)
+}
+
+// patience returns the max duration of a handover.
+func (w *World) patience() time.Duration {
+	return time.Duration(*w.Object.Spec.MaxTransitionTime) * time.Second
+}
+
+// isLate reports whether the handover has exceeded spec.maxTransitionTime.
+func (w *World) isLate() bool {
+	if w.Object == nil || w.Invalid != "" {
+		return false
+	}
+	began := w.Object.Status.TransitionTimestamp
+	return began != nil && w.Since(began.Time) >= w.patience()
+}

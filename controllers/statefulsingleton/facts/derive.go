@@ -1,0 +1,63 @@
+package facts
+
+import "slices"
+
+// Derive computes the facts from a world. It is pure.
+func Derive(w *World) *Facts {
+	f := &Facts{World: w}
+	for _, m := range w.Pods {
+		m.verdict = w.judge(m)
+		switch m.Standing {
+		case mayRun:
+			f.Blockers = append(f.Blockers, m)
+		case waits:
+			f.Waiting = append(f.Waiting, m)
+		}
+	}
+	slices.SortStableFunc(f.Waiting, byTurn)
+	f.Active = activeOf(f.Blockers)
+	f.Started = slices.DeleteFunc(slices.Clone(f.Blockers), func(m *Member) bool { return !m.mayHaveStarted() })
+	f.Leaving = f.leaver()
+	f.Handover = f.inHandover()
+	f.Late = f.Handover && w.isLate()
+	return f
+}
+
+// inHandover reports whether a handover is in progress: a pod waits, and either no other
+// pod may be running or a blocker has to stop. The same is true while the active pod has to
+// leave its Node.
+func (f *Facts) inHandover() bool {
+	switch {
+	case f.Leaving != nil:
+		return true
+	case len(f.Waiting) == 0:
+		return false
+	case len(f.Blockers) == 0:
+		return true
+	}
+	return slices.ContainsFunc(f.Blockers, f.hasToGo)
+}
+
+// hasToGo reports whether a blocker has to stop so that a waiting pod can start: it is
+// terminating or has ended without proof, it has no gate, another revision replaces it, or
+// it cannot start its program while another pod could.
+func (f *Facts) hasToGo(m *Member) bool {
+	switch {
+	case !m.Lives(), m.IsUnmanaged(), f.IsIdle(m):
+		return true
+	case f.DeletesOnTimeout() && f.MayBeReplaced(m):
+		return true
+	}
+	return len(f.Successors(m)) > 0
+}
+
+// IsIdle reports whether a granted pod cannot start its program while a waiting pod could.
+func (f *Facts) IsIdle(m *Member) bool {
+	return m.Granted() && !m.Begun() && slices.ContainsFunc(f.Waiting, (*Member).Held)
+}
+
+// Several reports whether the programs of several pods may be running. Pods with the gate
+// run at the same time only if a user released them.
+func (f *Facts) Several() bool {
+	return len(f.Started) > 1
+}

@@ -1,0 +1,72 @@
+package facts
+
+import (
+	"fmt"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// ReplacesFirst reports whether a successor has to wait on another Node before the holder
+// may be evicted.
+func (w *World) ReplacesFirst() bool {
+	if !w.Serves() || w.Deleting() {
+		return false
+	}
+	return w.Object.Spec.OnEviction == v1.EvictionReplacesFirst
+}
+
+// leaver returns the active pod if it has to leave its cordoned Node; nil if it does not. A
+// pod that is not Ready is left to the drain, which may evict it.
+func (f *Facts) leaver() *Member {
+	m := f.Active
+	switch {
+	case !f.ReplacesFirst(),
+		m == nil,
+		len(f.Blockers) > 1,
+		!m.Node.Cordoned,
+		!m.Holder,
+		!m.Granted(),
+		!m.Lives(),
+		m.Family.Unwanted,
+		f.WhyNoSuccessor(m) != "":
+		return nil
+	}
+	if m.Detached() || podstate.Ready(m.Pod) {
+		return m
+	}
+	return nil
+}
+
+// WhyNoSuccessor returns why no successor can be created on another Node while this pod
+// runs, and the remedy; "" if one can.
+func (f *Facts) WhyNoSuccessor(m *Member) string {
+	of := &m.Family
+	tolerated := nodestate.ToleratedCordon(m.Pod.Spec.Tolerations)
+	switch {
+	case !f.MadeUnder(m):
+		return "it was not created under this StatefulSingleton; delete it once, and its replacement is"
+	case of.Deployment == "":
+		return "it is not owned by a Deployment, and its owner recreates it only after it is gone"
+	case !of.Rolls:
+		return fmt.Sprintf("Deployment %s has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate", of.Deployment)
+	case !of.Surges:
+		return fmt.Sprintf("maxSurge of Deployment %s is 0; with 1, the next pod can wait at its gate", of.Deployment)
+	case of.Pinned:
+		return fmt.Sprintf("the template of Deployment %s sets nodeName, and the next pod would start on the same Node; use nodeSelector or affinity", of.Deployment)
+	case tolerated != "":
+		return fmt.Sprintf("the template of Deployment %s tolerates taint %s, and the next pod could start on a cordoned Node", of.Deployment, tolerated)
+	}
+	return ""
+}
+
+// relieves reports whether a waiting pod can take over from a pod that leaves its Node.
+func (m *Member) relieves(old *Member) bool {
+	switch {
+	case m.Family.Owner != old.Family.Owner,
+		m.Node.Cordoned:
+		return false
+	}
+	return old.Family.Outdated || !m.Family.Outdated
+}

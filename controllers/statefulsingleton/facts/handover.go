@@ -1,0 +1,24 @@
+package facts
+
+import v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+
+func (w *World) DeletesOnTimeout() bool {
+	if !w.Serves() || w.Deleting() {
+		return false
+	}
+	return w.Object.Spec.OnTimeout == v1.TimeoutDeletesOld
+}
+
+// Successors returns the waiting pods that can take over from m: those of the newest
+// revision if the Deployment of m does a rolling update, and those on other Nodes if m has
+// to leave its Node.
+func (f *Facts) Successors(m *Member) []*Member {
+	var found []*Member
+	for _, next := range f.Waiting {
+		follows := m.Family.Rolls && next.Family.Follows(&m.Family)
+		if follows || (m == f.Leaving && next.relieves(m)) {
+			found = append(found, next)
+		}
+	}
+	return found
+}

@@ -1,0 +1,134 @@
+package facts
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+func (w *World) judge(m *Member) verdict {
+	return verdict{
+		Standing:   w.standingOf(m),
+		Holder:     w.isHolder(m),
+		Replaced:   wasReplaced(w, m),
+		PoweredOff: w.isPoweredOff(m),
+		Rests:      m.Held() && w.Since(m.HeldSince) >= spec.RestsAfter,
+	}
+}
+
+// activeOf returns the holder if it is a blocker, else the oldest blocker.
+func activeOf(blockers []*Member) *Member {
+	for _, m := range blockers {
+		if m.Holder {
+			return m
+		}
+	}
+	if len(blockers) > 0 {
+		return blockers[0]
+	}
+	return nil
+}
+
+// standingOf returns the state of a pod.
+func (w *World) standingOf(m *Member) standing {
+	switch {
+	case w.MayRun(m):
+		return mayRun
+	case m.Gated && m.Lives():
+		return waits
+	}
+	return Out
+}
+
+// MayRun reports whether the pod may be running its program, or may start it at any time.
+func (w *World) MayRun(m *Member) bool {
+	switch {
+	case podstate.Stopped(m.Pod, m.Protected()):
+		return false
+	case w.isFenced(m):
+		return false
+	case m.Granted(), m.protectedForItself():
+		return true
+	case m.Gated:
+		// The pod is named in status.holder, and its grant is pending. A terminating pod
+		// can no longer be granted, because the API server rejects the patch. An ended pod
+		// can neither, because its resourceVersion has changed.
+		return w.isHolder(m) && m.Lives()
+	}
+	return !w.isNewcomer(m)
+}
+
+// NeedsGrant reports whether the pod cannot start its program before it gets a grant.
+func (w *World) NeedsGrant(m *Member) bool {
+	return m.Gated && !m.Granted() && !m.protectedForItself() && !w.isHolder(m)
+}
+
+// isHolder reports whether status.holder names the pod.
+func (w *World) isHolder(m *Member) bool {
+	if w.Object == nil || w.Object.Status.Holder == nil {
+		return false
+	}
+	return w.Object.Status.Holder.UID == m.Pod.UID
+}
+
+// isFenced reports whether the pod can no longer run: its machine is off, and the pod was
+// deleted or has ended, so that it does not start when the machine is switched on again.
+func (w *World) isFenced(m *Member) bool {
+	return w.isPoweredOff(m) && !m.Lives()
+}
+
+// isPoweredOff reports whether the machine of the pod is off, as stated by an
+// administrator: its Node has the out-of-service taint, or was deleted. The taint is
+// removed only after the machine is on again, so it is ignored on a Ready Node.
+func (w *World) isPoweredOff(m *Member) bool {
+	if m.Node.OutOfService && !m.Node.Ready {
+		return true
+	}
+	return m.Node.Missing && w.Since(m.Node.MissingSince) >= spec.FenceAfter
+}
+
+// isNewcomer reports whether the pod may have been created after its object lost our
+// finalizer, while another finalizer still keeps the object. The guarantee does not cover
+// such a pod.
+func (w *World) isNewcomer(m *Member) bool {
+	if w.Object == nil || spec.HoldsNewPods(w.Object) {
+		return false
+	}
+	return w.Object.DeletionTimestamp.Before(&m.Pod.CreationTimestamp)
+}
+
+// MadeUnder reports whether the pod was created under this object: it has the gate, and the
+// webhook recorded the object's UID in it. Any other pod existed before the object or
+// bypassed the webhook, and this object has no right to delete it. Labels and creation
+// times are no proof.
+func (w *World) MadeUnder(m *Member) bool {
+	return m.Gated && m.Pod.Annotations[v1.AnnotationSingletonUID] == string(w.Object.UID)
+}
+
+// IsAlsoOfAnother reports whether another object with an overlapping selector also selects
+// the pod.
+func (w *World) IsAlsoOfAnother(m *Member) bool {
+	return slices.ContainsFunc(w.Rivals, func(s *v1.StatefulSingleton) bool { return spec.Selects(s, spec.LabelsOf(m.Pod)) })
+}
+
+// cameThrough reports whether the kubelet's status shows that the gate of a pod without a
+// grant let something through. Our gate never does, so this gate is not ours, or was
+// modified. Only behavior that our gate never shows before the grant is detected: it exits
+// successfully, or its startup probe succeeds.
+func (m *Member) cameThrough() bool {
+	if m.Granted() {
+		return false
+	}
+	if wait := statusOf(m.Pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && children.EndedWell(wait) {
+		return slices.ContainsFunc(m.Pod.Spec.InitContainers, children.IsWait)
+	}
+	return slices.ContainsFunc(m.Pod.Spec.Containers, func(c corev1.Container) bool {
+		s := statusOf(m.Pod.Status.ContainerStatuses, c.Name)
+		return s != nil && children.IsHeld(&c) && children.LetThrough(&c, s)
+	})
+}

@@ -1,0 +1,26 @@
+package facts
+
+import "cmp"
+
+// byTurn orders waiting pods: eligible pods first, then those of the newest revision, then
+// those whose gate runs, then the oldest.
+func byTurn(a, b *Member) int {
+	return cmp.Or(
+		first(a.Eligible(), b.Eligible()),
+		first(!a.Family.Outdated, !b.Family.Outdated),
+		first(a.Held(), b.Held()),
+		a.Pod.CreationTimestamp.Compare(b.Pod.CreationTimestamp.Time),
+		cmp.Compare(a.Name(), b.Name()),
+	)
+}
+
+// first orders true before false.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,197 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+)
+
+const (
+	// theTurn is the name under which the causes of the pod whose turn it is are tracked.
+	// An owner recreates that pod under different names.
+	theTurn = "turn"
+	// endedLately is how long a pod that was ended by its Node counts as the reason why its
+	// successor has not started.
+	endedLately = 15 * time.Second
+)
+
+// ReadCauses finds out why the pod whose turn it is does not run. No decision depends on
+// it, so errors are only logged.
+func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, known *Remembered) {
+	if !w.Serves() {
+		known.causes, known.lacking = causes.Known{}, facts.LackingOwner{}
+		return
+	}
+	f := facts.Derive(w)
+	m := turnOf(f)
+	if m != nil && r.isLeftOver(ctx, m) {
+		m = nil
+	}
+	follows := causes.Named{Name: theTurn}
+	if m == nil || len(f.Blockers)+len(f.Waiting) == 0 {
+		if text := r.readRefusal(ctx, w, &known.lacking); text != "" {
+			m, follows.Refused = nil, causes.Refused(text)
+		}
+	} else {
+		known.lacking = facts.LackingOwner{}
+	}
+	if owner := known.lacking.Owner; owner != nil {
+		w.Delay.What = "pod of " + kindOf(owner) + " " + owner.GetName()
+	}
+	if m != nil {
+		follows.Pod = m.Pod
+	}
+	found := known.causes.Read(ctx, r.Live, w.Now, []causes.Named{follows}, v1.FinalizerPod)
+	if due := known.lacking.Said.Due; !due.IsZero() {
+		found.LookAgain(due.Sub(w.Now))
+	}
+	w.Delay.Again, w.Delay.Unread = found.Again, found.Unread || (known.lacking.Owner != nil && known.lacking.Said.Said == "")
+	if len(found.All) > 0 {
+		w.Delay.Found = found.All[0].Found
+	}
+	if ended := LastEnded(f); m != nil && ended != nil && causes.Of(ended.Pod) == w.Delay.Cause {
+		m = ended // its successor has not started yet
+	}
+	if m != nil {
+		w.Delay.What, w.Delay.Pod = "pod "+m.Name(), m.Name()
+	}
+}
+
+// turnOf returns the pod whose turn it is: the active pod, or else the next waiting one. If
+// a Node ended a pod and its successor has no status yet, it returns the ended pod. If
+// there is no other pod, it returns the newest terminating one; nil if there is none.
+func turnOf(f *facts.Facts) *facts.Member {
+	m, ended := f.Active, LastEnded(f)
+	if m == nil && len(f.Waiting) > 0 {
+		m = f.Waiting[0]
+	}
+	switch {
+	case m == nil && ended == nil:
+		return lastTerminating(f)
+	case m == nil:
+		return ended
+	case ended == nil, m.Begun(), m.Held(), podstate.Ready(m.Pod), causes.Of(m.Pod).Known():
+		return m
+	}
+	if since, _ := podstate.Since(ended.Pod, corev1.PodReady); f.Now.Sub(since) < endedLately {
+		return ended
+	}
+	return m
+}
+
+// LastEnded returns the newest ended pod if its kubelet refused or evicted it; nil if it
+// did not.
+func LastEnded(f *facts.Facts) *facts.Member {
+	for _, m := range slices.Backward(f.Pods) {
+		if !podstate.Ended(m.Pod) {
+			continue
+		}
+		if s := &m.Pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
+			return m
+		}
+		return nil
+	}
+	return nil
+}
+
+func lastTerminating(f *facts.Facts) *facts.Member {
+	for _, m := range slices.Backward(f.Pods) {
+		if m.Terminating() {
+			return m
+		}
+	}
+	return nil
+}
+
+// isLeftOver reports whether a pod has ended or is terminating, and its Deployment is
+// scaled to 0.
+func (r *Reader) isLeftOver(ctx context.Context, m *facts.Member) bool {
+	if m.Lives() || m.Standing != facts.Out {
+		return false
+	}
+	of, err := r.readFamily(ctx, m.Pod, map[types.UID]*facts.Family{})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("Failed to read the owner of a pod that has ended", "error", err.Error())
+	}
+	return of.Unwanted
+}
+
+// readRefusal returns why the API server refuses the pod of an owner that lacks one; "" if
+// unknown.
+func (r *Reader) readRefusal(ctx context.Context, w *facts.World, of *facts.LackingOwner) string {
+	if of.Owner == nil {
+		if len(w.RefusedOwners) == 0 {
+			return ""
+		}
+		*of = facts.LackingOwner{Owner: w.RefusedOwners[0]}
+	}
+	if of.Said.Begin(w.Now); w.Now.Before(of.Said.Due) {
+		return of.Said.Said
+	}
+	text, err := r.askOwner(ctx, w, of.Owner)
+	switch {
+	case err != nil:
+		ctrl.LoggerFrom(ctx).Info("Failed to read the events of an owner that lacks pods", "error", err.Error())
+		of.Said.Learn(of.Said.Said, w.Now)
+	case text == "":
+		*of = facts.LackingOwner{}
+	default:
+		of.Said.Learn(text, w.Now)
+	}
+	return of.Said.Said
+}
+
+// askOwner returns why the API server refuses the pod of an owner; "" if the owner lacks no
+// pod any more, or if the reason is not recorded. The condition of a ReplicaSet keeps the
+// first reason, and its events contain the latest.
+func (r *Reader) askOwner(ctx context.Context, w *facts.World, owner facts.Object) (string, error) {
+	now, lacks, first := owner.DeepCopyObject().(facts.Object), false, ""
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	switch set := now.(type) {
+	case *appsv1.ReplicaSet:
+		lacks, first = isRefused(set) && w.LacksPods(&set.Spec.Template, set.Status.Replicas, set.Spec.Replicas), refusalOf(set)
+	case *appsv1.StatefulSet:
+		lacks = w.LacksPods(&set.Spec.Template, set.Status.Replicas, set.Spec.Replicas)
+	}
+	if !lacks || now.GetUID() != owner.GetUID() {
+		return "", nil
+	}
+	events, err := causes.ReadEvents(ctx, r.Live, owner.GetNamespace(), kindOf(owner), owner.GetUID())
+	if text := causes.RefusalIn(events); text != "" {
+		return text, nil
+	}
+	if first != "" {
+		return causes.RefusalText(first), nil
+	}
+	return "", err
+}
+
+// refusalOf returns the API server's first error about a pod of the ReplicaSet.
+func refusalOf(set *appsv1.ReplicaSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func kindOf(owner facts.Object) string {
+	if _, is := owner.(*appsv1.StatefulSet); is {
+		return "StatefulSet"
+	}
+	return "ReplicaSet"
+}

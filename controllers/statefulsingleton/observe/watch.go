@@ -1,0 +1,188 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+func MetadataOf(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}
+
+// PodWatch watches the metadata of pods and PodDisruptionBudgets to trigger passes. It
+// watches only namespaces that have StatefulSingletons, so pods in other namespaces cost
+// nothing.
+type PodWatch struct {
+	root  context.Context // canceled when the manager stops
+	end   context.CancelFunc
+	mgr   ctrl.Manager
+	Find  func(context.Context, metav1.Object) []reconcile.Request
+	Woken chan event.GenericEvent
+	// namespaces are the watched namespaces; "" means all.
+	namespaces []string
+
+	mu       sync.Mutex
+	followed map[string]context.CancelFunc
+}
+
+func NewPodWatch(mgr ctrl.Manager, watched []string) *PodWatch {
+	p := &PodWatch{mgr: mgr, Woken: make(chan event.GenericEvent, 1024), namespaces: watched}
+	if len(watched) == 0 {
+		p.namespaces = []string{metav1.NamespaceAll}
+	}
+	p.root, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Start wakes the objects for which existing pods were created. An object may have been
+// deleted while no operator ran, and no watch event reports that its pods still wait. Start
+// stops all watches when the manager stops.
+func (p *PodWatch) Start(ctx context.Context) error {
+	defer p.end()
+	for _, namespace := range p.namespaces {
+		// The only error is that the manager stops.
+		_ = wait.PollUntilContextCancel(ctx, spec.MakersRetry, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// wakeMakers wakes the objects for which the pods of a namespace, or of all namespaces,
+// were created according to their label.
+func (p *PodWatch) wakeMakers(ctx context.Context, namespace string) bool {
+	var pods metav1.PartialObjectMetadataList
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for a deleted StatefulSingleton", "namespace", namespace)
+		return false
+	}
+	for i := range pods.Items {
+		p.wake(types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1.LabelSingleton]})
+	}
+	return true
+}
+
+func (p *PodWatch) wake(key types.NamespacedName) {
+	select {
+	case p.Woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+	case <-p.root.Done():
+	}
+}
+
+// Follow starts to watch the pods and budgets of a namespace, unless it already does.
+func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followed[namespace] != nil {
+		return nil
+	}
+	pods, err := cache.New(p.mgr.GetConfig(), cache.Options{
+		Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		DefaultTransform:  stripToLabels,
+	})
+	if err != nil {
+		return fmt.Errorf("create a cache of pods: %w", err)
+	}
+	for _, kind := range []*metav1.PartialObjectMetadata{MetadataOf("Pod"), budgetMetadata()} {
+		informer, err := pods.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
+		}
+		if _, err := informer.AddEventHandler(p.handler()); err != nil {
+			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
+		}
+	}
+	until, end := context.WithCancel(p.root)
+	if p.followed == nil {
+		p.followed = map[string]context.CancelFunc{}
+	}
+	p.followed[namespace] = end
+	go func() { _ = pods.Start(until) }() // it returns only when its context ends
+	return nil
+}
+
+// budgetMetadata returns the metadata type of PodDisruptionBudgets. Our budgets have the
+// same label as pods, so that a change or deletion wakes the object.
+func budgetMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
+	return m
+}
+
+// leave stops the watch of a namespace.
+func (p *PodWatch) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if end := p.followed[namespace]; end != nil {
+		end()
+		delete(p.followed, namespace)
+	}
+}
+
+func (p *PodWatch) handler() toolscache.ResourceEventHandler {
+	wake := func(objects ...any) {
+		for _, o := range objects {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			pod, ok := o.(metav1.Object)
+			if !ok {
+				continue
+			}
+			for _, req := range p.Find(p.root, pod) {
+				p.wake(req.NamespacedName)
+			}
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(pod any) { wake(pod) },
+		DeleteFunc: func(pod any) { wake(pod) },
+		UpdateFunc: func(old, pod any) {
+			if labels.Equals(old.(metav1.Object).GetLabels(), pod.(metav1.Object).GetLabels()) {
+				wake(pod)
+				return
+			}
+			wake(old, pod) // it may no longer match a selector
+		},
+	}
+}
+
+// stripToLabels is a cache transform that keeps only identity and labels. A pod with more
+// labels than the cache keeps is treated as one that any object may select.
+func stripToLabels(obj any) (any, error) {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		maker := m.Labels[v1.LabelSingleton]
+		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+		if slim.Bounded(&m.ObjectMeta) {
+			m.Annotations = map[string]string{annotationCrowded: v1.True}
+			m.Labels = map[string]string{v1.LabelSingleton: maker}
+		}
+	}
+	return obj, nil
+}
+
+// annotationCrowded marks such pods in the cache. It is never written to the API server.
+const annotationCrowded = v1.Prefix + "more-labels-than-kept"
+
+func Crowded(pod metav1.Object) bool { return pod.GetAnnotations()[annotationCrowded] != "" }

@@ -1,0 +1,153 @@
+package rules
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/gate/script"
+)
+
+// keepObject adds the finalizer that keeps a deleted object while pods wait. It acts before
+// the first grant.
+func keepObject(f *facts.Facts, p *Plan) {
+	if f.Object == nil || f.Deleting() || controllerutil.ContainsFinalizer(f.Object, v1.FinalizerSingleton) {
+		return
+	}
+	object := f.Object.DeepCopy()
+	controllerutil.AddFinalizer(object, v1.FinalizerSingleton)
+	p.Do(action.Chain{{Verb: action.Patch, Object: object, From: f.Object, Unchanged: true, Reason: reasonKeep}})
+}
+
+// keepWrapper maintains the ConfigMap with a copy of the script of Script mode, for users
+// to read.
+func keepWrapper(f *facts.Facts, p *Plan) {
+	if f.Object == nil || f.Deleting() {
+		return
+	}
+	want := children.BuildWrapper(f.Object.Namespace, script.Text, []v1.StatefulSingleton{*f.Object})
+	if f.Wrapper == nil {
+		p.Do(action.Chain{{Verb: action.Create, Named: true, Object: want, Reason: reasonWrapper}})
+		return
+	}
+	if mended := f.MendedWrapper(want); mended != nil {
+		p.Do(action.Chain{{Verb: action.Patch, Object: mended, From: f.Wrapper, Reason: reasonWrapper}})
+	}
+}
+
+// letAllGo releases all pods at once and ends the guarantee: waiting pods start together,
+// and our finalizers are removed. In a terminating namespace waiting pods are not started.
+// Otherwise pods that another object selects as well are left to that object.
+func letAllGo(f *facts.Facts, p *Plan) {
+	if !f.ReleasesAll() {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range f.Pods {
+		if f.NamespaceGoes || !f.IsAlsoOfAnother(m) {
+			chains = append(chains, letGo(f, m)...)
+		}
+	}
+	p.Do(chains...)
+	p.Then(freeObject(f)...)
+}
+
+// letOrphansGo releases the pods of a deleted object, and starts the waiting ones one after
+// another.
+func letOrphansGo(f *facts.Facts, p *Plan) {
+	if f.Object != nil {
+		return
+	}
+	chains := unprotectAll(f, func(*facts.Member) bool { return true })
+	if len(chains) == 0 && len(f.Blockers) == 0 && len(f.Waiting) > 0 {
+		chains = letGo(f, f.Waiting[0])
+	}
+	p.Do(chains...)
+}
+
+// unprotectAll returns actions that remove our finalizer from the pods that pass the
+// filter.
+func unprotectAll(f *facts.Facts, which func(*facts.Member) bool) []action.Chain {
+	var chains []action.Chain
+	for _, m := range f.Pods {
+		if m.Protected() && which(m) {
+			chains = append(chains, action.Chain{Unprotect(m, ReasonLetGo)})
+		}
+	}
+	return chains
+}
+
+// letGo returns the actions that release a pod. A waiting pod is started.
+func letGo(f *facts.Facts, m *facts.Member) []action.Chain {
+	pod := m.Pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+	m.ReturnTo(pod)
+	starts := startsLetGo(f, m)
+	if starts {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, children.GrantOf(pod.UID, f.Epoch()+1))
+	}
+	var chain action.Chain
+	if starts || m.Protected() {
+		chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Unchanged: true, Reason: ReasonLetGo})
+	}
+	if starts && !m.Ready() {
+		chain = append(chain, readiness(f, m, corev1.ConditionTrue))
+	}
+	if len(chain) == 0 {
+		return nil
+	}
+	return []action.Chain{chain}
+}
+
+// startsLetGo reports whether the program of a pod is started when the pod is released.
+func startsLetGo(f *facts.Facts, m *facts.Member) bool {
+	if f.NamespaceGoes || !m.Lives() {
+		return false
+	}
+	return m.Gated && !m.Granted()
+}
+
+// finishDeletion removes our finalizers from the pods and from the object when the object
+// is no longer needed. Running programs keep running and are no longer watched.
+func finishDeletion(f *facts.Facts, p *Plan) {
+	if !f.Deleting() || IsNeeded(f) || len(p.Steps) > 0 {
+		return
+	}
+	p.Do(unprotectAll(f, func(m *facts.Member) bool {
+		return !f.IsAlsoOfAnother(m)
+	})...)
+	p.Then(freeObject(f)...)
+}
+
+// IsNeeded reports whether a terminating object still has work to do. A pod may be waiting.
+// Or a pod may be stopping: its owner would recreate it without the gate, and two programs
+// could run. An object that does not serve is not needed: an older object manages its own
+// pods, and the other pods are released when this object is gone.
+func IsNeeded(f *facts.Facts) bool {
+	if !f.Serves() {
+		return false
+	}
+	return len(f.Waiting) > 0 || isStopping(f)
+}
+
+// isStopping reports whether a pod that may be running its program is terminating.
+func isStopping(f *facts.Facts) bool {
+	return slices.ContainsFunc(f.Blockers, (*facts.Member).Terminating)
+}
+
+// freeObject returns the action that removes our finalizer from the object. Other
+// finalizers may still keep it.
+func freeObject(f *facts.Facts) []action.Chain {
+	if !controllerutil.ContainsFinalizer(f.Object, v1.FinalizerSingleton) {
+		return nil
+	}
+	object := f.Object.DeepCopy()
+	controllerutil.RemoveFinalizer(object, v1.FinalizerSingleton)
+	return []action.Chain{{{Verb: action.Patch, Object: object, From: f.Object, Unchanged: true, Reason: ReasonRelease}}}
+}

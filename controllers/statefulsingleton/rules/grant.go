@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+// grantNext grants the next pod if no pod may be running. The object was read before the
+// pods. If another operator granted a pod after the object was read, the object's
+// resourceVersion has changed, and the first write here fails. If it did so before, the
+// pods show it.
+func grantNext(f *facts.Facts, p *Plan) {
+	blocked := len(f.Blockers) > 0
+	if blocked || len(f.Waiting) == 0 || !f.Grants() {
+		return
+	}
+	next, after := Next(f)
+	p.LookAgain(after)
+	if next == nil {
+		return
+	}
+	p.Do(action.Chain{
+		nameHolder(f, next, f.Epoch()+1, reasonHolder),
+		Grant(next, f.Epoch()+1),
+	})
+}
+
+// completeGrant repeats the second write for a holder without a grant. The holder is never
+// replaced while that pod lives, because the operator that named it may still grant it.
+func completeGrant(f *facts.Facts, p *Plan) {
+	for _, m := range f.Blockers {
+		if m.Holder && m.Lives() && !m.Granted() {
+			p.Do(action.Chain{Grant(m, f.Object.Status.Holder.Epoch)})
+		}
+	}
+}
+
+// adopt makes an already granted pod the holder if the named holder is gone: an object of
+// this name was deleted and recreated.
+func adopt(f *facts.Facts, p *Plan) {
+	if f.Object == nil || f.Elder() != nil || f.ReleasesAll() {
+		return
+	}
+	if slices.ContainsFunc(f.Blockers, func(m *facts.Member) bool { return m.Holder }) {
+		return
+	}
+	if oldest := oldestGranted(f.Blockers); oldest != nil {
+		p.Do(action.Chain{nameHolder(f, oldest, max(f.Epoch(), 1), reasonAdopt)})
+	}
+}
+
+// oldestGranted returns the oldest pod with a grant; nil if there is none.
+func oldestGranted(members []*facts.Member) *facts.Member {
+	var oldest *facts.Member
+	for _, m := range members {
+		if !m.Granted() {
+			continue
+		}
+		if oldest == nil || m.Pod.CreationTimestamp.Before(&oldest.Pod.CreationTimestamp) {
+			oldest = m
+		}
+	}
+	return oldest
+}
+
+// nameHolder returns the first write of a grant, which is the lock.
+func nameHolder(f *facts.Facts, m *facts.Member, epoch int64, reason string) action.Action {
+	object := f.Object.DeepCopy()
+	since := metav1.NewTime(f.Now)
+	object.Status.Holder = &v1.Holder{Name: m.Name(), UID: m.Pod.UID, Node: m.Pod.Spec.NodeName, Since: &since, Epoch: epoch}
+	return action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: reason,
+		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch)}
+}
+
+// Grant returns the second write of a grant. It atomically sets the annotation that starts
+// the program, and the finalizer that keeps the pod visible until it has stopped.
+func Grant(m *facts.Member, epoch int64) action.Action {
+	pod := m.Pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, children.GrantOf(pod.UID, epoch))
+	controllerutil.AddFinalizer(pod, v1.FinalizerPod)
+	return action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Unchanged: true, Reason: ReasonGrant,
+		Detail: epochDetail(epoch)}
+}
+
+func epochDetail(epoch int64) string { return fmt.Sprintf("epoch %d", epoch) }
+
+// protect adds our finalizer to all pods that may be running, to keep them visible. Pods
+// that keep running when a deleted object is gone are no longer watched.
+func protect(f *facts.Facts, p *Plan) {
+	if f.Object == nil {
+		return
+	}
+	if f.Deleting() && !IsNeeded(f) {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range f.Blockers {
+		if !m.NeedsFinalizer() {
+			continue
+		}
+		pod := m.Pod.DeepCopy()
+		controllerutil.AddFinalizer(pod, v1.FinalizerPod)
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, f.Object.Name) // finds it without the object
+		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.Pod, Reason: ReasonProtect}})
+	}
+	p.Do(chains...)
+}
+
+// release removes our finalizer from pods that have stopped or are fenced.
+func release(f *facts.Facts, p *Plan) {
+	var chains []action.Chain
+	for _, m := range f.Pods {
+		if m.Standing == facts.Out && m.Protected() {
+			chains = append(chains, action.Chain{Unprotect(m, ReasonRelease)})
+		}
+	}
+	p.Do(chains...)
+}
+
+// Unprotect returns the patch that removes our finalizer. A proof that a pod has stopped
+// stays valid. The deletion of its object is valid only for the version that was read, so
+// in this case the patch requires it.
+func Unprotect(m *facts.Member, reason string) action.Action {
+	pod := m.Pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+	if reason == ReasonLetGo {
+		m.ReturnTo(pod)
+	}
+	return action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Unchanged: reason == ReasonLetGo, Reason: reason}
+}
+
+// repairReadiness sets the readiness condition of the holder to True, and that of waiting
+// pods to False.
+func repairReadiness(f *facts.Facts, p *Plan) {
+	var chains []action.Chain
+	for _, m := range f.Blockers {
+		if m.Holder && m.Granted() && !m.Ready() {
+			chains = append(chains, action.Chain{readiness(f, m, corev1.ConditionTrue)})
+		}
+	}
+	for _, m := range f.Waiting {
+		if m.Ready() {
+			chains = append(chains, action.Chain{readiness(f, m, corev1.ConditionFalse)})
+		}
+	}
+	p.Do(chains...)
+}
+
+func readiness(f *facts.Facts, m *facts.Member, status corev1.ConditionStatus) action.Action {
+	return action.Action{Verb: action.SetCondition, Object: withReadiness(m.Pod, status, f.Now), From: m.Pod, Reason: reasonReady,
+		Detail: string(status)}
+}
+
+// remind patches the holder again, so that its kubelet refreshes its volumes. If the
+// kubelet was refreshing them when the grant came, it marks them as refreshed although they
+// are outdated (volumemanager/cache, AddPodToVolume resets remountRequired). The program
+// would then wait for the next sync, a minute later.
+func remind(f *facts.Facts, p *Plan) {
+	for _, m := range f.Blockers {
+		if !m.Holder || !m.MayMissGrant() {
+			continue
+		}
+		since := f.Object.Status.Holder.Since
+		if since == nil {
+			continue
+		}
+		if wait := since.Add(spec.RemindAfter).Sub(f.Now); wait > 0 {
+			p.LookAgain(wait)
+			continue
+		}
+		pod := m.Pod.DeepCopy()
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationReminder, m.Reminder())
+		p.Do(action.Chain{{Verb: action.Patch, Object: pod, From: m.Pod, Reason: reasonRemind, Detail: epochDetail(m.Epoch())}})
+	}
+}

@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+// notReplaced returns a pod of an unknown owner that has waited for long, and the running
+// pod for which it waits; nil if there is none.
+func notReplaced(f *facts.Facts) (next, old *facts.Member) {
+	old = f.Active
+	if old == nil || !old.Lives() {
+		return nil, nil
+	}
+	for _, m := range f.Waiting {
+		if m.Held() && m.WaitsForUnknown(old) && f.Since(m.HeldSince) >= spec.UnknownOwnerPatience {
+			return m, old
+		}
+	}
+	return nil, nil
+}
+
+// notReplacedText returns the message about a waiting pod whose owner is unknown, with the
+// command that helps.
+func notReplacedText(f *facts.Facts, next, old *facts.Member) string {
+	owner := fmt.Sprintf("it is owned by %s, and the operator does not support this kind of owner", next.Family.Name)
+	switch next.Family.Unknown {
+	case facts.NoController:
+		owner = "no controller owns it"
+	case "ReplicaSet":
+		owner = fmt.Sprintf("it is owned by %s, which no Deployment owns", next.Family.Name)
+	}
+	text := fmt.Sprintf("pod %s waits at its gate for pod %s to stop, and the operator cannot determine whether it is a replacement or a standby: %s. "+
+		"To hand over: kubectl -n %s delete pod %s. ", next.Name(), old.Name(), owner, old.Pod.Namespace, old.Name())
+	if f.DeletesOnTimeout() && f.MadeUnder(old) {
+		return text + "spec.onTimeout is DeleteOld, so the operator deletes it after maxTransitionTime"
+	}
+	return text + "If it is a standby, no action is needed"
+}
+
+// OwnerUnknown sets condition RolloutHeld for pods whose owner is unknown.
+func OwnerUnknown(f *facts.Facts, c *metav1.Condition) {
+	next, old := notReplaced(f)
+	switch {
+	case next == nil:
+	case next.Replaced:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonOwnersCompete, competeText(f, next, old)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonOwnerUnknown, notReplacedText(f, next, old)
+	}
+}
+
+// replacement returns the actions that record and then delete pods for those of unknown
+// owners.
+func replacement(f *facts.Facts, old []*facts.Member) []action.Chain {
+	if len(old) == 0 {
+		return nil
+	}
+	object := f.Object.DeepCopy()
+	object.Status.Replaced = KeptReplaced(f)
+	var names []string
+	var deletes action.Chain
+	for _, m := range old {
+		owner, revision := m.Lineage()
+		entry := v1.ReplacedPod{Name: m.Name(), Owner: owner, Revision: revision,
+			For: f.ReplacementFor(m).Name(), DeletedAt: metav1.NewTime(f.Now)}
+		others := slices.DeleteFunc(object.Status.Replaced, func(r v1.ReplacedPod) bool { return facts.IsOf(m, r) })
+		if len(others) == facts.MaxReplaced {
+			break
+		}
+		object.Status.Replaced = slices.Concat(others, []v1.ReplacedPod{entry})
+		names = append(names, m.Name())
+		deletes = append(deletes, Deletion(m, ReasonTimeout, timeoutDetail)...)
+	}
+	if len(deletes) == 0 {
+		return nil
+	}
+	noted := action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: reasonReplaced, Detail: strings.Join(names, ", ")}
+	return []action.Chain{append(action.Chain{noted}, deletes...)}
+}
+
+// KeptReplaced returns the records that are still valid.
+func KeptReplaced(f *facts.Facts) []v1.ReplacedPod {
+	if f.Object.Spec.OnTimeout != v1.TimeoutDeletesOld {
+		return nil
+	}
+	var kept []v1.ReplacedPod
+	for _, r := range f.Object.Status.Replaced {
+		exists := slices.ContainsFunc(f.Pods, func(m *facts.Member) bool {
+			return facts.IsOf(m, r) && !facts.IsForgotten(r, m.Pod.CreationTimestamp.Time)
+		})
+		switch {
+		case exists:
+			r.MissingSince = nil
+		case r.MissingSince == nil:
+			r.MissingSince = ptr.To(metav1.NewTime(f.Now))
+		case facts.IsForgotten(r, f.Now):
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// competeText returns the message about two competing pods, with the remedy.
+func competeText(f *facts.Facts, next, old *facts.Member) string {
+	why := fmt.Sprintf("the operator has already replaced %d pods within an hour, which is the max", facts.MaxReplaced)
+	known := f.Object.Status.Replaced
+	if i := slices.IndexFunc(known, func(r v1.ReplacedPod) bool { return facts.IsOf(next, r) }); i >= 0 {
+		why = fmt.Sprintf("the operator deleted pod %s of the same owner and revision for pod %s at %s, and the owner recreated it, so both are wanted at the same time",
+			known[i].Name, known[i].For, known[i].DeletedAt.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s waits at its gate for %s to stop, and spec.onTimeout deletes no pod for it: %s; at most one may run. "+
+		"Change the owners to want only one of them. To hand over once: kubectl -n %s delete pod %s",
+		next.Described(), old.Described(), why, old.Pod.Namespace, old.Name())
+}

@@ -1,0 +1,2 @@
+// Package spec computes defaults, checks the object, and evaluates selectors. It is pure.
+package spec

@@ -1,0 +1,77 @@
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+)
+
+// Messages about why the pod whose turn it is does not run. No rule depends on them.
+
+// withCauses adds to condition Degraded why the pod whose turn it is does not run. A reason
+// that needs manual intervention anyway is kept.
+func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
+	why := turnKept(f)
+	bad := c.Status == metav1.ConditionTrue
+	switch {
+	case why.Reason == "":
+		return c
+	case bad && c.Reason == v1.ReasonTimeout:
+		c.Message += "; " + why.Message
+		return c
+	case bad && Effects.NeedsPerson(c.Reason):
+		return c
+	case bad && c.Reason != why.Reason:
+		why.Message += "; " + c.Message
+	}
+	c.Status, c.Reason, c.Message = metav1.ConditionTrue, why.Reason, why.Message
+	return c
+}
+
+// turnKept returns what has been keeping the pod whose turn it is from running, and the
+// remedy; empty if nothing does for long. A reported cause is kept until it is known to be
+// resolved.
+func turnKept(f *facts.Facts) engine.Notice {
+	d := &f.Delay
+	switch {
+	case d.Lasts && !d.RunsUnready():
+		return engine.Notice{Reason: v1.ReasonPodFailing, Message: toldOf(f)}
+	case d.Unread || (d.Known() && d.Pod == ""):
+		return keptFrom(f, v1.ConditionDegraded)
+	}
+	return engine.Notice{}
+}
+
+// toldOf returns the message about the pod that does not run.
+func toldOf(f *facts.Facts) string {
+	d := &f.Delay
+	text := d.Tell(d.What, f.Object.Namespace, d.Pod)
+	if m := f.Active; m != nil && m.Name() == d.Pod && m.Lives() && m.Granted() {
+		text += "; no other pod starts until it is deleted"
+	}
+	return text
+}
+
+// keptFrom returns a condition of the last pass if it is about a failing pod.
+func keptFrom(f *facts.Facts, kind string) engine.Notice {
+	was := meta.FindStatusCondition(f.Object.Status.Conditions, kind)
+	if was == nil || was.Status != metav1.ConditionTrue || was.Reason != v1.ReasonPodFailing {
+		return engine.Notice{}
+	}
+	return kstatus.Notice(was)
+}
+
+// waitsForPerson reports whether the pod whose turn it is needs manual intervention to run.
+func waitsForPerson(f *facts.Facts) bool {
+	switch d := &f.Delay; {
+	case turnKept(f).Reason == "":
+		return false
+	case d.Known():
+		return d.NeedsPerson()
+	}
+	return keptFrom(f, v1.ConditionStalled).Reason != ""
+}
