@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,8 +28,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -39,24 +36,12 @@ import (
 
 // Reconciler reconciles StatefulClusters.
 type Reconciler struct {
-	// Cache reads from the informers; Live reads from the API server.
-	Cache, Live client.Reader
-	// Pods lists pods from the API server one at a time. If nil, Live is used.
-	Pods client.Reader
-	// Runner performs all writes.
-	Runner *action.Runner
-	// Tracker tracks writes that the cache does not show yet.
-	Tracker *consistency.Tracker
-	Events  events.EventRecorder
-	// Now returns the current time.
-	Now func() time.Time
-	// Lease reports whether this process is the leader, and when it was able to observe the
-	// cluster.
-	Lease *leadership.Lease
-
-	memory memory.Of[remembered]
-	nodes  nodestate.Reader
-	ends   ends
+	reader   *reader
+	reporter *reporter
+	// runner performs all writes.
+	runner *action.Runner
+	// tracker tracks writes that the cache does not show yet.
+	tracker *consistency.Tracker
 }
 
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch,roleName=statefulcluster-role
@@ -84,11 +69,11 @@ type considered struct {
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
-		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		Cache: r.reader.cache, Live: r.reader.live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
 		Unread: func(set *v1alpha1.StatefulCluster) bool { return unreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
-			return reportUnread(ctx, r.Runner, set)
+			return reportUnread(ctx, r.runner, set)
 		},
 		Decide:  r.consider,
 		Recheck: r.wantsLive,
@@ -123,7 +108,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.State
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
-	w, err := r.observe(ctx, set, from)
+	w, err := r.reader.observe(ctx, set, from)
 	if err != nil {
 		return considered{}, err
 	}
@@ -133,30 +118,30 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster
 
 // wantsLive reports whether to decide again on a live read.
 func (r *Reconciler) wantsLive(c considered) bool {
-	return c.plan.wantsLive() || r.of(c.facts.set).wantsLive(c.facts.set, c.facts.now)
+	return c.plan.wantsLive() || r.reader.of(c.facts.set).wantsLive(c.facts.set, c.facts.now)
 }
 
 func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	return r.report(ctx, c, r.Runner.Run(ctx, client.ObjectKeyFromObject(c.facts.set), c.plan.Steps))
+	return r.reporter.report(ctx, c.facts, &c.plan, r.runner.Run(ctx, client.ObjectKeyFromObject(c.facts.set), c.plan.Steps))
 }
 
 // afterDeletion labels the claims that outlive their StatefulCluster, so that users see why the
 // claims exist. The garbage collector deletes the pods.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.Tracker.Forget(key)
+	r.tracker.Forget(key)
 	var set v1alpha1.StatefulCluster
-	if err := r.Live.Get(ctx, key, &set); err == nil {
+	if err := r.reader.live.Get(ctx, key, &set); err == nil {
 		return report.Done() // it exists, so its watch event will arrive
 	} else if !apierrors.IsNotFound(err) {
 		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
 	}
-	r.memory.Forget(key)
+	r.reader.memory.Forget(key)
 	forgetMetrics(key)
-	left, err := r.readAbandoned(ctx, key, "")
+	left, err := r.reader.readAbandoned(ctx, key, "")
 	if err != nil {
 		return report.Retry(fmt.Errorf("list the claims of a deleted StatefulCluster: %w", err))
 	}
-	for _, o := range r.Runner.Run(ctx, key, labelAbandoned(left)) {
+	for _, o := range r.runner.Run(ctx, key, labelAbandoned(left)) {
 		if client.IgnoreNotFound(o.Err) != nil {
 			return report.Retry(o.Err)
 		}
@@ -220,10 +205,11 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		return err
 	}
 	tracker := &consistency.Tracker{}
+	read := &reader{cache: mgr.GetCache(), live: mgr.GetAPIReader(), pods: pods, now: time.Now, lease: lease}
+	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Pods: pods, Tracker: tracker, Now: time.Now, Lease: lease,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease},
-		Events: mgr.GetEventRecorder("statefulcluster"),
+		reader: read, runner: runner, tracker: tracker,
+		reporter: &reporter{reader: read, runner: runner, events: mgr.GetEventRecorder("statefulcluster")},
 	}
 	// The handler of pods reads sets, also while this process waits for the lease.
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.StatefulCluster{}); err != nil {
@@ -233,7 +219,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	if _, err := informer.AddEventHandler(r.ends.handler(r.Now, r.ofCachedSet)); err != nil {
+	if _, err := informer.AddEventHandler(read.ends.handler(time.Now, read.ofCachedSet)); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)
@@ -253,7 +239,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 // onNode returns requests for the sets that have pods on a Node.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := r.Cache.List(ctx, &pods, client.MatchingFields{indexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.cache.List(ctx, &pods, client.MatchingFields{indexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
 		return nil
 	}

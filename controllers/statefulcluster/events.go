@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -23,26 +24,34 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
+// reporter reports passes to users.
+type reporter struct {
+	// reader remembers the results of writes.
+	reader *reader
+	runner *action.Runner
+	events events.EventRecorder
+}
+
 // report reports the pass to users, with events, metrics and at most one status patch. It returns
 // the outcome of the pass.
-func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action.Outcome) report.Outcome {
-	known := r.of(c.facts.set)
-	err := known.learn(c.facts, &c.plan, outcomes)
+func (r *reporter) report(ctx context.Context, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
+	known := r.reader.of(f.set)
+	err := known.learn(f, p.givenUp, outcomes)
 	done := results{outcomes: outcomes, refused: maps.Clone(known.refused)}
-	r.emitActs(c.facts.set, done)
-	for _, o := range known.undone.Learn(outcomes, c.facts.now) {
-		r.Events.Eventf(c.facts.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
+	r.emitActs(f.set, done)
+	for _, o := range known.undone.Learn(outcomes, f.now) {
+		r.events.Eventf(f.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
 	}
-	c.facts.undone = known.undone.Held(c.facts.set.Generation, c.facts.now)
-	status := summarize(c.facts, &c.plan, done)
-	r.measure(c, done, &status)
-	due := c.plan.Wait
+	f.undone = known.undone.Held(f.set.Generation, f.now)
+	status := summarize(f, p, done)
+	r.measure(f, p, done, &status)
+	due := p.Wait
 	for _, refused := range done.refused {
-		due = report.Sooner(due, refused.until.Sub(c.facts.now))
+		due = report.Sooner(due, refused.until.Sub(f.now))
 	}
-	wrote, later, statusErr := r.writeStatus(ctx, c.facts, status, done)
+	wrote, later, statusErr := r.writeStatus(ctx, f, status, done)
 	if wrote {
-		r.emitNews(c.facts, &c.plan)
+		r.emitNews(f, p)
 	}
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
@@ -59,7 +68,7 @@ func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action
 // writeStatus patches the status if it differs, and reports whether it did. A change that later
 // passes do not rely on is delayed by at most statusInterval if the pass made other writes, or if
 // the status was written recently.
-func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.StatefulClusterStatus, done results) (wrote bool, later time.Duration, err error) {
+func (r *reporter) writeStatus(ctx context.Context, f *facts, status v1alpha1.StatefulClusterStatus, done results) (wrote bool, later time.Duration, err error) {
 	base := f.set
 	for _, o := range done.effective(action.PatchStatus) {
 		base = o.Answer.(*v1alpha1.StatefulCluster)
@@ -67,7 +76,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
 		return false, 0, nil
 	}
-	known := r.of(f.set)
+	known := r.reader.of(f.set)
 	if !changesRecord(&base.Status, &status) {
 		if len(done.outcomes) > 0 && len(done.refused) == 0 {
 			return false, statusInterval, nil
@@ -79,7 +88,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.
 	known.written = f.now
 	set := base.DeepCopy()
 	set.Status = status
-	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
+	for _, o := range r.runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
 		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
 		if apierrors.IsConflict(o.Err) {
 			return false, statusInterval, nil // changed since it was read, so its watch event will arrive
@@ -111,7 +120,7 @@ const namesInEvent = 10
 // emitActs emits events for the writes of the pass, one for each kind of act and 10 members.
 // Kubernetes aggregates events that differ only in their text, so each event is related to the
 // first pod that it names.
-func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
+func (r *reporter) emitActs(set *v1alpha1.StatefulCluster, done results) {
 	for _, a := range actsOf(done.outcomes) {
 		kind := corev1.EventTypeNormal
 		if a.event == v1alpha1.EventMemberLost || a.event == v1alpha1.EventForeignPod {
@@ -121,10 +130,10 @@ func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 		if len(a.names) == 1 && a.detail != "" {
 			note += "; " + a.detail
 		}
-		r.Events.Eventf(set, a.first, kind, a.event, a.reason, "%s", excerpt.Message(note))
+		r.events.Eventf(set, a.first, kind, a.event, a.reason, "%s", excerpt.Message(note))
 	}
 	if o, refused := done.firstRefusal(); refused {
-		r.Events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", excerpt.Message(o.Err.Error()))
+		r.events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", excerpt.Message(o.Err.Error()))
 	}
 }
 
@@ -144,13 +153,13 @@ func (r results) firstRefusal() (action.Outcome, bool) {
 
 // emitNews emits events for what the status reports for the first time. It is called after the
 // status write, because a pass whose status write fails is retried and would emit them again.
-func (r *Reconciler) emitNews(f *facts, p *plan) {
+func (r *reporter) emitNews(f *facts, p *plan) {
 	if f.served() {
 		r.emitLosses(f)
 	}
 	if len(p.held) > 0 && !heldBefore(f.set) {
 		first := slices.IndexFunc(f.members, func(m *member) bool { return m.name() == p.held[0] })
-		r.Events.Eventf(f.set, f.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+		r.events.Eventf(f.set, f.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
 			"pending replacement, limited by replacement.maxConcurrent: %s", someOf(p.held))
 	}
 }
@@ -163,9 +172,9 @@ func heldBefore(set *v1alpha1.StatefulCluster) bool {
 }
 
 // emitLosses emits events for the members whose pods were deleted by others.
-func (r *Reconciler) emitLosses(f *facts) {
+func (r *reporter) emitLosses(f *facts) {
 	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
-		r.Events.Eventf(f.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
+		r.events.Eventf(f.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
 			"%s: %s; will not come back, and will be replaced under another name", reason, strings.Join(names, ", "))
 	}
 	for reason, members := range goneNow(f) {

@@ -53,7 +53,7 @@ func emitted(w *world, err error) []string {
 			}
 		}
 	}
-	r := &Reconciler{Events: &told}
+	r := &reporter{events: &told}
 	r.emitActs(w.set, results{outcomes, w.refused})
 	r.emitNews(f, &p)
 	slices.Sort(told)
@@ -149,9 +149,10 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 				return r.answer
 			},
 		}).Build()
-		rec := &Reconciler{Events: &told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: api, Live: api}}
+		rec := &reporter{reader: &reader{now: func() time.Time { return noon }}, runner: &action.Runner{Client: api, Live: api}, events: &told}
 		f := derive(w)
-		rec.report(context.Background(), considered{f, decide(f)}, nil)
+		p := decide(f)
+		rec.report(context.Background(), f, &p, nil)
 		if got := news(told); len(got) != r.want {
 			t.Errorf("V7 %s: events are %q, want %d", r.name, got, r.want)
 		}

@@ -50,7 +50,7 @@ type refusal struct {
 }
 
 // of returns what this process remembers about a set.
-func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
+func (r *reader) of(set *v1alpha1.StatefulCluster) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
 		known.refused, known.retired, known.crashed = map[string]refusal{}, map[types.UID]bool{}, map[types.UID]bool{}
@@ -113,10 +113,12 @@ func (known *remembered) noteAside(w *world) {
 	known.aside = aside
 }
 
-// learn remembers the results of the writes. It returns the errors that need an immediate retry.
-func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) error {
-	if (results{outcomes: outcomes}).wroteStatus() {
-		for _, uid := range p.givenUp {
+// learn remembers the results of the writes. givenUp are the UIDs of the old pods of members that
+// the writes remove from status.updating because the set is scaled down. It returns the errors that
+// need an immediate retry.
+func (known *remembered) learn(f *facts, givenUp []types.UID, outcomes []action.Outcome) error {
+	if slices.ContainsFunc(outcomes, wroteStatus) {
+		for _, uid := range givenUp {
 			known.retired[uid] = true
 		}
 	}
@@ -154,6 +156,9 @@ func (known *remembered) noteCrashes(f *facts) {
 		}
 	}
 }
+
+// wroteStatus reports whether a step that writes the status succeeded.
+func wroteStatus(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }
 
 // retiredPod reports whether a scale-down deleted a pod, or found it already deleted.
 func retiredPod(o action.Outcome) bool {

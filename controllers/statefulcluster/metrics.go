@@ -41,20 +41,20 @@ var timed = map[v1alpha1.LossReason]bool{v1alpha1.LossNodeNotReady: true, v1alph
 	v1alpha1.LossStartup: true, v1alpha1.LossPending: true}
 
 // measure updates the metrics.
-func (r *Reconciler) measure(c considered, done results, s *v1alpha1.StatefulClusterStatus) {
+func (r *reporter) measure(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) {
 	for _, o := range done.outcomes {
 		if o.Err == nil && o.Verb != action.Try {
 			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 		}
 	}
-	set := c.facts.set
+	set := f.set
 	for state, n := range map[string]int32{"ready": s.ReadyReplicas, "unready": s.Replicas - s.ReadyReplicas,
-		"lost": s.LostReplicas, "returning": int32(len(c.plan.updating))} {
+		"lost": s.LostReplicas, "returning": int32(len(p.updating))} {
 		membersGauge.WithLabelValues(set.Namespace, set.Name, state).Set(float64(n))
 	}
-	for _, l := range c.plan.losses {
+	for _, l := range p.losses {
 		if timed[l.reason] && done.succeeded(l.name()) {
-			replacementSeconds.Observe(r.Now().Sub(l.due).Seconds())
+			replacementSeconds.Observe(r.reader.now().Sub(l.due).Seconds())
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -107,14 +108,31 @@ const indexOwner = "stateful-operator.cluster"
 // indexNode is the cache index of pods by their Node.
 const indexNode = "spec.nodeName"
 
+// reader reads the state of sets, and remembers what no object has.
+type reader struct {
+	// cache reads from the informers; live reads from the API server.
+	cache, live client.Reader
+	// pods lists pods from the API server one at a time. If nil, live is used.
+	pods client.Reader
+	// now returns the current time.
+	now func() time.Time
+	// lease reports whether this process is the leader, and when it was able to observe the
+	// cluster.
+	lease *leadership.Lease
+
+	memory memory.Of[remembered]
+	nodes  nodestate.Reader
+	ends   ends
+}
+
 // observe reads the state of a set. Members and claims are read from the given view, revisions and
 // the budget from the cache. Stale revisions and a stale budget do no harm: their names follow from
 // their content, so no second one is created, and a missing one only causes a delay.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
+func (r *reader) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
 	// Read the clock first, then the watch, then the cluster: a freeze in between makes a duration
 	// look shorter, never longer.
-	w := &world{now: r.Now(), live: from.Live, settings: settings{withDefaults(set)}}
-	w.watch = r.Lease.Watch()
+	w := &world{now: r.now(), live: from.Live, settings: settings{withDefaults(set)}}
+	w.watch = r.lease.Watch()
 	w.invalid = problem(w.set)
 	pods, claims, err := r.readMembers(ctx, w, from)
 	if err != nil {
@@ -149,7 +167,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	}
 	r.of(w.set).recall(w)
 	if w.served() {
-		w.causes = r.of(w.set).causes.Read(ctx, r.Live, w.now, causesOf(w))
+		w.causes = r.of(w.set).causes.Read(ctx, r.live, w.now, causesOf(w))
 	}
 	w.fresh = firstIDs(w)
 	ids := w.ids()
@@ -163,7 +181,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 // readMembers reads pods and claims concurrently. A claim is created after its pod, but the pods
 // may be listed a moment before the claims. So the pods are read again if the pod of a claim is
 // missing for no known reason.
-func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
+func (r *reader) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
 	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
 	reads, within := errgroup.WithContext(ctx)
@@ -194,7 +212,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 }
 
 // readByName reads the pods with these names and returns those that are members.
-func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
+func (r *reader) readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for _, name := range names {
 		var pod corev1.Pod
@@ -215,16 +233,16 @@ func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set
 
 // readPods lists the pods with the operator's labels. It returns the members, and records other pods in
 // w.orphans and w.labelled.
-func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
+func (r *reader) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	set := w.set
 	reader := from.Reader
-	if from.Live && r.Pods != nil {
+	if from.Live && r.pods != nil {
 		crowded, err := r.hasStrangers(ctx, set)
 		if err != nil {
 			return nil, err
 		}
 		if crowded {
-			reader = r.Pods
+			reader = r.pods
 		}
 	}
 	var list corev1.PodList
@@ -248,10 +266,10 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) (
 }
 
 // hasStrangers reports whether the cache has pods with the operator's labels that the set does not
-// control. Users determine the number and size of these pods, so the live list then uses r.Pods.
-func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster) (bool, error) {
+// control. Users determine the number and size of these pods, so the live list then uses r.pods.
+func (r *reader) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster) (bool, error) {
 	var list corev1.PodList
-	if err := r.Cache.List(ctx, &list, r.belonging(set, engine.View{Reader: r.Cache})...); err != nil {
+	if err := r.cache.List(ctx, &list, r.belonging(set, engine.View{Reader: r.cache})...); err != nil {
 		return false, fmt.Errorf("list pods of the cache: %w", err)
 	}
 	for i := range list.Items {
@@ -262,7 +280,7 @@ func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulClu
 	return false, nil
 }
 
-func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.PersistentVolumeClaim, error) {
+func (r *reader) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.PersistentVolumeClaim, error) {
 	var found []*corev1.PersistentVolumeClaim
 	if from.Live {
 		var list corev1.PersistentVolumeClaimList
@@ -286,7 +304,7 @@ func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulClust
 
 // belonging returns the list options that select the objects of the set: by index in the cache, by
 // label from the API server.
-func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from engine.View) []client.ListOption {
+func (r *reader) belonging(set *v1alpha1.StatefulCluster, from engine.View) []client.ListOption {
 	if from.Live {
 		return []client.ListOption{client.InNamespace(set.Namespace),
 			client.MatchingLabels{v1alpha1.LabelClusterUID: string(set.UID)}}
@@ -296,7 +314,7 @@ func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from engine.View) 
 }
 
 // assemble builds the members from pods, claims and nodes.
-func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from engine.View) error {
+func (r *reader) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from engine.View) error {
 	byID := make(map[string]*member, len(pods))
 	nodes := map[string]*corev1.Node{}
 	for _, pod := range pods {
@@ -384,7 +402,7 @@ func (w *world) hasClaim(template, id string) bool {
 
 // readNode reads a pod's Node from the cache. In a live pass, a Node that looks lost or cordoned is
 // read again from the API server.
-func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, now time.Time, from engine.View) (node, error) {
+func (r *reader) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, now time.Time, from engine.View) (node, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
 		return node{}, nil
@@ -392,7 +410,7 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	n, known := seen[name]
 	if !known {
 		var err error
-		n, err = getNode(ctx, r.Cache, name)
+		n, err = getNode(ctx, r.cache, name)
 		if err == nil && from.Live && r.nodeOf(pod, n, now).costsMembers() {
 			n, err = getNode(ctx, from.Reader, name)
 		}
@@ -415,7 +433,7 @@ func (n node) removed() bool { return n.gone || n.outOfService }
 
 // nodeOf returns the state of the Node that a pod was bound to. If a different machine has the name
 // now, the Node of the pod is gone.
-func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node {
+func (r *reader) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node {
 	if n == nil {
 		return node{gone: true, goneSince: r.nodes.Absent(pod.Spec.NodeName, now)}
 	}
@@ -452,8 +470,8 @@ func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.No
 
 // readRevisions reads the revisions and the budget. It reads from the API server only if it is known
 // that one lacks the operator's label and so is missing from the cache.
-func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
-	reader, options := r.Cache, r.belonging(w.set, engine.View{})
+func (r *reader) readRevisions(ctx context.Context, w *world, from engine.View) error {
+	reader, options := r.cache, r.belonging(w.set, engine.View{})
 	if from.Live && r.of(w.set).hidden {
 		reader, options = from.Reader, []client.ListOption{client.InNamespace(w.set.Namespace)}
 	}

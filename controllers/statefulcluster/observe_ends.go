@@ -55,13 +55,13 @@ func (e *ends) gone(pod *corev1.Pod, ours bool, now time.Time) {
 
 // ofCachedSet reports whether a set in the cache controls the pod. Anyone who may create pods can copy
 // labels, and can create any number of pods with a reference to a set that does not exist.
-func (r *Reconciler) ofCachedSet(pod *corev1.Pod) bool {
+func (r *reader) ofCachedSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return false
 	}
 	var set v1alpha1.StatefulCluster
-	err := r.Cache.Get(context.Background(), types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set, client.UnsafeDisableDeepCopy)
+	err := r.cache.Get(context.Background(), types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set, client.UnsafeDisableDeepCopy)
 	return err == nil && controls(&set, pod)
 }
 
@@ -129,7 +129,7 @@ func (e *ends) handler(now func() time.Time, ours func(*corev1.Pod) bool) toolsc
 }
 
 // readEnds sets w.deleted and w.ending for the pods that are gone.
-func (r *Reconciler) readEnds(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readEnds(ctx context.Context, w *world, from engine.View) error {
 	w.deleted = map[string]bool{}
 	for _, name := range unexplained(w, podsOf(w.members), w.loose) {
 		key := types.NamespacedName{Namespace: w.set.Namespace, Name: name}
@@ -138,7 +138,7 @@ func (r *Reconciler) readEnds(ctx context.Context, w *world, from engine.View) e
 			continue
 		}
 		var pod corev1.Pod
-		err := r.Cache.Get(ctx, key, &pod)
+		err := r.cache.Get(ctx, key, &pod)
 		if err == nil {
 			w.ending = append(w.ending, name)
 		} else if client.IgnoreNotFound(err) != nil {

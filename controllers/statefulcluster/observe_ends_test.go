@@ -29,7 +29,7 @@ func cacheWith(t *testing.T, uid types.UID) client.Reader {
 // endsWatcher returns the handler of pods of an operator whose cache has only the set ns/db, and a
 // function that reports whether the operator knows that a pod was deleted.
 func endsWatcher(t *testing.T) (toolscache.ResourceEventHandler, func(namespace, name string) bool) {
-	r := &Reconciler{Cache: cacheWith(t, "uid")}
+	r := &reader{cache: cacheWith(t, "uid")}
 	return r.ends.handler(func() time.Time { return noon }, r.ofCachedSet), func(namespace, name string) bool {
 		return r.ends.knows(types.NamespacedName{Namespace: namespace, Name: name})
 	}
@@ -101,7 +101,7 @@ func TestN8EndsOfPodsAreBounded(t *testing.T) {
 // TestN8LeavingPodsAreBounded verifies that nothing is remembered of a pod that is being deleted once it
 // is gone, whoever controls it.
 func TestN8LeavingPodsAreBounded(t *testing.T) {
-	r := &Reconciler{Cache: cacheWith(t, "another")}
+	r := &reader{cache: cacheWith(t, "another")}
 	h := r.ends.handler(func() time.Time { return noon }, r.ofCachedSet)
 	pod := runningMember("db-a")
 	pod.DeletionTimestamp = &metav1.Time{Time: noon}

@@ -18,7 +18,7 @@ import (
 // readUnlabelled finds pods with the selector's labels but without the operator's label. Those
 // controlled by the set are still members, although the cache no longer has them. The others are
 // foreign.
-func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
+func (r *reader) readUnlabelled(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
 	if err != nil || w.invalid != "" {
 		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already
@@ -60,9 +60,9 @@ const foreignKept = 50
 // readAbandoned lists the claims of a deleted StatefulCluster that nothing else will delete and
 // that lack the retained label. If present is the UID of a set, it lists only claims of earlier
 // sets with the same name that carry a different UID.
-func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName, present types.UID) ([]*corev1.PersistentVolumeClaim, error) {
+func (r *reader) readAbandoned(ctx context.Context, key types.NamespacedName, present types.UID) ([]*corev1.PersistentVolumeClaim, error) {
 	list := metadataList("PersistentVolumeClaim")
-	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
+	if err := r.cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
 		return nil, err
 	}
 	var left []*corev1.PersistentVolumeClaim

@@ -18,7 +18,7 @@ import (
 // isMember reports whether the set controls a pod, or controlled it when this process last saw it
 // and nothing controls it now. A pod without the selector's labels is released. The cache does not
 // have these labels, so they are checked only in live reads.
-func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
+func (r *reader) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
 	if metav1.GetControllerOf(pod) != nil {
 		return controls(set, pod)
 	}

@@ -112,7 +112,7 @@ func TestWhichNodeRanAPod(t *testing.T) {
 		{"the Node was created between the creation and the binding of the pod", bound(9, 11), machine(10), false},
 		{"the template sets nodeName, so no scheduler bound the pod", unbound, machine(12), false},
 	} {
-		if got := new(Reconciler).nodeOf(r.pod, r.node, noon).gone; got != r.gone {
+		if got := new(reader).nodeOf(r.pod, r.node, noon).gone; got != r.gone {
 			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)
 		}
 	}
@@ -150,10 +150,10 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 		{"W2 a recreated Node whose pod has an older sandbox and restarted containers", sandbox(11), object(20, "x", "x"), false},
 		{"W2 a recreated Node whose pod has a new sandbox", sandbox(21), object(20, "x", "x"), true},
 	} {
-		reconciler := &Reconciler{}
-		reconciler.nodeOf(r.pod, object(0, "m", "u"), noon)
-		reconciler.nodeOf(r.pod, nil, noon)
-		if got := reconciler.nodeOf(r.pod, r.now, noon); got.gone != r.gone || !got.goneSince.Equal(at(20).Time) {
+		read := &reader{}
+		read.nodeOf(r.pod, object(0, "m", "u"), noon)
+		read.nodeOf(r.pod, nil, noon)
+		if got := read.nodeOf(r.pod, r.now, noon); got.gone != r.gone || !got.goneSince.Equal(at(20).Time) {
 			t.Errorf("%s: gone is %t since %s, want %t", r.name, got.gone, got.goneSince, r.gone)
 		}
 	}
@@ -191,8 +191,8 @@ func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
 	used := false
-	s.r.Cache = s.Cluster
-	s.r.Pods = reader(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	s.r.cache = s.Cluster
+	s.r.pods = listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 		used = true
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)

@@ -129,7 +129,7 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 	var others sync.WaitGroup
 	others.Add(2)
 	first := true
-	live := reader(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	live := listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 		if _, pods := into.(*corev1.PodList); !pods {
 			err := s.List(ctx, into, opts...)
 			if first {
@@ -172,8 +172,8 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 	}
 }
 
-// reader returns a Reader with that List function.
-func reader(list func(context.Context, client.ObjectList, ...client.ListOption) error, all client.Reader) client.Reader {
+// listsBy returns a Reader with that List function.
+func listsBy(list func(context.Context, client.ObjectList, ...client.ListOption) error, all client.Reader) client.Reader {
 	return lister{all, list}
 }
 

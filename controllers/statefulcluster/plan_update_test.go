@@ -107,7 +107,7 @@ func TestARefusedTrialIsTold(t *testing.T) {
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-a", errors.New("no PriorityClass with name none was found"))
 	known := &remembered{refused: map[string]refusal{}, retired: map[types.UID]bool{}, crashed: map[types.UID]bool{}}
 	outcomes := []action.Outcome{{Action: p.Steps[0][0][0], Err: fmt.Errorf("try pod db-a: %w", no)}}
-	if err := known.learn(derive(w), &p, outcomes); err != nil {
+	if err := known.learn(derive(w), p.givenUp, outcomes); err != nil {
 		t.Errorf("a refused dry-run create is retried at once: %v", err)
 	}
 	status := summarize(derive(w), &p, results{outcomes, known.refused})

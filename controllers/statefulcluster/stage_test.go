@@ -30,7 +30,7 @@ type stage struct {
 	t *testing.T
 	*simtest.Cluster
 	invariants *invariants
-	r          *Reconciler
+	r          *reader
 	used       map[string]bool // ids that a pod had
 
 	shown *objects.Objects // the operator's cache
@@ -59,13 +59,13 @@ func newStage(t *testing.T, set *setFixture) *stage {
 
 // restart replaces the operator by a new process without the memory of the old one.
 func (s *stage) restart() {
-	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
+	s.r = &reader{live: s.Cluster, now: func() time.Time { return s.Now }}
 }
 
 // look updates the operator's cache to the present state, with its transforms applied.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.Cache = s.shown
+	s.r.cache = s.shown
 }
 
 func cutAsCached(obj client.Object) client.Object {
@@ -123,7 +123,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	f := derive(s.observe(&cached, engine.View{Reader: s.shown}))
 	c := considered{f, decide(f)}
-	if s.r.wantsLive(c) {
+	if (&Reconciler{reader: s.r}).wantsLive(c) {
 		f = derive(s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}))
 		c = considered{f, decide(f)}
 		if s.race != nil {
@@ -173,7 +173,7 @@ func idNumber(n int) string {
 
 func (s *stage) report(c considered, outcomes []action.Outcome) (done results, alive bool) {
 	known := s.r.of(c.facts.set)
-	_ = known.learn(c.facts, &c.plan, outcomes) // an error means a retry, and passes are run anyway
+	_ = known.learn(c.facts, c.plan.givenUp, outcomes) // an error means a retry, and passes are run anyway
 	done = results{outcomes, maps.Clone(known.refused)}
 	base := c.facts.set
 	for _, o := range outcomes {

@@ -41,7 +41,7 @@ func (r results) effective(verb action.Verb) (done []action.Outcome) {
 }
 
 // wroteStatus reports whether a step that writes the status succeeded.
-func (r results) wroteStatus() bool { return len(r.effective(action.PatchStatus)) > 0 }
+func (r results) wroteStatus() bool { return slices.ContainsFunc(r.outcomes, wroteStatus) }
 
 // deleted reports whether this pass deleted the object with that UID.
 func (r results) deleted(uid types.UID) bool {

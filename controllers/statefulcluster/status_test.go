@@ -154,7 +154,7 @@ func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 		if got := says(status, v1alpha1.ConditionProgressing); got != want {
 			t.Errorf("%s: %s, want %s", why, got, want)
 		}
-		if err := known.learn(f, &p, nil); err != nil {
+		if err := known.learn(f, p.givenUp, nil); err != nil {
 			t.Error(err)
 		}
 	}
