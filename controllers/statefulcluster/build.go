@@ -85,42 +85,45 @@ func (f *facts) countKeeping(revision string, made births) int {
 	return n
 }
 
-func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 0) }
+// buildRevision builds the revision of the spec, with a number above those of the others.
+func buildRevision(s settings, others []*appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	return hashedAgain(s, others, 0)
+}
 
 // hashedAgain builds the revision of the spec with a different hash in its name. n is the number of
 // other templates found with the same hash.
-func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
-	rev, err := revision.New(w.set.Name, string(w.set.UID), recorded(&w.set.Spec),
-		ptr.Deref(w.set.Status.CollisionCount, 0)+n, w.revisions)
+func hashedAgain(s settings, others []*appsv1.ControllerRevision, n int32) *appsv1.ControllerRevision {
+	rev, err := revision.New(s.set.Name, string(s.set.UID), recorded(&s.set.Spec),
+		ptr.Deref(s.set.Status.CollisionCount, 0)+n, others)
 	if err != nil { // cannot fail: the spec was decoded from JSON
 		panic(err)
 	}
-	rev.Namespace = w.set.Namespace
-	rev.Labels = clusterLabels(w)
-	rev.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	rev.Namespace = s.set.Namespace
+	rev.Labels = clusterLabels(s)
+	rev.OwnerReferences = []metav1.OwnerReference{owner(s)}
 	return rev
 }
 
 // buildPod builds the pod of the member with that id.
-func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
+func buildPod(s settings, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	data, ok := dataOf(rev)
 	if !ok {
-		data = recorded(&w.set.Spec)
+		data = recorded(&s.set.Spec)
 	}
 	pod := &corev1.Pod{ObjectMeta: *data.Template.ObjectMeta.DeepCopy(), Spec: *data.Template.Spec.DeepCopy()}
-	pod.Name, pod.GenerateName, pod.Namespace = w.nameOf(id), "", w.set.Namespace
-	pod.Labels = templateLabels(w, data)
-	maps.Copy(pod.Labels, memberLabels(w, id))
+	pod.Name, pod.GenerateName, pod.Namespace = s.nameOf(id), "", s.set.Namespace
+	pod.Labels = templateLabels(s, data)
+	maps.Copy(pod.Labels, memberLabels(s, id))
 	pod.Labels[labelRevision] = rev.Name
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	pod.OwnerReferences = []metav1.OwnerReference{owner(s)}
 	if data.ServiceName != "" {
 		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, data.ServiceName
 	}
-	claim.Mount(&pod.Spec, w.set.Spec.VolumeClaimTemplates, func(template string) string {
-		return claim.Name(w.set.Name, template, id)
+	claim.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, func(template string) string {
+		return claim.Name(s.set.Name, template, id)
 	})
 	return pod
 }
@@ -170,7 +173,7 @@ func (b *births) next(f *facts, s succession) action.Chain {
 	if rev.Name != f.target.Name {
 		b.old++
 	}
-	pod := buildPod(f.world, rev, id)
+	pod := buildPod(f.settings, rev, id)
 	reason, detail := reasonMissing, s.ahead
 	if s.replaces != "" {
 		reason, detail = reasonReplaced, "in place of "+s.replaces
@@ -183,25 +186,25 @@ func (b *births) next(f *facts, s succession) action.Chain {
 	}
 	for i := range f.set.Spec.VolumeClaimTemplates {
 		chain = append(chain, action.Action{Verb: action.Create, Reason: reasonClaim,
-			Object: buildClaim(f.world, &f.set.Spec.VolumeClaimTemplates[i], id)})
+			Object: buildClaim(f.settings, &f.set.Spec.VolumeClaimTemplates[i], id)})
 	}
 	return chain
 }
 
-func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
+func buildClaim(s settings, t *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	c := t.DeepCopy()
-	c.Name, c.GenerateName, c.Namespace = claim.Name(w.set.Name, t.Name, id), "", w.set.Namespace
+	c.Name, c.GenerateName, c.Namespace = claim.Name(s.set.Name, t.Name, id), "", s.set.Namespace
 	c.Status = corev1.PersistentVolumeClaimStatus{}
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	if w.set.Spec.Selector != nil {
-		maps.Copy(c.Labels, w.set.Spec.Selector.MatchLabels)
+	if s.set.Spec.Selector != nil {
+		maps.Copy(c.Labels, s.set.Spec.Selector.MatchLabels)
 	}
-	maps.Copy(c.Labels, memberLabels(w, id))
+	maps.Copy(c.Labels, memberLabels(s, id))
 	c.OwnerReferences = nil
-	if w.deletesClaims() {
-		c.OwnerReferences = []metav1.OwnerReference{claimOwner(w)}
+	if s.deletesClaims() {
+		c.OwnerReferences = []metav1.OwnerReference{claimOwner(s)}
 	}
 	return c
 }
@@ -211,16 +214,16 @@ func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.Pe
 // that a pod of another owner cannot use it up. With onEviction ReplaceFirst it allows no
 // disruption, even while the set has more members than replicas: the operator then decides which
 // member is retired.
-func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
+func buildBudget(s settings, wanted int) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: w.set.Name, Namespace: w.set.Namespace,
-			Labels: clusterLabels(w), OwnerReferences: []metav1.OwnerReference{owner(w)}},
+		ObjectMeta: metav1.ObjectMeta{Name: s.set.Name, Namespace: s.set.Namespace,
+			Labels: clusterLabels(s), OwnerReferences: []metav1.OwnerReference{owner(s)}},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(int32(w.maxConcurrent()))),
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(w.set.UID)}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(int32(s.maxConcurrent()))),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(s.set.UID)}},
 		},
 	}
-	if w.replacesFirst() {
+	if s.replacesFirst() {
 		budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(int32(wanted)))
 	}
 	return budget
@@ -228,10 +231,10 @@ func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
 
 // templateLabels returns the labels of the template, or those of the selector if the template has
 // none.
-func templateLabels(w *world, data revisionData) map[string]string {
+func templateLabels(s settings, data revisionData) map[string]string {
 	labels := maps.Clone(data.Template.Labels)
-	if len(labels) == 0 && w.set.Spec.Selector != nil {
-		labels = maps.Clone(w.set.Spec.Selector.MatchLabels)
+	if len(labels) == 0 && s.set.Spec.Selector != nil {
+		labels = maps.Clone(s.set.Spec.Selector.MatchLabels)
 	}
 	if labels == nil {
 		labels = map[string]string{}
@@ -239,24 +242,24 @@ func templateLabels(w *world, data revisionData) map[string]string {
 	return labels
 }
 
-func clusterLabels(w *world) map[string]string {
-	return map[string]string{v1alpha1.LabelCluster: w.set.Name, v1alpha1.LabelClusterUID: string(w.set.UID)}
+func clusterLabels(s settings) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: s.set.Name, v1alpha1.LabelClusterUID: string(s.set.UID)}
 }
 
-func memberLabels(w *world, id string) map[string]string {
-	labels := clusterLabels(w)
+func memberLabels(s settings, id string) map[string]string {
+	labels := clusterLabels(s)
 	labels[v1alpha1.LabelMember] = id
 	return labels
 }
 
-func owner(w *world) metav1.OwnerReference {
-	return *metav1.NewControllerRef(w.set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
+func owner(s settings) metav1.OwnerReference {
+	return *metav1.NewControllerRef(s.set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }
 
 // claimOwner returns the owner reference that makes the garbage collector delete the claim with the
 // set. It is not a controller reference and does not block the deletion of the set.
-func claimOwner(w *world) metav1.OwnerReference {
-	ref := owner(w)
+func claimOwner(s settings) metav1.OwnerReference {
+	ref := owner(s)
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil
 	return ref
 }

@@ -30,7 +30,7 @@ func pod(id string) *podFixture {
 }
 
 func (p *podFixture) into(w *world) {
-	built := buildPod(w, revision.ByName(w.revisions, p.revision), p.id)
+	built := buildPod(w.settings, revision.ByName(w.revisions, p.revision), p.id)
 	built.UID, built.CreationTimestamp, built.DeletionTimestamp = types.UID("uid-of-"+p.id), p.pod.CreationTimestamp, p.pod.DeletionTimestamp
 	built.DeletionGracePeriodSeconds = p.pod.DeletionGracePeriodSeconds
 	built.Spec.NodeName, built.Status = p.pod.Spec.NodeName, *p.pod.Status.DeepCopy()

@@ -46,8 +46,8 @@ func seen(set *setFixture, things ...thing) *world {
 	for i := range 20 {
 		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
 	}
-	w.budget = buildBudget(w, w.replicas())
-	target := buildRevision(w)
+	w.budget = buildBudget(w.settings, w.replicas())
+	target := buildRevision(w.settings, w.revisions)
 	target.Name, target.UID, target.Revision = "now", "uid-of-now", 100
 	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
 	w.revisions = []*appsv1.ControllerRevision{target}
@@ -212,7 +212,7 @@ func (r *revisionFixture) into(w *world) {
 		panic(err)
 	}
 	rev := &appsv1.ControllerRevision{Revision: r.number, Data: runtime.RawExtension{Raw: raw},
-		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: clusterLabels(w)}}
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: clusterLabels(w.settings)}}
 	if !r.unready {
 		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
 	}
@@ -296,7 +296,7 @@ func (c *claimFixture) into(w *world) {
 func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range w.set.Spec.VolumeClaimTemplates {
-		c := buildClaim(w, &w.set.Spec.VolumeClaimTemplates[i], id)
+		c := buildClaim(w.settings, &w.set.Spec.VolumeClaimTemplates[i], id)
 		c.UID = types.UID("uid-of-" + c.Name)
 		claims[c.Name] = c
 	}

@@ -86,17 +86,17 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	if w.maxUnavailable()+w.maxSurge() < 1 {
 		t.Error("maxUnavailable and maxSurge are 0, so no member could be updated")
 	}
-	rev := buildRevision(w)
+	rev := buildRevision(w.settings, w.revisions)
 	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(spec)) {
 		t.Error("the revision differs from the spec")
 	}
-	pod := buildPod(w, rev, "aaaaaaaaaa")
+	pod := buildPod(w.settings, rev, "aaaaaaaaaa")
 	if faults := validation.IsDNS1123Label(pod.Name); len(faults) > 0 {
 		t.Errorf("pod %s: %v", pod.Name, faults)
 	}
 	var names []string
 	for i := range spec.VolumeClaimTemplates {
-		claim := buildClaim(w, &spec.VolumeClaimTemplates[i], "aaaaaaaaaa")
+		claim := buildClaim(w.settings, &spec.VolumeClaimTemplates[i], "aaaaaaaaaa")
 		if faults := validation.IsDNS1123Subdomain(claim.Name); len(faults) > 0 || slices.Contains(names, claim.Name) {
 			t.Errorf("claim %s of %v: %v", claim.Name, names, faults)
 		}
@@ -138,7 +138,7 @@ func FuzzNotesOnPods(f *testing.F) {
 	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
 	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
 		w := seen(set("db"))
-		pod := buildPod(w, specRevision(w), "aaaaaaaaaa")
+		pod := buildPod(w.settings, specRevision(w), "aaaaaaaaaa")
 		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
 		m := &member{pod: pod}

@@ -227,10 +227,6 @@ func (r *reader) readByName(ctx context.Context, w *world, names []string, from 
 	return found, nil
 }
 
-// nameOf returns the name of the member with the given id. idOf is its inverse.
-func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
-func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
-
 // readPods lists the pods with the operator's labels. It returns the members, and records other pods in
 // w.orphans and w.labelled.
 func (r *reader) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {

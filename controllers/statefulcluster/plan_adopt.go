@@ -30,8 +30,8 @@ func adoptOrphans(f *facts, p *plan) {
 		if adopted.Labels == nil {
 			adopted.Labels = map[string]string{}
 		}
-		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache only contains pods with these labels
-		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.world))
+		maps.Copy(adopted.Labels, memberLabels(f.settings, m.id)) // the cache only contains pods with these labels
+		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.settings))
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: adopted, From: m.pod, Reason: reasonAdopted,
 			Detail: "its owner reference was missing"}})
 	}

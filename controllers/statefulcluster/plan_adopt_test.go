@@ -123,7 +123,7 @@ func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 		}
 	}
 	left = s.members()[0]
-	left.OwnerReferences = []metav1.OwnerReference{owner(&world{settings: settings{s.set()}})}
+	left.OwnerReferences = []metav1.OwnerReference{owner(settings{s.set()})}
 	s.Put(left) // as the command in the condition does
 	s.settle(2 * time.Second)
 	s.ends()

@@ -51,7 +51,7 @@ func createClaims(f *facts, p *plan) {
 		}
 		var chain action.Chain
 		for _, t := range missingClaims(f.world, m) {
-			chain = append(chain, action.Action{Verb: action.Create, Object: buildClaim(f.world, &t, m.id), Reason: reasonClaim})
+			chain = append(chain, action.Action{Verb: action.Create, Object: buildClaim(f.settings, &t, m.id), Reason: reasonClaim})
 		}
 		if len(chain) > 0 {
 			chains = append(chains, chain)
@@ -187,7 +187,7 @@ func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, 
 			func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
 		return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim is kept when the set is deleted"}, true
 	}
-	changed.OwnerReferences = append(changed.OwnerReferences, claimOwner(w))
+	changed.OwnerReferences = append(changed.OwnerReferences, claimOwner(w.settings))
 	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim is deleted with the set"}, true
 }
 
@@ -215,13 +215,13 @@ func relabel(f *facts, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range f.members {
-		chains = append(chains, putBack(m.pod, memberLabels(f.world, m.id), "membership depends on the owner, not on labels")...)
+		chains = append(chains, putBack(m.pod, memberLabels(f.settings, m.id), "membership depends on the owner, not on labels")...)
 		for _, c := range m.sortedClaims() {
-			chains = append(chains, putBack(c, memberLabels(f.world, m.id), "")...)
+			chains = append(chains, putBack(c, memberLabels(f.settings, m.id), "")...)
 		}
 	}
 	for _, rev := range f.revisions {
-		chains = append(chains, putBack(rev, clusterLabels(f.world), "")...)
+		chains = append(chains, putBack(rev, clusterLabels(f.settings), "")...)
 	}
 	p.Then(chains...)
 }

@@ -21,7 +21,7 @@ func replacing() *setFixture { return set("db").replacesFirst() }
 
 // budgeted sets the budget that is correct while that many members are wanted.
 func budgeted(wanted int) thing {
-	return with(func(w *world) { w.budget = buildBudget(w, wanted) })
+	return with(func(w *world) { w.budget = buildBudget(w.settings, wanted) })
 }
 
 // ahead returns the line of a member that is created before others leave.
@@ -136,7 +136,7 @@ func TestTheBudgetOfASetThatReplacesFirst(t *testing.T) {
 		t.Errorf("SC-43 the budget during a drain is %v", b)
 	}
 	check(t, []row{{name: "SC-43 the budget changes when onEviction changes to ReplaceFirst", world: seen(replacing(), a(), b(), c(),
-		with(func(w *world) { w.budget = buildBudget(seen(set("db")), 3) })), want: []string{"patch poddisruptionbudget db: Budget"}}})
+		with(func(w *world) { w.budget = buildBudget(seen(set("db")).settings, 3) })), want: []string{"patch poddisruptionbudget db: Budget"}}})
 }
 
 func TestWhatIsSaidOfADrain(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 // specRevision returns the revision of the current spec: the recorded one, or the one that
 // recordRevision will create.
 func specRevision(w *world) *appsv1.ControllerRevision {
-	built := buildRevision(w)
+	built := buildRevision(w.settings, w.revisions)
 	if have := revision.Same(w.revisions, built); have != nil {
 		return have
 	}
 	for n := int32(1); w.named(built.Name) != nil; n++ {
-		built = hashedAgain(w, n) // a hash collision with another template
+		built = hashedAgain(w.settings, w.revisions, n) // a hash collision with another template
 	}
 	return built
 }
@@ -43,7 +43,7 @@ func recordRevision(f *facts, p *plan) {
 // keepBudget creates or patches the PodDisruptionBudget for replacement.maxConcurrent and
 // onEviction. A budget of that name with another owner is left alone.
 func keepBudget(f *facts, p *plan) {
-	want, have := buildBudget(f.world, f.wanted()), f.budget
+	want, have := buildBudget(f.settings, f.wanted()), f.budget
 	change := action.Action{Verb: action.Create, Object: want, Reason: reasonBudget}
 	if have != nil {
 		if f.foreignBudget() || have.DeletionTimestamp != nil {

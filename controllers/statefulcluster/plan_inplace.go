@@ -167,8 +167,8 @@ func setMetadata(w *world, pod *corev1.Pod, from, to revisionData, revision, id 
 		maps.Copy(out, now)
 		return out
 	}
-	pod.Labels = replace(pod.Labels, templateLabels(w, from), templateLabels(w, to))
-	maps.Copy(pod.Labels, memberLabels(w, id))
+	pod.Labels = replace(pod.Labels, templateLabels(w.settings, from), templateLabels(w.settings, to))
+	maps.Copy(pod.Labels, memberLabels(w.settings, id))
 	pod.Labels[labelRevision] = revision
 	pod.Annotations = replace(pod.Annotations, from.Template.Annotations, to.Template.Annotations)
 }

@@ -196,7 +196,7 @@ func (f restore) onGivenClaims(pod *corev1.Pod, id string) action.Chain {
 	var chain action.Chain
 	for _, c := range f.offers.given[id] {
 		mine := withoutNotes(c)
-		maps.Copy(mine.Labels, memberLabels(f.world, id))
+		maps.Copy(mine.Labels, memberLabels(f.settings, id))
 		chain = append(chain, action.Action{Verb: action.Patch, Object: mine, From: c, Reason: reasonClaim,
 			Detail: "adopted as its annotation requests"})
 	}

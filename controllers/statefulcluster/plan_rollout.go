@@ -195,7 +195,7 @@ func bringBack(f *facts, p *plan) {
 
 // returned returns the pod with which a member returns.
 func returned(w *world, rev *appsv1.ControllerRevision, id string, why v1alpha1.UpdatingReason) *corev1.Pod {
-	pod := buildPod(w, rev, id)
+	pod := buildPod(w.settings, rev, id)
 	pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
 	return pod
 }

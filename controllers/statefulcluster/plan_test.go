@@ -46,10 +46,10 @@ func TestNothingIsDone(t *testing.T) {
 
 func TestRevisionAndBudget(t *testing.T) {
 	unrecorded := with(func(w *world) { w.revisions = nil })
-	name := func(w *world) string { return buildRevision(w).Name }
+	name := func(w *world) string { return buildRevision(w.settings, w.revisions).Name }
 	hash := name(seen(set("db"), unrecorded))
 	taken := seen(set("db"), unrecorded)
-	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other", Labels: clusterLabels(taken)}, Revision: 1}}
+	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other", Labels: clusterLabels(taken.settings)}, Revision: 1}}
 	check(t, []row{
 		{name: "the revision of the spec is recorded before anything else",
 			world: seen(set("db"), unrecorded),
@@ -170,7 +170,7 @@ func TestRulesComeInOrder(t *testing.T) {
 		}},
 		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
 		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
-		{"reconcile the disruption budget", func(w *world) { w.budget = buildBudget(w, w.replicas()) }},
+		{"reconcile the disruption budget", func(w *world) { w.budget = buildBudget(w.settings, w.replicas()) }},
 		{"retain or delete claims of former members", func(w *world) { w.loose = nil }},
 		{"update members", func(w *world) {
 			for _, m := range w.members {

@@ -270,7 +270,7 @@ func TestAServiceRollsOut(t *testing.T) {
 			t.Errorf("SC-26 a member that returns with revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
 		}
 	}
-	if raw := string(buildRevision(seen(in(""))).Data.Raw); strings.Contains(raw, "serviceName") {
+	if raw := string(buildRevision(seen(in("")).settings, nil).Data.Raw); strings.Contains(raw, "serviceName") {
 		t.Errorf("a set without a service has serviceName in its revision, which changes its name: %s", raw)
 	}
 }

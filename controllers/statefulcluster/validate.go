@@ -350,3 +350,7 @@ func (s settings) retention() v1alpha1.ClaimRetentionPolicy {
 
 // deletesClaims reports whether claims are deleted with the set.
 func (s settings) deletesClaims() bool { return s.retention().WhenDeleted == v1alpha1.DeleteClaims }
+
+// nameOf returns the name of the member with the given id. idOf is its inverse.
+func (s settings) nameOf(id string) string { return s.set.Name + "-" + id }
+func (s settings) idOf(name string) string { return strings.TrimPrefix(name, s.set.Name+"-") }

@@ -291,7 +291,7 @@ func TestShares(t *testing.T) {
 		{"maxSurge is rounded up", w(10, "1", "25%", "1").maxSurge(), 3},
 		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").maxConcurrent(), 2},
 		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").maxConcurrent(), 1},
-		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%"), 10).Spec.MaxUnavailable.IntVal), 2},
+		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%").settings, 10).Spec.MaxUnavailable.IntVal), 2},
 		{"maxUnavailable 0 without a surge is 1, so that updates make progress", w(0, "25%", "0", "1").maxUnavailable(), 1},
 		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
 		{"maxSurge of an old object is at most maxReplicas", w(10, "1", "2147483647", "1").maxSurge(), 20000},

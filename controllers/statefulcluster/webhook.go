@@ -121,13 +121,13 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 	if set.UID == "" {
 		set.UID = types.UID("00000000-0000-0000-0000-000000000000")
 	}
-	w := &world{settings: settings{set}}
+	s := settings{set}
 	id := identity.Fresh(1, func(string) bool { return false })[0]
-	pod := buildPod(w, buildRevision(w), id)
+	pod := buildPod(s, buildRevision(s, nil), id)
 	pod.OwnerReferences = nil // the owner may not exist yet
 	trials := []tried{{pod, field.NewPath("spec", "template")}}
 	for i := range set.Spec.VolumeClaimTemplates {
-		c := buildClaim(w, &set.Spec.VolumeClaimTemplates[i], id)
+		c := buildClaim(s, &set.Spec.VolumeClaimTemplates[i], id)
 		c.OwnerReferences = nil
 		trials = append(trials, tried{c, field.NewPath("spec", "volumeClaimTemplates").Index(i)})
 	}
