@@ -182,7 +182,7 @@ func (b *births) next(f *facts, s succession) action.Chain {
 	}
 	chain := action.Chain{{Verb: action.Create, Object: pod, Reason: reason, Detail: detail}}
 	if len(f.offers.given[id]) > 0 {
-		return append(chain, restore{f}.onGivenClaims(pod, id)...)
+		return append(chain, onGivenClaims(f, pod, id)...)
 	}
 	for i := range f.set.Spec.VolumeClaimTemplates {
 		chain = append(chain, action.Action{Verb: action.Create, Reason: reasonClaim,

@@ -128,26 +128,23 @@ func (w *world) restoredWith(c *corev1.PersistentVolumeClaim) bool {
 	return !retainedAs(c, v1alpha1.RetainedLost) && !retainedAs(c, v1alpha1.RetainedScaled)
 }
 
-// restore has the methods about restored sets and given claims.
-type restore struct{ *facts }
-
 // awaitsWord reports whether the set was restored together with claims about which the user has not
 // yet decided. Claims are given one by one, so it stays true while the only members are those on
 // given claims, and after that until all slots have been filled once. It is not true again for a
 // complete set.
-func (f restore) awaitsWord() bool {
-	return len(f.offers.restored) > 0 && (f.hasOnlyGiven() || f.asked())
+func awaitsWord(f *facts) bool {
+	return len(f.offers.restored) > 0 && (hasOnlyGiven(f) || asked(f))
 }
 
 // asked reports whether the last pass waited for a decision of the user.
-func (f restore) asked() bool {
+func asked(f *facts) bool {
 	degraded := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDegraded)
 	return degraded != nil && degraded.Reason == v1alpha1.ReasonRestoredClaims
 }
 
 // hasOnlyGiven reports whether the only members the set ever had were created on claims given to
 // it, and no member was ever Ready.
-func (f restore) hasOnlyGiven() bool {
+func hasOnlyGiven(f *facts) bool {
 	s := &f.set.Status
 	if len(f.loose)+len(s.Updating)+len(s.Lost) > 0 {
 		return false
@@ -168,8 +165,8 @@ func (f restore) hasOnlyGiven() bool {
 }
 
 // countGiven returns how many of the first ids have claims that were given to the set.
-func (f restore) countGiven(ids []string) int {
-	n := slices.IndexFunc(ids, func(id string) bool { return len(f.offers.given[id]) == 0 })
+func (o *offers) countGiven(ids []string) int {
+	n := slices.IndexFunc(ids, func(id string) bool { return len(o.given[id]) == 0 })
 	if n < 0 {
 		return len(ids)
 	}
@@ -191,7 +188,7 @@ func firstIDs(w *world) []string {
 // onGivenClaims marks the pod of a new member as one that existed before, and returns the writes
 // that make the claims those of the set. The pod is created first: after a crash the next pass
 // finds a member that has run, and labels its claims.
-func (f restore) onGivenClaims(pod *corev1.Pod, id string) action.Chain {
+func onGivenClaims(f *facts, pod *corev1.Pod, id string) action.Chain {
 	pod.Annotations[v1alpha1.AnnotationUpdated] = restored
 	var chain action.Chain
 	for _, c := range f.offers.given[id] {

@@ -50,8 +50,8 @@ func createMissing(f *facts, p *plan) {
 	// The first new members are the successors of the members that were deleted, by a user or by an
 	// interrupted pass.
 	predecessors := f.unsucceeded()
-	if r := (restore{f}); r.awaitsWord() {
-		missing = min(missing, max(len(predecessors), r.countGiven(p.births.ids)))
+	if awaitsWord(f) {
+		missing = min(missing, max(len(predecessors), f.offers.countGiven(p.births.ids)))
 	}
 	if missing <= 0 {
 		return

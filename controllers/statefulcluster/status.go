@@ -311,7 +311,7 @@ func restoredClaims(f *facts, _ *plan, _ results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonRestoredClaims}
 	switch {
 	case !f.served():
-	case f.occupied() < f.wanted() && (restore{f}).awaitsWord():
+	case f.occupied() < f.wanted() && awaitsWord(f):
 		found.Message = adviseOnRestored(f)
 	case len(f.offers.inTheWay) > 0:
 		found.Message = podsInTheWay(f)
