@@ -64,16 +64,16 @@ func FuzzValidate(f *testing.F) {
 // checkServed checks a set that passed validation, and the objects built for it.
 func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	t.Helper()
-	spec := &set.Spec
+	s := &set.Spec
 	for name, within := range map[string]bool{
-		"replicas":         0 <= *spec.Replicas && *spec.Replicas <= 20000,
-		"containers":       0 < len(spec.Template.Spec.Containers) && len(spec.Template.Spec.Containers) <= bounds.Containers,
-		"volumes":          len(spec.Template.Spec.Volumes) <= bounds.Volumes,
-		"claims":           len(spec.VolumeClaimTemplates) <= bounds.Claims,
-		"labels":           len(spec.Template.Labels) <= bounds.Words,
-		"selector":         len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) > 0,
-		"terms":            len(spec.Selector.MatchLabels) <= bounds.Terms && len(spec.Selector.MatchExpressions) <= bounds.Terms,
-		"size of the spec": len(bounds.Spec(spec, nil)) == 0,
+		"replicas":         0 <= *s.Replicas && *s.Replicas <= 20000,
+		"containers":       0 < len(s.Template.Spec.Containers) && len(s.Template.Spec.Containers) <= bounds.Containers,
+		"volumes":          len(s.Template.Spec.Volumes) <= bounds.Volumes,
+		"claims":           len(s.VolumeClaimTemplates) <= bounds.Claims,
+		"labels":           len(s.Template.Labels) <= bounds.Words,
+		"selector":         len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) > 0,
+		"terms":            len(s.Selector.MatchLabels) <= bounds.Terms && len(s.Selector.MatchExpressions) <= bounds.Terms,
+		"size of the spec": len(bounds.Spec(s, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s exceeds its limit and is accepted", name)
@@ -87,7 +87,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 		t.Error("maxUnavailable and maxSurge are 0, so no member could be updated")
 	}
 	rev := buildRevision(w.settings, w.revisions)
-	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(spec)) {
+	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(s)) {
 		t.Error("the revision differs from the spec")
 	}
 	pod := buildPod(w.settings, rev, "aaaaaaaaaa")
@@ -95,8 +95,8 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 		t.Errorf("pod %s: %v", pod.Name, faults)
 	}
 	var names []string
-	for i := range spec.VolumeClaimTemplates {
-		claim := buildClaim(w.settings, &spec.VolumeClaimTemplates[i], "aaaaaaaaaa")
+	for i := range s.VolumeClaimTemplates {
+		claim := buildClaim(w.settings, &s.VolumeClaimTemplates[i], "aaaaaaaaaa")
 		if faults := validation.IsDNS1123Subdomain(claim.Name); len(faults) > 0 || slices.Contains(names, claim.Name) {
 			t.Errorf("claim %s of %v: %v", claim.Name, names, faults)
 		}
