@@ -31,8 +31,8 @@ type revisionData struct {
 }
 
 // recorded returns the part of a spec that a revision records.
-func recorded(spec *v1alpha1.StatefulClusterSpec) revisionData {
-	return revisionData{Template: spec.Template, VolumeClaimTemplates: spec.VolumeClaimTemplates, ServiceName: spec.ServiceName}
+func recorded(s *v1alpha1.StatefulClusterSpec) revisionData {
+	return revisionData{Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates, ServiceName: s.ServiceName}
 }
 
 // dataOf decodes a revision. It returns false if rev is nil or cannot be decoded.

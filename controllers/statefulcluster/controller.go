@@ -135,7 +135,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	} else if !apierrors.IsNotFound(err) {
 		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
 	}
-	r.reader.memory.Forget(key)
+	r.reader.forget(key)
 	forgetMetrics(key)
 	left, err := r.reader.readAbandoned(ctx, key, "")
 	if err != nil {
@@ -219,7 +219,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	if _, err := informer.AddEventHandler(read.ends.handler(time.Now, read.ofCachedSet)); err != nil {
+	if _, err := informer.AddEventHandler(read.podHandler()); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)

@@ -58,6 +58,9 @@ func (r *reader) of(set *v1alpha1.StatefulCluster) *remembered {
 	return known
 }
 
+// forget forgets a deleted set.
+func (r *reader) forget(key types.NamespacedName) { r.memory.Forget(key) }
+
 // wantsLive reports whether a live read is needed: for a new generation of the set, for objects
 // that the cache does not show, or for claims of earlier sets with this name that lack the retained
 // label.

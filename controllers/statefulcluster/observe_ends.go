@@ -65,6 +65,11 @@ func (r *reader) ofCachedSet(pod *corev1.Pod) bool {
 	return err == nil && controls(&set, pod)
 }
 
+// podHandler returns the event handler for pods, which records their deletions.
+func (r *reader) podHandler() toolscache.ResourceEventHandler {
+	return r.ends.handler(r.now, r.ofCachedSet)
+}
+
 // leaves records that a pod is being deleted, if it has not ended. The record is removed when the pod
 // is gone, so there are never more records than pods in the cache.
 func (e *ends) leaves(pod *corev1.Pod) {

@@ -29,8 +29,8 @@ func cacheWith(t *testing.T, uid types.UID) client.Reader {
 // endsWatcher returns the handler of pods of an operator whose cache has only the set ns/db, and a
 // function that reports whether the operator knows that a pod was deleted.
 func endsWatcher(t *testing.T) (toolscache.ResourceEventHandler, func(namespace, name string) bool) {
-	r := &reader{cache: cacheWith(t, "uid")}
-	return r.ends.handler(func() time.Time { return noon }, r.ofCachedSet), func(namespace, name string) bool {
+	r := &reader{cache: cacheWith(t, "uid"), now: func() time.Time { return noon }}
+	return r.podHandler(), func(namespace, name string) bool {
 		return r.ends.knows(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
@@ -101,8 +101,8 @@ func TestN8EndsOfPodsAreBounded(t *testing.T) {
 // TestN8LeavingPodsAreBounded verifies that nothing is remembered of a pod that is being deleted once it
 // is gone, whoever controls it.
 func TestN8LeavingPodsAreBounded(t *testing.T) {
-	r := &reader{cache: cacheWith(t, "another")}
-	h := r.ends.handler(func() time.Time { return noon }, r.ofCachedSet)
+	r := &reader{cache: cacheWith(t, "another"), now: func() time.Time { return noon }}
+	h := r.podHandler()
 	pod := runningMember("db-a")
 	pod.DeletionTimestamp = &metav1.Time{Time: noon}
 	h.OnAdd(pod, false)

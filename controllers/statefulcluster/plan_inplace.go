@@ -84,12 +84,12 @@ func onlyInPlaceFields(from, to revisionData) bool {
 }
 
 func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
-	spec := *t.Spec.DeepCopy()
-	for i := range spec.Containers {
-		spec.Containers[i].Image = ""
-		spec.Containers[i].Resources = corev1.ResourceRequirements{}
+	s := *t.Spec.DeepCopy()
+	for i := range s.Containers {
+		s.Containers[i].Image = ""
+		s.Containers[i].Resources = corev1.ResourceRequirements{}
 	}
-	return spec
+	return s
 }
 
 // changeImages sets the images of the pod and records the previous state of its containers. Pending

@@ -165,18 +165,18 @@ func unreadinessOf(w *world, m *member) (unreadiness, bool) {
 	if m.ready() || m.nodeLost() || m.ended() {
 		return unreadiness{}, false
 	}
-	spec := w.set.Spec.Replacement
+	after := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {
 		if waitsForClaims(w, m) {
 			return unreadiness{}, false
 		}
-		return unreadiness{v1alpha1.LossPending, latest(since, m.claimsSince()), *spec.PendingSeconds}, true
+		return unreadiness{v1alpha1.LossPending, latest(since, m.claimsSince()), *after.PendingSeconds}, true
 	}
 	if m.wasReady() {
-		return unreadiness{v1alpha1.LossUnready, m.since(corev1.PodReady), *spec.UnreadySeconds}, true
+		return unreadiness{v1alpha1.LossUnready, m.since(corev1.PodReady), *after.UnreadySeconds}, true
 	}
 	if m.scheduled() {
-		return unreadiness{v1alpha1.LossStartup, m.since(corev1.PodScheduled), *spec.StartupSeconds}, true
+		return unreadiness{v1alpha1.LossStartup, m.since(corev1.PodScheduled), *after.StartupSeconds}, true
 	}
 	return unreadiness{}, false
 }
