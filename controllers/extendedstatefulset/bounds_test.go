@@ -94,7 +94,7 @@ func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*namesAtOnce + 50
 	s := newStage(t, withClaims(fakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
-	s.r.Live = counted
+	s.r.reader.live = counted
 	for range 8 {
 		counted.asked = 0
 		s.steps(1)

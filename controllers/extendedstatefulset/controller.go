@@ -33,38 +33,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Board has the running command and the command results of each pod. podexec.Board implements it.
-type Board interface {
-	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
-	Keep(owner types.NamespacedName, pods ...types.UID)
-}
-
 // Reconciler reconciles ExtendedStatefulSets.
 type Reconciler struct {
-	// Cache reads from the watches; Live reads from the API server.
-	Cache, Live client.Reader
-	// Runner is the only writer.
-	Runner *action.Runner
-	// Tracker tracks writes that the cache does not show yet.
-	Tracker *consistency.Tracker
-	// Board has the results of the probes. It is nil if no probes are run.
-	Board  Board
-	Events events.EventRecorder
-	Now    func() time.Time
-	// Lease reports whether this process leads, and during which time it watched the cluster.
-	Lease *leadership.Lease
+	reader *reader
+	// runner is the only writer.
+	runner *action.Runner
+	// tracker tracks writes that the cache does not show yet.
+	tracker  *consistency.Tracker
+	reporter *reporter
+}
 
-	memory memory.Of[remembered]
-	ends   jobEnds
-	// config reads ConfigMaps and Secrets. If it is nil, configuration is not followed.
-	config *configReader
+// newReconciler returns a Reconciler of which the runner makes all writes.
+func newReconciler(reader *reader, runner *action.Runner, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &reporter{reader: reader, runner: runner, events: events}}
 }
 
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
@@ -100,11 +87,11 @@ type considered struct {
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considered] {
 	return engine.Pass[*v1alpha1.ExtendedStatefulSet, considered]{
-		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		Cache: r.reader.cache, Live: r.reader.live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
 		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return unreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
-			return reportUnread(ctx, r.Runner, set)
+			return reportUnread(ctx, r.runner, set)
 		},
 		Decide:  r.consider,
 		Recheck: func(c considered) bool { return c.changes() || c.unsure() }, // the cache may lack a StatefulSet
@@ -139,7 +126,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.Exten
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (considered, error) {
-	w, err := r.observe(ctx, set, from)
+	w, err := r.reader.observe(ctx, set, from)
 	if err != nil {
 		return considered{}, err
 	}
@@ -147,36 +134,17 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefu
 }
 
 func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
-	r.keepBoard(c.world)
-	return r.report(ctx, c.world, &c.plan, outcomes)
-}
-
-// keepBoard removes pods that no longer exist from the Board.
-func (r *Reconciler) keepBoard(w *world) {
-	if r.Board == nil {
-		return
-	}
-	uids := make([]types.UID, 0, len(w.probes))
-	for uid := range w.probes {
-		uids = append(uids, uid)
-	}
-	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
+	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
+	r.reader.keepBoard(c.world)
+	return r.reporter.report(ctx, c.world, &c.plan, outcomes)
 }
 
 // forget drops the state that is kept for a deleted object. The garbage collector deletes its children;
 // its claims are kept for the user.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.Tracker.Forget(key)
-	r.memory.Forget(key)
-	r.ends.Forget(key)
-	if r.config != nil {
-		r.config.forget(ctx, key)
-	}
+	r.tracker.Forget(key)
+	r.reader.forget(ctx, key)
 	forgetMetrics(key)
-	if r.Board != nil {
-		r.Board.Keep(key)
-	}
 	return report.Done()
 }
 
@@ -307,20 +275,18 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, cutOrigin, indexSecrets)}
 	cached := secrets.Beside(own)
-	r := &Reconciler{
-		Cache: cached, Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
-		Runner: &action.Runner{
-			Client:   mgr.GetClient(),
-			Live:     mgr.GetAPIReader(),
-			Recorder: tracker,
-			Commands: board,
-			Lease:    o.Lease,
-		},
-		Events: mgr.GetEventRecorder("extendedstatefulset"),
+	read := &reader{cache: cached, live: live, board: board, now: time.Now, lease: o.Lease}
+	runner := &action.Runner{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: tracker,
+		Commands: board,
+		Lease:    o.Lease,
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, o, woken)
-	secrets.Users = r.config.users
+	read.config = newConfigReader(cached, mgr.GetAPIReader(), secrets,
+		configSettings{key: o.Key, account: o.Account, restarts: o.Restarts, lease: o.Lease}, woken)
+	secrets.Users = read.config.users
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -334,13 +300,13 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, jobHandler{owned, r})).
+		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, jobHandler{owned, read})).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(r.config.users))).
+		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(read.config.users))).
 		WatchesRawSource(secrets).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
-		Complete(r)
+		Complete(newReconciler(read, runner, tracker, mgr.GetEventRecorder("extendedstatefulset")))
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -17,8 +18,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
+// reporter reports the results of passes.
+type reporter struct {
+	// reader has the memory of the objects.
+	reader *reader
+	runner *action.Runner
+	events events.EventRecorder
+}
+
 // report writes events, metrics and one status patch, and returns the outcome of the pass.
-func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+func (r *reporter) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
 	var failed error
 	overtaken := false
 	for _, o := range outcomes {
@@ -33,7 +42,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
+	known := r.reader.of(w.set)
 	known.refusal.Learn(failed)
 	w.refused = known.refusal.Text()
 	for _, o := range known.undone.Learn(outcomes, w.now) {
@@ -58,11 +67,11 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 
 // writeStatus patches the status if it differs. It returns false if the patch failed because the object
 // changed in the meantime.
-func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, error) {
+func (r *reporter) writeStatus(ctx context.Context, w *world, p *plan) (bool, error) {
 	key := client.ObjectKeyFromObject(w.set)
 	steps := statusPatch(w, p)
 	gauge(key, w.record)
-	outcomes := r.Runner.Run(ctx, key, steps)
+	outcomes := r.runner.Run(ctx, key, steps)
 	if len(outcomes) == 0 {
 		return true, nil
 	}
@@ -94,9 +103,9 @@ func statusPatch(w *world, p *plan) action.Steps {
 	}}}}
 }
 
-func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
-	if r.Events != nil {
-		r.Events.Eventf(w.set, about, kind, reason, act, format, args...)
+func (r *reporter) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+	if r.events != nil {
+		r.events.Eventf(w.set, about, kind, reason, act, format, args...)
 	}
 }
 
@@ -130,7 +139,7 @@ var tellings = map[string]telling{
 }
 
 // emit records an event for a write that has one.
-func (r *Reconciler) emit(w *world, o *action.Outcome) {
+func (r *reporter) emit(w *world, o *action.Outcome) {
 	about, known := tellings[o.Reason]
 	if !known {
 		return
@@ -146,7 +155,7 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 }
 
 // announce records events for the steps that the record has taken.
-func (r *Reconciler) announce(w *world) {
+func (r *reporter) announce(w *world) {
 	for _, step := range stepsOf(&w.set.Status, w.record) {
 		upgradesTotal.WithLabelValues(step.label).Inc()
 		r.event(w, nil, step.kind, step.reason, "Upgrade", "%s", step.text)

@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -91,18 +92,40 @@ type world struct {
 	causes causes.Hindrances
 }
 
+// Board has the running command and the command results of each pod. podexec.Board implements it.
+type Board interface {
+	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
+	Keep(owner types.NamespacedName, pods ...types.UID)
+}
+
+// reader reads what a pass needs.
+type reader struct {
+	// cache reads from the watches; live reads from the API server.
+	cache, live client.Reader
+	// board has the results of the probes. It is nil if no probes are run.
+	board Board
+	now   func() time.Time
+	// lease reports whether this process leads, and during which time it watched the cluster.
+	lease *leadership.Lease
+
+	memory memory.Of[remembered]
+	ends   jobEnds
+	// config reads ConfigMaps and Secrets. If it is nil, configuration is not followed.
+	config *configReader
+}
+
 // observe reads the world. It fails only if a request to the API server or the cache fails.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
-	now := r.Now() // taken before Watch, and both before the reads
+func (r *reader) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
+	now := r.now() // taken before Watch, and both before the reads
 	w := &world{
 		now:      now,
-		watch:    r.Lease.Watch(),
+		watch:    r.lease.Watch(),
 		live:     from.Live,
 		set:      set,
 		invalid:  problem(withDefaults(set)),
 		replicas: replicasOf(set),
 	}
-	known, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	known := r.of(set)
 	w.refused, w.undone = known.refusal.Text(), known.undone.Held(set.Generation, now)
 	digest, err := digestOf(set)
 	if err != nil {
@@ -126,7 +149,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	}
 	r.readRefusals(ctx, w)
 	if w.set.DeletionTimestamp == nil {
-		w.causes = known.causes.Read(ctx, r.Live, w.now, servingPods(w))
+		w.causes = known.causes.Read(ctx, r.live, w.now, servingPods(w))
 	}
 	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), claimOfOthers(w))
 	if err := readServices(ctx, w, from); err != nil {
@@ -326,10 +349,10 @@ func readServices(ctx context.Context, w *world, from engine.View) error {
 
 // readBudgets reads the budgets in the cache and the wanted budgets, by name. It makes no request if
 // there are neither.
-func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readBudgets(ctx context.Context, w *world, from engine.View) error {
 	w.budgets = map[string]*policyv1.PodDisruptionBudget{}
 	var list policyv1.PodDisruptionBudgetList
-	if err := r.Cache.List(ctx, &list, ofSet(w.set)...); err != nil {
+	if err := r.cache.List(ctx, &list, ofSet(w.set)...); err != nil {
 		return err
 	}
 	names := sets.New[string]()
@@ -355,13 +378,13 @@ func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View
 }
 
 // readProbes reads the results of the probes from the Board.
-func (r *Reconciler) readProbes(w *world) {
-	if r.Board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
+func (r *reader) readProbes(w *world) {
+	if r.board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
 		return
 	}
 	w.probes = make(map[types.UID]probed, len(w.pods))
 	for _, t := range w.pods {
-		running, results := r.Board.Of(client.ObjectKeyFromObject(w.set), t.pod.UID)
+		running, results := r.board.Of(client.ObjectKeyFromObject(w.set), t.pod.UID)
 		known := probed{busy: running != nil, results: make(map[string]podexec.Result, len(results))}
 		for _, result := range results {
 			known.results[result.Name] = result

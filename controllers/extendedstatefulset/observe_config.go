@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 )
 
@@ -29,13 +30,22 @@ type configReader struct {
 	changes memory.Of[map[types.UID]time.Time]
 }
 
+// configSettings are the settings of a configReader.
+type configSettings struct {
+	key     configuration.Key
+	account string
+	// restarts is the max number of objects that restart their pods at the same time.
+	restarts int
+	lease    *leadership.Lease
+}
+
 // newConfigReader returns a reader that requeues objects through channel woken.
-func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
+func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, s configSettings, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
-		Reader:  configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account},
+		Reader:  configuration.Reader{Cache: own, Live: live, Key: s.key, Account: s.account},
 		secrets: secrets,
 		turns: configuration.Turns{
-			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Limiter: configuration.Limiter{Most: s.restarts, Watch: s.lease.Watch},
 			Cache:   own,
 			Kind:    v1alpha1.Kind,
 			Began:   restartsSince,
@@ -89,7 +99,7 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 }
 
 // readConfig reads the configuration, and derives what each StatefulSet needs.
-func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
+func (r *reader) readConfig(ctx context.Context, w *world) (err error) {
 	if r.config == nil {
 		return nil
 	}

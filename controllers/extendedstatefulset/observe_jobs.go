@@ -21,7 +21,7 @@ import (
 )
 
 // readJobs reads the Jobs of the set, and the results of recorded Jobs that are missing.
-func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readJobs(ctx context.Context, w *world, from engine.View) error {
 	var list batchv1.JobList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
 		return fmt.Errorf("list Jobs: %w", err)
@@ -40,7 +40,7 @@ func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) e
 
 // readNewJob reads the Job of the present phase if it is neither recorded nor listed. A policy may have
 // removed the operator's label when the Job was created.
-func (r *Reconciler) readNewJob(ctx context.Context, w *world) error {
+func (r *reader) readNewJob(ctx context.Context, w *world) error {
 	status := &w.set.Status
 	asked := askedIn(w.set, status)
 	if !asked.due(status.Update) || asked.record != nil {
@@ -57,9 +57,9 @@ func (r *Reconciler) readNewJob(ctx context.Context, w *world) error {
 // readUnlisted reads a Job that the list lacks, and reports whether it exists. A Job without the
 // operator's label is not listed: when the label is removed, the watch shows a deletion although the
 // Job still exists. An empty UID matches any.
-func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, uid types.UID) (exists bool, err error) {
+func (r *reader) readUnlisted(ctx context.Context, w *world, name string, uid types.UID) (exists bool, err error) {
 	var job batchv1.Job
-	err = r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &job)
+	err = r.live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &job)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -74,9 +74,9 @@ func (r *Reconciler) readUnlisted(ctx context.Context, w *world, name string, ui
 
 // readLostJobs determines the results of recorded Jobs that are missing. The watch may lag behind the
 // list, so a result is unknown only after the Job was missing for lostJobTime.
-func (r *Reconciler) readLostJobs(ctx context.Context, w *world) error {
+func (r *reader) readLostJobs(ctx context.Context, w *world) error {
 	key := client.ObjectKeyFromObject(w.set)
-	known, _ := r.memory.Get(key, w.set.UID)
+	known := r.of(w.set)
 	missing := map[types.UID]time.Time{}
 	w.lostJobs = map[types.UID]v1alpha1.JobResult{}
 	for _, record := range awaitedJobs(w.set.Status.Update) {
@@ -134,7 +134,7 @@ type jobEnds = memory.Recent[types.NamespacedName, types.UID, v1alpha1.JobResult
 
 // learnEnd stores the result of a deleted Job that an object in the cache controls. Anyone who may
 // create Jobs can create any number with a reference to an object that does not exist.
-func (r *Reconciler) learnEnd(ctx context.Context, job *batchv1.Job, missed bool) {
+func (r *reader) learnEnd(ctx context.Context, job *batchv1.Job, missed bool) {
 	result := resultOfDeleted(job, missed)
 	owner := metav1.GetControllerOfNoCopy(job)
 	if result == "" || owner == nil {
@@ -142,10 +142,10 @@ func (r *Reconciler) learnEnd(ctx context.Context, job *batchv1.Job, missed bool
 	}
 	var set v1alpha1.ExtendedStatefulSet
 	key := types.NamespacedName{Namespace: job.Namespace, Name: owner.Name}
-	if err := r.Cache.Get(ctx, key, &set, client.UnsafeDisableDeepCopy); err != nil || !controls(&set, job) {
+	if err := r.cache.Get(ctx, key, &set, client.UnsafeDisableDeepCopy); err != nil || !controls(&set, job) {
 		return // without an object, there is no record of the Job
 	}
-	r.ends.Put(key, job.UID, result, maxEnds, r.Now())
+	r.ends.Put(key, job.UID, result, maxEnds, r.now())
 }
 
 // resultOfDeleted returns the result of a deleted Job; "" if it is unknown. A Job that was deleted before
@@ -161,7 +161,7 @@ func resultOfDeleted(job *batchv1.Job, missed bool) v1alpha1.JobResult {
 // jobHandler is an event handler that stores the results of deleted Jobs.
 type jobHandler struct {
 	handler.EventHandler
-	r *Reconciler
+	r *reader
 }
 
 func (h jobHandler) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 )
 
 // cacheWith returns a cache that has only these sets.
@@ -33,7 +32,7 @@ func cacheWith(t *testing.T, sets ...*v1alpha1.ExtendedStatefulSet) client.Reade
 
 // endings is an operator that sees Jobs being deleted. Its cache has the sets db and neighbor.
 type endings struct {
-	*Reconciler
+	*reader
 	t            *testing.T
 	db, neighbor *v1alpha1.ExtendedStatefulSet
 }
@@ -41,7 +40,7 @@ type endings struct {
 func newEndings(t *testing.T) endings {
 	db, neighbor := plain(), plain()
 	db.UID, neighbor.UID, neighbor.Name = "uid", "uid of neighbor", "neighbor"
-	return endings{&Reconciler{Cache: cacheWith(t, db, neighbor), Tracker: &consistency.Tracker{}, Now: func() time.Time { return noon }}, t, db, neighbor}
+	return endings{&reader{cache: cacheWith(t, db, neighbor), now: func() time.Time { return noon }}, t, db, neighbor}
 }
 
 // deleted passes the deletion of a complete Job of a set to the handler.
@@ -50,7 +49,7 @@ func (e endings) deleted(set *v1alpha1.ExtendedStatefulSet, uid types.UID, chang
 	j.UID = uid
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	change(j)
-	jobHandler{handler.Funcs{}, e.Reconciler}.Delete(e.t.Context(), event.DeleteEvent{Object: j}, nil)
+	jobHandler{handler.Funcs{}, e.reader}.Delete(e.t.Context(), event.DeleteEvent{Object: j}, nil)
 }
 
 // knows reports whether the end of a Job of that object is stored.

@@ -4,17 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
 // readRefusals determines why pods are missing. Only the StatefulSet controller gets the error, and it
 // reports the error only in an event of the StatefulSet. Only the deletion of surplus pods depends on
 // the result, so a failed read blocks nothing; the failure is reported as the reason.
-func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
-	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
-	why := &known.whyMissing
+func (r *reader) readRefusals(ctx context.Context, w *world) {
+	why := &r.of(w.set).whyMissing
 	if w.set.DeletionTimestamp != nil || !slices.ContainsFunc(w.children, (*child).lacksPods) {
 		*why = whyMissing{}
 		return
@@ -27,13 +24,13 @@ func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 
 // askRefusals reads the events of the StatefulSets that lack pods. An entry with the name of a
 // StatefulSet applies to all its pods.
-func (r *Reconciler) askRefusals(ctx context.Context, w *world) map[string]string {
+func (r *reader) askRefusals(ctx context.Context, w *world) map[string]string {
 	said := map[string]string{}
 	for _, c := range w.children {
 		if !c.lacksPods() {
 			continue
 		}
-		events, err := causes.ReadEvents(ctx, r.Live, w.set.Namespace, "StatefulSet", c.set.UID)
+		events, err := causes.ReadEvents(ctx, r.live, w.set.Namespace, "StatefulSet", c.set.UID)
 		if err != nil {
 			said[c.set.Name] = "it is missing, and the events with the reason cannot be read: " + err.Error()
 		}

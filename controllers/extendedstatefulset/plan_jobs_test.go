@@ -130,7 +130,7 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 			if row.is != "" {
 				j.Status.Conditions = []batchv1.JobCondition{{Type: row.is, Status: corev1.ConditionTrue}}
 			}
-			r := &Reconciler{Cache: cacheWith(t, set), Now: func() time.Time { return noon }}
+			r := &reader{cache: cacheWith(t, set), now: func() time.Time { return noon }}
 			r.learnEnd(t.Context(), j, row.missed)
 			if got, known := r.ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
 				t.Errorf("got result %q, known %t", got, known)
@@ -144,7 +144,7 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	s := beforeUpdate(started)
 	s.w.jobs = nil
-	r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}
+	r := &reader{live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}
 	look := func(after time.Duration) v1alpha1.JobResult {
 		s.w.now, s.w.lostDue = noon.Add(after), time.Time{}
 		if err := r.readLostJobs(t.Context(), s.w); err != nil {
@@ -178,10 +178,10 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 			live := s.w.jobs[name].DeepCopy()
 			s.w.jobs = map[string]*batchv1.Job{}
 			live.Namespace, live.Labels = s.w.set.Namespace, nil
-			r := &Reconciler{Cache: cacheWith(t, s.w.set), Now: func() time.Time { return noon }}
+			r := &reader{cache: cacheWith(t, s.w.set), now: func() time.Time { return noon }}
 			r.learnEnd(t.Context(), live, false)
 			row.change(live)
-			r.Live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
+			r.live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
 			if err := r.readLostJobs(t.Context(), s.w); err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 			s.w.jobs, s.w.set.Status.Update.PreJob = map[string]*batchv1.Job{}, nil
 			live.Namespace, live.Labels = s.w.set.Namespace, nil
 			row.change(live)
-			r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()}
+			r := &reader{live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()}
 			if err := r.readNewJob(t.Context(), s.w); err != nil {
 				t.Fatal(err)
 			}

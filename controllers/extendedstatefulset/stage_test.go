@@ -99,14 +99,14 @@ func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
 
 // restart simulates a restart of the operator.
 func (s *stage) restart() {
-	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
+	s.r = newReconciler(&reader{live: s.Cluster, now: func() time.Time { return s.Now }}, nil, nil, nil)
 	s.look()
 }
 
 // look updates the operator's cache.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.Cache = s.shown
+	s.r.reader.cache = s.shown
 }
 
 // cutAsCached applies the transforms of newCache to an object.

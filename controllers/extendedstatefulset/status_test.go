@@ -130,7 +130,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := plain()
 			set.Status = row.was
-			(&Reconciler{Events: recorder}).announce(&world{set: set, record: &row.now})
+			(&reporter{events: recorder}).announce(&world{set: set, record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {
