@@ -79,14 +79,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world and the plan that was made for it.
-type considered struct {
-	*world
-	plan
+// decision has the facts and the plan of a pass.
+type decision struct {
+	facts *facts
+	plan  plan
 }
 
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considered] {
-	return engine.Pass[*v1alpha1.ExtendedStatefulSet, considered]{
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, decision] {
+	return engine.Pass[*v1alpha1.ExtendedStatefulSet, decision]{
 		Cache: r.reader.cache, Live: r.reader.live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
 		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return unreadParts(set).Any() },
@@ -94,8 +94,8 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considere
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide:  r.consider,
-		Recheck: func(c considered) bool { return c.changes() || c.unsure() }, // the cache may lack a StatefulSet
-		Size:    func(c considered) (int, any) { return len(c.pods), &c.set.Spec.Template.Spec.Template },
+		Recheck: func(d decision) bool { return d.plan.changes() || d.facts.unsure() }, // the cache may lack a StatefulSet
+		Size:    func(d decision) (int, any) { return len(d.facts.pods), &d.facts.set.Spec.Template.Spec.Template },
 		Act:     r.act,
 		Deleted: r.forget,
 	}
@@ -125,18 +125,19 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.Exten
 	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (considered, error) {
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (decision, error) {
 	w, err := r.reader.observe(ctx, set, from)
 	if err != nil {
-		return considered{}, err
+		return decision{}, err
 	}
-	return considered{w, decide(w)}, nil
+	f := derive(w)
+	return decision{f, decide(f)}, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
-	r.reader.keepBoard(c.world)
-	return r.reporter.report(ctx, c.world, &c.plan, outcomes)
+func (r *Reconciler) act(ctx context.Context, d decision) report.Outcome {
+	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(d.facts.set), d.plan.Steps)
+	r.reader.keepBoard(d.facts.world)
+	return r.reporter.report(ctx, d.facts, &d.plan, outcomes)
 }
 
 // forget drops the state that is kept for a deleted object. The garbage collector deletes its children;

@@ -27,14 +27,14 @@ type reporter struct {
 }
 
 // report writes events, metrics and one status patch, and returns the outcome of the pass.
-func (r *reporter) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+func (r *reporter) report(ctx context.Context, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
 	var failed error
 	overtaken := false
 	for _, o := range outcomes {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
 			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
-			r.emit(w, &o)
+			r.emit(f, &o)
 		case report.Overtaken:
 			overtaken = true
 		case report.Failed:
@@ -42,20 +42,20 @@ func (r *reporter) report(ctx context.Context, w *world, p *plan, outcomes []act
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	known := r.reader.of(w.set)
+	known := r.reader.of(f.set)
 	known.refusal.Learn(failed)
-	w.refused = known.refusal.Text()
-	for _, o := range known.undone.Learn(outcomes, w.now) {
-		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
+	f.refused = known.refusal.Text()
+	for _, o := range known.undone.Learn(outcomes, f.now) {
+		r.event(f, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
 	}
-	w.undone = known.undone.Held(w.set.Generation, w.now)
+	f.undone = known.undone.Held(f.set.Generation, f.now)
 	if failed == nil && !p.asksOnly() && len(outcomes) > 0 {
 		if overtaken {
 			return report.Wait(retrySoon)
 		}
 		return report.Wait(afterWrites) // the watch event of the write triggers the next pass
 	}
-	written, err := r.writeStatus(ctx, w, p)
+	written, err := r.writeStatus(ctx, f, p)
 	switch {
 	case failed != nil || err != nil:
 		return report.Retry(errors.Join(failed, err))
@@ -67,17 +67,17 @@ func (r *reporter) report(ctx context.Context, w *world, p *plan, outcomes []act
 
 // writeStatus patches the status if it differs. It returns false if the patch failed because the object
 // changed in the meantime.
-func (r *reporter) writeStatus(ctx context.Context, w *world, p *plan) (bool, error) {
-	key := client.ObjectKeyFromObject(w.set)
-	steps := statusPatch(w, p)
-	gauge(key, w.record)
+func (r *reporter) writeStatus(ctx context.Context, f *facts, p *plan) (bool, error) {
+	key := client.ObjectKeyFromObject(f.set)
+	steps := statusPatch(f, p)
+	gauge(key, f.record)
 	outcomes := r.runner.Run(ctx, key, steps)
 	if len(outcomes) == 0 {
 		return true, nil
 	}
 	err := outcomes[0].Err
 	if err == nil {
-		r.announce(w)
+		r.announce(f)
 	}
 	if report.Judge(err) == report.Overtaken {
 		return false, nil
@@ -86,26 +86,26 @@ func (r *reporter) writeStatus(ctx context.Context, w *world, p *plan) (bool, er
 }
 
 // statusPatch returns the patch of a status that differs; nil if it does not.
-func statusPatch(w *world, p *plan) action.Steps {
-	status := summarize(w, p)
-	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+func statusPatch(f *facts, p *plan) action.Steps {
+	status := summarize(f, p)
+	if apiequality.Semantic.DeepEqual(f.set.Status, status) {
 		return nil
 	}
-	set := w.set.DeepCopy()
+	set := f.set.DeepCopy()
 	set.Status = status
 	return action.Steps{{{{
 		Verb:   action.PatchStatus,
 		Object: set,
-		From:   w.set,
+		From:   f.set,
 		Rebase: !p.recordFirst,
 		Reason: "Observed",
-		Detail: recordLine(&w.set.Status, &status),
+		Detail: recordLine(&f.set.Status, &status),
 	}}}}
 }
 
-func (r *reporter) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+func (r *reporter) event(f *facts, about client.Object, kind, reason, act, format string, args ...any) {
 	if r.events != nil {
-		r.events.Eventf(w.set, about, kind, reason, act, format, args...)
+		r.events.Eventf(f.set, about, kind, reason, act, format, args...)
 	}
 }
 
@@ -139,7 +139,7 @@ var tellings = map[string]telling{
 }
 
 // emit records an event for a write that has one.
-func (r *reporter) emit(w *world, o *action.Outcome) {
+func (r *reporter) emit(f *facts, o *action.Outcome) {
 	about, known := tellings[o.Reason]
 	if !known {
 		return
@@ -151,14 +151,14 @@ func (r *reporter) emit(w *world, o *action.Outcome) {
 	case v1alpha1.EventForeignPod:
 		related = nil // so that the events of all such pods become one series
 	}
-	r.event(w, related, about.kind, o.Reason, about.verb, about.text, name)
+	r.event(f, related, about.kind, o.Reason, about.verb, about.text, name)
 }
 
 // announce records events for the steps that the record has taken.
-func (r *reporter) announce(w *world) {
-	for _, step := range stepsOf(&w.set.Status, w.record) {
+func (r *reporter) announce(f *facts) {
+	for _, step := range stepsOf(&f.set.Status, f.record) {
 		upgradesTotal.WithLabelValues(step.label).Inc()
-		r.event(w, nil, step.kind, step.reason, "Upgrade", "%s", step.text)
+		r.event(f, nil, step.kind, step.reason, "Upgrade", "%s", step.text)
 	}
 }
 

@@ -18,6 +18,17 @@ import (
 // This file has the facts that rules use. They are derived from the world: a clock that evaluates pods,
 // a StatefulSet with its pods, and all StatefulSets together.
 
+// facts are what a pass has read, and the record that follows from it.
+type facts struct {
+	*world
+	// record is the status that must be written before anything else is done.
+	record *v1alpha1.ExtendedStatefulSetStatus
+}
+
+// ignored reports whether nothing is done for the object: it is terminating, or its spec cannot be
+// served.
+func (w *world) ignored() bool { return w.set.DeletionTimestamp != nil || w.invalid != "" }
+
 // clock evaluates pods by the durations of a spec. Time during which this process did not watch the
 // cluster is not counted, neither for a pod nor against it.
 type clock struct {

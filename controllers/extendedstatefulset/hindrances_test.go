@@ -46,11 +46,11 @@ func TestW17EachCauseIsToldOf(t *testing.T) {
 		if w == nil {
 			continue
 		}
-		p := decide(w)
+		f, p := decided(w)
 		set := w.set.DeepCopy()
 		set.Generation = 1
 		w.set.Generation = 1
-		set.Status = summarize(w, &p)
+		set.Status = summarize(f, p)
 		s.Check(t, v1alpha1.ConditionDegraded, set, set.Status.Conditions)
 	}
 }

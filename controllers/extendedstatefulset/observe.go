@@ -78,8 +78,6 @@ type world struct {
 	// probes has the state of the probes, by pod UID.
 	probes map[types.UID]probed
 
-	// record is the status that must be written before anything else is done.
-	record *v1alpha1.ExtendedStatefulSetStatus
 	// refused is the last write error; "" if there is none.
 	refused string
 	// undone are the writes that an admission webhook or policy reverted.

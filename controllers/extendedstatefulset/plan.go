@@ -22,7 +22,7 @@ type plan struct {
 
 // rules are the rules in the order in which they run. Each rule lets the next one act. A rule that must
 // write the record first stops the pass.
-var rules = []engine.Rule[*world, plan]{
+var rules = []engine.Rule[*facts, plan]{
 	{Name: "keep the owner references on configuration", Act: keepTracking, Mode: engine.Leading},
 	{Name: "keep the record", Act: keepRecord, Mode: engine.Leading},
 	{Name: "keep the claims", Act: keepClaims, Mode: engine.Leading},
@@ -37,16 +37,15 @@ var rules = []engine.Rule[*world, plan]{
 	{Name: "follow the active/passive probes", Act: followProbes, Mode: engine.Leading},
 }
 
-// decide returns the plan for a world. It is pure: the same world gives the same plan.
-func decide(w *world) plan {
-	p := plan{Plan: engine.Plan{Undone: w.undone}}
-	w.record = w.set.Status.DeepCopy()
-	asked := rules[:1] // an object that is terminating or invalid is ignored, except for its owner references
-	if w.set.DeletionTimestamp == nil && w.invalid == "" {
-		w.record, asked = advance(w), rules
+// decide returns the plan for the facts. It is pure: the same facts give the same plan.
+func decide(f *facts) plan {
+	p := plan{Plan: engine.Plan{Undone: f.undone}}
+	asked := rules
+	if f.ignored() { // except for its owner references
+		asked = rules[:1]
 	}
-	engine.Decide(asked, w, &p, &p.Plan)
-	p.lookAgainFor(w)
+	engine.Decide(asked, f, &p, &p.Plan)
+	p.lookAgainFor(f)
 	return p
 }
 
@@ -64,42 +63,42 @@ func (p *plan) acts() bool { return p.recordFirst || p.Acts() > 0 }
 func (p *plan) changes() bool { return p.acts() && !p.asksOnly() }
 
 // lookAgainFor schedules a requeue for everything that has no watch event.
-func (p *plan) lookAgainFor(w *world) {
-	p.LookAgain(w.config.wait)
-	p.LookAgain(w.causes.Again)
-	if w.untracked != "" {
+func (p *plan) lookAgainFor(f *facts) {
+	p.LookAgain(f.config.wait)
+	p.LookAgain(f.causes.Again)
+	if f.untracked != "" {
 		p.LookAgain(configuration.Retry)
 	}
-	if w.storage().disputed() != "" {
+	if f.storage().disputed() != "" {
 		p.LookAgain(consentRetry)
 	}
-	if !w.lostDue.IsZero() {
-		p.LookAgain(w.lostDue.Sub(w.now))
+	if !f.lostDue.IsZero() {
+		p.LookAgain(f.lostDue.Sub(f.now))
 	}
-	if !w.refusalsDue.IsZero() {
-		p.LookAgain(w.refusalsDue.Sub(w.now))
+	if !f.refusalsDue.IsZero() {
+		p.LookAgain(f.refusalsDue.Sub(f.now))
 	}
-	at, returning := w.deadlines(), w.returning()
-	for _, c := range w.children {
+	at, returning := f.deadlines(), f.returning()
+	for _, c := range f.children {
 		for _, pod := range c.pods {
-			_, missing := podstate.Available(pod, w.clock().minReady(), w.now)
+			_, missing := podstate.Available(pod, f.clock().minReady(), f.now)
 			p.LookAgain(missing)
-			if c.version == w.record.CurrentVersion && (needsPerson(pod) || causes.OfCrash(pod).Known()) {
-				p.LookAgain(hinderedAt(w, pod).Sub(w.now))
+			if c.version == f.record.CurrentVersion && (needsPerson(pod) || causes.OfCrash(pod).Known()) {
+				p.LookAgain(hinderedAt(f.world, pod).Sub(f.now))
 			}
-			at = append(at, w.deadlinesOf(c, pod, returning)...)
+			at = append(at, f.deadlinesOf(c, pod, returning)...)
 		}
 	}
 	for _, at := range at {
-		p.LookAgain(w.clock().in(at))
+		p.LookAgain(f.clock().in(at))
 	}
 }
 
 // deadlinesOf returns when the evaluation of a pod changes if no event occurs before. returning is true
 // while ordinals are returned.
-func (w *world) deadlinesOf(c *child, pod *corev1.Pod, returning bool) (at []time.Time) {
-	clock, ready := w.clock(), podstate.Ready(pod)
-	tried := w.record.Update != nil && c.version == w.record.UpdateVersion
+func (f *facts) deadlinesOf(c *child, pod *corev1.Pod, returning bool) (at []time.Time) {
+	clock, ready := f.clock(), podstate.Ready(pod)
+	tried := f.record.Update != nil && c.version == f.record.UpdateVersion
 	if tried && ready {
 		at = append(at, clock.provenAt(pod))
 	}

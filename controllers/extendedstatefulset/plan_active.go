@@ -43,9 +43,9 @@ const (
 // followProbes sets the label on pods whose probes succeed, and removes it from pods whose probes fail
 // or that are not Ready. With singleActive it sets the label only if a live read shows that no pod has
 // it.
-func followProbes(w *world, p *plan) {
-	a := probing{w}
-	pods, single := a.pods(), singleActive(w.set)
+func followProbes(f *facts, p *plan) {
+	a := probing{f.world}
+	pods, single := a.pods(), singleActive(f.set)
 	var next *corev1.Pod
 	held := a.keepers(pods, single)
 	taken := slices.ContainsFunc(pods, isActive)

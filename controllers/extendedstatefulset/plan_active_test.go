@@ -139,7 +139,7 @@ func TestFollowProbes(t *testing.T) {
 			[]string{off("db-v1-0"), off("db-v1-2")}, 20 * time.Second},
 	} {
 		w, p := probedWorld(r.single, r.pods...), plan{}
-		followProbes(w, &p)
+		followProbes(&facts{world: w}, &p)
 		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
 		}
@@ -152,7 +152,7 @@ func TestFollowProbes(t *testing.T) {
 func TestProbesThatAreTakenOffTheSpecTakeTheLabelsAlong(t *testing.T) {
 	w, p := probedWorld(true, pod(1, 0).active().said(podexec.Succeeded, time.Second), pod(1, 1)), plan{}
 	w.set.Spec.ActivePassiveProbes = nil
-	followProbes(w, &p)
+	followProbes(&facts{world: w}, &p)
 	if got, want := p.Steps.Strings(), []string{"patch pod db-v1-0: Passive"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -176,7 +176,7 @@ func TestSeveralProbesMustAgree(t *testing.T) {
 		}
 		w, p := probedWorld(false, two), plan{}
 		w.set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
-		followProbes(w, &p)
+		followProbes(&facts{world: w}, &p)
 		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("result %q of container side: got %q, want %q", r.outcome, got, r.want)
 		}
@@ -198,7 +198,7 @@ func TestNeverTwoActive(t *testing.T) {
 				p.said([]podexec.Outcome{podexec.Succeeded, podexec.Failed, podexec.Unknown}[random.Intn(3)], time.Second)
 			}
 			plan := plan{}
-			followProbes(probedWorld(true, pods...), &plan)
+			followProbes(&facts{world: probedWorld(true, pods...)}, &plan)
 			for _, chains := range plan.Steps {
 				random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
 				for _, chain := range chains {

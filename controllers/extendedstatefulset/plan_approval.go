@@ -132,16 +132,16 @@ func (b *recorder) goesOn(from, stood time.Time) *metav1.Time {
 }
 
 // waitingForApproval reports that good canaries wait for approval.
-func waitingForApproval(w *world, _ *plan) notice {
-	u := w.record.Update
-	if u == nil || u.HeldAt == nil || givenUp(w.record) {
+func waitingForApproval(f *facts, _ *plan) notice {
+	u := f.record.Update
+	if u == nil || u.HeldAt == nil || givenUp(f.record) {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonWaitingForApproval, Message: fmt.Sprintf(
 		"the canaries of version %d are good; waiting for approval of its revision: %s. To roll back, apply the template of version %d, which needs no approval",
-		w.record.UpdateVersion,
-		approve(w.set, updateRevision(w.record)),
-		w.record.CurrentVersion,
+		f.record.UpdateVersion,
+		approve(f.set, updateRevision(f.record)),
+		f.record.CurrentVersion,
 	)}
 }
 
@@ -157,12 +157,12 @@ func approve(set *v1alpha1.ExtendedStatefulSet, revision string) string {
 
 // strayApproval reports that the approved revision matches neither the current version nor the upgrade;
 // "" if it matches.
-func strayApproval(w *world) string {
-	if !asksForApproval(&w.set.Spec) {
+func strayApproval(f *facts) string {
+	if !asksForApproval(&f.set.Spec) {
 		return ""
 	}
-	word, next := w.set.Spec.ApprovedRevision, updateRevision(w.record)
-	serves := revisionName(w.record.CurrentVersion, w.record.CurrentDigest)
+	word, next := f.set.Spec.ApprovedRevision, updateRevision(f.record)
+	serves := revisionName(f.record.CurrentVersion, f.record.CurrentDigest)
 	if slices.Contains([]string{"", serves, next}, word) {
 		return ""
 	}

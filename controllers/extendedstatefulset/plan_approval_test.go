@@ -123,8 +123,7 @@ func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
 		{"after approval the update has the remaining time", triedBeside().but(aged(time.Minute)).but(held(0)).but(approved).after(1000 * time.Hour), 0, 9 * time.Minute},
 	} {
 		w := row.scene.w
-		w.record = advance(w)
-		u, clock := w.record.Update, w.clock()
+		u, clock := advance(w).Update, w.clock()
 		if u.GoodAt != nil || u.HeldAt != nil {
 			t.Errorf("%s: the upgrade still waits", row.name)
 		}
@@ -156,8 +155,7 @@ func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
 }
 
 func deadlinesIn(w *world) []time.Time {
-	w.record = w.set.Status.DeepCopy()
-	return w.deadlines()
+	return asRecorded(w).deadlines()
 }
 
 // askedAt sets when the postUpdateJob runs, and its result.

@@ -30,28 +30,28 @@ func (w *world) budgeted() []zone {
 
 // keepBudgets creates the budgets, reverts changes of other clients to the managed fields, and deletes
 // budgets that are no longer wanted. It ignores budgets of other owners.
-func keepBudgets(w *world, p *plan) {
+func keepBudgets(f *facts, p *plan) {
 	wanted := map[string]bool{}
-	for _, z := range w.budgeted() {
-		want := buildBudget(w.set, z, w.traffic().serves())
+	for _, z := range f.budgeted() {
+		want := buildBudget(f.set, z, f.traffic().serves())
 		wanted[want.Name] = true
-		have := w.budgets[want.Name]
+		have := f.budgets[want.Name]
 		if have == nil {
 			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
 			continue
 		}
 		next, differs := owned.Budget(have, want)
 		switch {
-		case !controls(w.set, have):
+		case !controls(f.set, have):
 			p.LookAgain(budgetRetry)
 		case have.DeletionTimestamp != nil || !differs:
 		default:
 			p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonBudget}})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.budgets)) {
-		have := w.budgets[name]
-		unwanted := !wanted[name] && controls(w.set, have)
+	for _, name := range slices.Sorted(maps.Keys(f.budgets)) {
+		have := f.budgets[name]
+		unwanted := !wanted[name] && controls(f.set, have)
 		if unwanted && have.DeletionTimestamp == nil {
 			p.Do(action.Chain{{Verb: action.Delete, Object: have, Reason: reasonBudget}})
 		}

@@ -14,8 +14,7 @@ import (
 // keptBudget adds the wanted budget, modified by change.
 func keptBudget(change func(*policyv1.PodDisruptionBudget)) func(*world) {
 	return func(w *world) {
-		w.record = w.set.Status.DeepCopy()
-		budget := buildBudget(w.set, w.zones[0], w.traffic().serves())
+		budget := buildBudget(w.set, w.zones[0], asRecorded(w).traffic().serves())
 		change(budget)
 		w.budgets = map[string]*policyv1.PodDisruptionBudget{budget.Name: budget}
 	}
@@ -85,8 +84,8 @@ func TestWhatABudgetKeeps(t *testing.T) {
 
 func TestABudgetOfAnotherOwner(t *testing.T) {
 	w := of(budgeted(plain, intstr.FromInt32(1))()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.OwnerReferences = nil })).w
-	p := decide(w)
-	c := progressing(w, &p)
+	f, p := decided(w)
+	c := progressing(f, p)
 	want := "PodDisruptionBudget db does not belong to this object and is ignored, so a drain may evict more pods than spec.podDisruptionBudget allows: " +
 		"delete it so that the operator creates its own: kubectl -n ns delete pdb db"
 	if c.Reason != v1alpha1.ReasonBudgetTaken || c.Message != want {

@@ -32,8 +32,8 @@ func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.scene.after(time.Hour)
-			p := decide(row.scene.w)
-			s := summarize(row.scene.w, &p)
+			f, p := decided(row.scene.w)
+			s := summarize(f, p)
 			if !givenUp(&s) {
 				t.Fatalf("the attempt did not fail: %s", recordLine(&row.scene.w.set.Status, &s))
 			}

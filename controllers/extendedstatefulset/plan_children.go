@@ -35,33 +35,33 @@ const (
 
 // keepChildren creates missing StatefulSets, assigns ordinals to each, and reverts edits of other
 // clients.
-func keepChildren(w *world, p *plan) {
+func keepChildren(f *facts, p *plan) {
 	taken := false
-	for _, z := range w.zones {
-		h := arrange(w, z, taken)
+	for _, z := range f.zones {
+		h := arrange(f, z, taken)
 		taken = h.taken
 		p.waitFor(h.waits)
 		for _, number := range slices.Sorted(maps.Keys(h.want)) {
-			if c := w.children.find(z.index, number); c != nil {
-				p.Do(keepChild(w, c, z, h.want[number])...)
-			} else if w.known(number) && !w.configHolds(childName(w.set.Name, z, number)) {
-				p.Do(makeChild(w, z, number, h.want[number]))
+			if c := f.children.find(z.index, number); c != nil {
+				p.Do(keepChild(f, c, z, h.want[number])...)
+			} else if f.known(number) && !f.configHolds(childName(f.set.Name, z, number)) {
+				p.Do(makeChild(f, z, number, h.want[number]))
 			}
 		}
 	}
 }
 
 // versionOf returns the properties of a version in a zone.
-func (w *world) versionOf(z zone, number int64) version {
-	v := version{number: number, digest: w.digest, config: w.config.stamps[childName(w.set.Name, z, number)]}
-	if u := w.record.Update; u != nil && number == w.record.UpdateVersion {
-		v.attempts = u.EarlierAttempts + w.record.Attempts
+func (f *facts) versionOf(z zone, number int64) version {
+	v := version{number: number, digest: f.digest, config: f.config.stamps[childName(f.set.Name, z, number)]}
+	if u := f.record.Update; u != nil && number == f.record.UpdateVersion {
+		v.attempts = u.EarlierAttempts + f.record.Attempts
 	}
 	return v
 }
 
-func makeChild(w *world, z zone, number int64, s span) action.Chain {
-	child := buildChild(w.set, z, w.versionOf(z, number), s)
+func makeChild(f *facts, z zone, number int64, s span) action.Chain {
+	child := buildChild(f.set, z, f.versionOf(z, number), s)
 	child.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(child), 1}.String()
 	return action.Chain{{
 		Verb:   action.Create,
@@ -79,12 +79,12 @@ func (s span) String() string {
 }
 
 // keepChild returns the patch that brings a StatefulSet to its wanted state.
-func keepChild(w *world, c *child, z zone, s span) []action.Chain {
+func keepChild(f *facts, c *child, z zone, s span) []action.Chain {
 	if c.terminating() {
 		return nil
 	}
-	k := childPatch{w: w, c: c, zone: z, next: c.set.DeepCopy()}
-	if w.known(c.version) {
+	k := childPatch{f: f, c: c, zone: z, next: c.set.DeepCopy()}
+	if f.known(c.version) {
 		k.restore()
 	} else { // its content is unknown, but its owner and version are known
 		k.relabel()
@@ -94,7 +94,7 @@ func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 	was := appliedOf(k.next)
 	// Keep the record of the edit until the edit is undone. Without it the edit would never be undone.
 	edited := was.hash != "" && was.generation < c.set.Generation
-	if edited && !w.known(c.version) && was.generation != editedGeneration {
+	if edited && !f.known(c.version) && was.generation != editedGeneration {
 		k.reason = v1alpha1.EventEditKept
 		k.next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, editedGeneration}.String()
 	}
@@ -117,7 +117,7 @@ func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 
 // childPatch is a patch of a StatefulSet, and its reason.
 type childPatch struct {
-	w    *world
+	f    *facts
 	c    *child
 	zone zone
 	// next is the wanted StatefulSet.
@@ -135,16 +135,16 @@ func (k *childPatch) generation() int64 {
 
 // relabel restores the labels and annotations that identify the owner and the version.
 func (k *childPatch) relabel() {
-	k.next.Labels = merged(k.next.Labels, ownLabels(k.w.set.Name, k.zone, k.c.version))
+	k.next.Labels = merged(k.next.Labels, ownLabels(k.f.set.Name, k.zone, k.c.version))
 	k.next.Annotations = merged(k.next.Annotations, map[string]string{v1alpha1.AnnotationVersion: strconv.FormatInt(k.c.version, 10)})
-	if k.c.version == k.w.record.CurrentVersion && k.c.digest() == "" {
-		k.next.Annotations[v1alpha1.AnnotationDigest] = k.w.record.CurrentDigest
+	if k.c.version == k.f.record.CurrentVersion && k.c.digest() == "" {
+		k.next.Annotations[v1alpha1.AnnotationDigest] = k.f.record.CurrentDigest
 	}
 }
 
 // stampConfig sets the configuration stamp.
 func (k *childPatch) stampConfig() {
-	stamp, ok := k.w.config.stamps[k.c.set.Name]
+	stamp, ok := k.f.config.stamps[k.c.set.Name]
 	if !ok {
 		return
 	}
@@ -173,7 +173,7 @@ func (k *childPatch) restore() {
 	is, target := appliedOf(k.c.set), applied{contentHash(want), k.c.set.Generation}
 	next.Labels, next.Annotations = merged(next.Labels, want.Labels), merged(next.Annotations, want.Annotations)
 	next.OwnerReferences = k.c.set.OwnerReferences
-	same, held := is.hash == target.hash, k.w.holdsPods(k.c.version) != ""
+	same, held := is.hash == target.hash, k.f.holdsPods(k.c.version) != ""
 	switch {
 	case is == target:
 		k.reason = reasonChild
@@ -204,27 +204,27 @@ func (k *childPatch) restore() {
 // wanted returns the StatefulSet as it would be created now. It keeps the attempts, and the
 // configuration stamp if the configuration is unknown.
 func (k *childPatch) wanted() *appsv1.StatefulSet {
-	v := k.w.versionOf(k.zone, k.c.version)
+	v := k.f.versionOf(k.zone, k.c.version)
 	v.attempts = max(v.attempts, k.c.attempts())
-	if _, known := k.w.config.stamps[k.c.set.Name]; !known {
+	if _, known := k.f.config.stamps[k.c.set.Name]; !known {
 		v.config = stampFor(configuration.Target{Stamp: stampOf(k.c.set)})
 	}
-	return buildChild(k.w.set, k.zone, v, k.c.span())
+	return buildChild(k.f.set, k.zone, v, k.c.span())
 }
 
 // unlike describes the fields of StatefulSets that differ from the last write although no client wrote
 // since: an admission webhook or policy changed them. They are not written again, because that would
 // restart pods if the webhook acts only on creation.
-func (w *world) unlike() (fields []string) {
-	for _, c := range w.children {
-		if c.terminating() || !w.known(c.version) {
+func (f *facts) unlike() (fields []string) {
+	for _, c := range f.children {
+		if c.terminating() || !f.known(c.version) {
 			continue
 		}
-		i := slices.IndexFunc(w.zones, func(z zone) bool { return z.index == c.zone })
+		i := slices.IndexFunc(f.zones, func(z zone) bool { return z.index == c.zone })
 		if i < 0 {
 			continue
 		}
-		k := childPatch{w: w, c: c, zone: w.zones[i]}
+		k := childPatch{f: f, c: c, zone: f.zones[i]}
 		want := k.wanted()
 		if appliedOf(c.set) != (applied{contentHash(want), c.set.Generation}) {
 			continue
@@ -290,18 +290,18 @@ func contentHash(set *appsv1.StatefulSet) string {
 // markStale sets the stale annotations on a failed version, and removes them when the version is
 // retried.
 func (k *childPatch) markStale() {
-	w, next := k.w, k.next
-	u := w.record.Update
-	if u == nil || k.c.version != w.record.UpdateVersion || k.c.version == w.record.CurrentVersion {
+	f, next := k.f, k.next
+	u := f.record.Update
+	if u == nil || k.c.version != f.record.UpdateVersion || k.c.version == f.record.CurrentVersion {
 		return
 	}
-	if w.record.Phase != v1alpha1.PhaseStale {
+	if f.record.Phase != v1alpha1.PhaseStale {
 		for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 			delete(next.Annotations, key)
 		}
 		return
 	}
-	since := cmp.Or(next.Annotations[v1alpha1.AnnotationStaleSince], w.now.UTC().Format(time.RFC3339))
+	since := cmp.Or(next.Annotations[v1alpha1.AnnotationStaleSince], f.now.UTC().Format(time.RFC3339))
 	next.Annotations = merged(next.Annotations, map[string]string{
 		v1alpha1.AnnotationStale: v1alpha1.True, v1alpha1.AnnotationStaleReason: u.Reason + ": " + u.Message, v1alpha1.AnnotationStaleSince: since})
 }

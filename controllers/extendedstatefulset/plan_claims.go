@@ -45,21 +45,21 @@ func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
 
 // keepClaims creates the claims of all wanted ordinals, and expands existing claims to the size in
 // their template. It never deletes claims, because they hold the user's data.
-func keepClaims(w *world, p *plan) {
+func keepClaims(f *facts, p *plan) {
 	made := 0
-	for at, template := range w.storage().wanted() {
-		have := w.claims[claimName(w.set.Name, template.Name, at.zone, at.ordinal)]
+	for at, template := range f.storage().wanted() {
+		have := f.claims[claimName(f.set.Name, template.Name, at.zone, at.ordinal)]
 		switch {
-		case w.storage().claimTaken(template.Name, at):
-		case have == nil && made < namesAtOnce && !w.left(at.zone, at.ordinal):
+		case f.storage().claimTaken(template.Name, at):
+		case have == nil && made < namesAtOnce && !f.left(at.zone, at.ordinal):
 			p.Do(action.Chain{{
 				Verb:   action.Create,
-				Object: buildClaim(w.set, template, at.zone, at.ordinal),
+				Object: buildClaim(f.set, template, at.zone, at.ordinal),
 				Reason: reasonClaim,
 			}})
 			made++
 		case have != nil && have.DeletionTimestamp == nil:
-			p.Do(keepClaim(w.set, have, at, template)...)
+			p.Do(keepClaim(f.set, have, at, template)...)
 		}
 	}
 }

@@ -12,29 +12,29 @@ import (
 // cleanUp deletes StatefulSets of zones that were removed from the spec. After an upgrade it also
 // deletes the StatefulSets of all versions except the current one, once they have no pods. Claims are
 // kept.
-func cleanUp(w *world, p *plan) {
+func cleanUp(f *facts, p *plan) {
 	var gone []action.Chain
 	remove := func(a action.Action) {
 		a.Verb = action.Delete
 		gone = append(gone, action.Chain{a})
 	}
-	for _, c := range w.children {
+	for _, c := range f.children {
 		switch {
 		case c.terminating():
-		case !w.wanted(c.zone) && zoneMayGo(w):
+		case !f.wanted(c.zone) && zoneMayGo(f):
 			remove(action.Action{Object: c.set, Reason: reasonZoneGone})
-		case !w.wanted(c.zone):
+		case !f.wanted(c.zone):
 			p.waitFor("another zone serves all its replicas")
-		case !over(w.record, c.version) || !c.empty():
+		case !over(f.record, c.version) || !c.empty():
 		case !c.observed():
 			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
 		default:
 			remove(action.Action{Object: c.set, Reason: reasonOld})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
-		job := w.jobs[name]
-		if w.record.Phase == v1alpha1.PhaseStable && versionOfJob(job) < w.record.CurrentVersion && job.DeletionTimestamp == nil {
+	for _, name := range slices.Sorted(maps.Keys(f.jobs)) {
+		job := f.jobs[name]
+		if f.record.Phase == v1alpha1.PhaseStable && versionOfJob(job) < f.record.CurrentVersion && job.DeletionTimestamp == nil {
 			remove(action.Action{Object: job, Reason: reasonOld})
 		}
 	}
@@ -57,9 +57,9 @@ func over(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 
 // zoneMayGo reports whether a removed zone may be deleted: at least one wanted zone serves all its
 // replicas. A single pod of a wanted zone cannot replace the removed zone.
-func zoneMayGo(w *world) bool {
-	return slices.ContainsFunc(w.zones, func(z zone) bool {
-		c := w.children.find(z.index, w.record.CurrentVersion)
-		return c != nil && w.serving(c) == w.replicas
+func zoneMayGo(f *facts) bool {
+	return slices.ContainsFunc(f.zones, func(z zone) bool {
+		c := f.children.find(z.index, f.record.CurrentVersion)
+		return c != nil && f.serving(c) == f.replicas
 	})
 }

@@ -120,9 +120,9 @@ func TestW20APodWithOldContentsIsTold(t *testing.T) {
 	if got := configuration.ParseRecord(s.w.config.stamps["db-v1"].record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
 		t.Errorf("got cached pods %q", got.Cached)
 	}
-	p := decide(s.w)
+	f, p := decided(s.w)
 	const want = "kubectl cordon n1 && kubectl -n ns delete pod db-v1-1 && kubectl uncordon n1"
-	if c := degraded(s.w, &p); c.Reason != v1alpha1.ReasonConfigCached || !strings.Contains(c.Message, want) {
+	if c := degraded(f, p); c.Reason != v1alpha1.ReasonConfigCached || !strings.Contains(c.Message, want) {
 		t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
 	}
 }

@@ -132,7 +132,7 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	s.w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(time.Minute)}}}
 	s.after(time.Minute)
 	for range 10 {
-		p := decide(s.w)
+		_, p := decided(s.w)
 		if p.recordFirst {
 			return
 		}

@@ -44,8 +44,8 @@ func foreignLabels(pod *corev1.Pod, isNamed, mayBeOurs bool) []string {
 }
 
 // removeLabels removes the operator's labels from pods that belong to no version.
-func removeLabels(w *world, p *plan) {
-	for _, f := range w.foreignPods {
-		p.Do(action.RemoveLabels(f.pod, f.labels, v1alpha1.EventForeignPod, "it belongs to no version"))
+func removeLabels(f *facts, p *plan) {
+	for _, pod := range f.foreignPods {
+		p.Do(action.RemoveLabels(pod.pod, pod.labels, v1alpha1.EventForeignPod, "it belongs to no version"))
 	}
 }

@@ -51,7 +51,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, children: versions}
 			w.addPod(pod)
 			var p plan
-			removeLabels(w, &p)
+			removeLabels(&facts{world: w}, &p)
 			labels := pod.Labels
 			for _, step := range p.Steps {
 				for _, chain := range step {
@@ -66,7 +66,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			pod.Labels = labels
 			w = &world{set: w.set, children: versions}
 			w.addPod(pod)
-			removeLabels(w, &p)
+			removeLabels(&facts{world: w}, &p)
 			if p.Acts() != 0 {
 				t.Error("the pod is written again")
 			}

@@ -25,26 +25,26 @@ type hindrance struct{ pod, command string }
 
 // podsHindered reports the pods of the current version that cannot be created or started. During an
 // upgrade it reports nothing: the upgrade may fix the pods, and has a deadline.
-func podsHindered(w *world, _ *plan) notice {
-	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
+func podsHindered(f *facts, _ *plan) notice {
+	if u := f.record.Update; u != nil && !u.Returning && !givenUp(f.record) {
 		return notice{}
 	}
 	kept := ""
-	if found := causes.Lasting(w.causes.Stopped()); len(found) > 0 {
-		kept = causes.TellOf("pod", w.set.Namespace, found)
+	if found := causes.Lasting(f.causes.Stopped()); len(found) > 0 {
+		kept = causes.TellOf("pod", f.set.Namespace, found)
 	}
-	number := w.record.CurrentVersion
-	first, some := firstHindered(w, number)
+	number := f.record.CurrentVersion
+	first, some := firstHindered(f.world, number)
 	if !some {
-		if still := stillHindered(w, number); still.Reason != "" || kept == "" {
+		if still := stillHindered(f.world, number); still.Reason != "" || kept == "" {
 			return still
 		}
 		return notice{Reason: v1alpha1.ReasonPodsHindered, Message: kept}
 	}
 	message := fmt.Sprintf("pods of version %d cannot be created or started: %s. ",
-		number, strings.TrimPrefix(unready(w, number), "; not Ready: "))
-	if w.record.Phase == v1alpha1.PhaseWaiting {
-		message += "The upgrade to the present template waits for them. " + upgradeAnyway(w) + ". "
+		number, strings.TrimPrefix(unready(f.world, number), "; not Ready: "))
+	if f.record.Phase == v1alpha1.PhaseWaiting {
+		message += "The upgrade to the present template waits for them. " + upgradeAnyway(f.world) + ". "
 	}
 	message += "For details: " + first.command
 	if kept != "" {
@@ -157,18 +157,18 @@ func servingPods(w *world) (all []causes.Named) {
 }
 
 // hindrancePasses reports whether everything that blocks pods of the current version is temporary.
-func hindrancePasses(w *world) bool {
-	found := causes.Lasting(w.causes.Stopped())
+func hindrancePasses(f *facts) bool {
+	found := causes.Lasting(f.causes.Stopped())
 	known := len(found) > 0
 	if slices.ContainsFunc(found, causes.Hindered.NeedsPerson) {
 		return false
 	}
-	for c, o := range podsOfVersion(w, w.record.CurrentVersion) {
-		h := hindranceOn(w, c, o)
+	for c, o := range podsOfVersion(f.world, f.record.CurrentVersion) {
+		h := hindranceOn(f.world, c, o)
 		if h.pod == "" {
 			continue
 		}
-		if c.pods[o] != nil || causes.Refused(w.refusals[h.pod]).NeedsPerson() {
+		if c.pods[o] != nil || causes.Refused(f.refusals[h.pod]).NeedsPerson() {
 			return false
 		}
 		known = true

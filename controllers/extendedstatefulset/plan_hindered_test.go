@@ -67,8 +67,8 @@ func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
 		{"W17 no report for a canary, which has its own timeout", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := decide(row.scene.w)
-			c := degraded(row.scene.w, &p)
+			f, p := decided(row.scene.w)
+			c := degraded(f, p)
 			for _, want := range row.want {
 				if got := c.Reason + ": " + c.Message; !strings.Contains(got, want) {
 					t.Errorf("got %s\nwant %s", got, want)
@@ -85,7 +85,7 @@ func TestW17ItIsLookedAtAgainWhenItsTimeIsOver(t *testing.T) {
 	for _, change := range []func(*corev1.Pod){pulling, young(hinderedTime - 7*time.Second)} {
 		s.but(states(1, change))
 	}
-	if p := decide(s.w); p.Wait != 7*time.Second {
+	if _, p := decided(s.w); p.Wait != 7*time.Second {
 		t.Errorf("next pass in %s", p.Wait)
 	}
 }

@@ -42,8 +42,8 @@ type askedJob struct {
 }
 
 // askedNow returns the Job of the present phase.
-func askedNow(w *world) askedJob {
-	return askedIn(w.set, w.record)
+func askedNow(f *facts) askedJob {
+	return askedIn(f.set, f.record)
 }
 
 // askedIn returns the Job of the phase in the given status.
@@ -84,24 +84,24 @@ func (a askedJob) is(job *batchv1.Job) bool {
 
 // runJobs creates the Job of the present phase suspended, and starts it once its UID is recorded. It
 // suspends Jobs that are no longer needed.
-func runJobs(w *world, p *plan) {
-	asked := askedNow(w)
-	if asked.due(w.record.Update) {
-		runJob(w, p, asked)
+func runJobs(f *facts, p *plan) {
+	asked := askedNow(f)
+	if asked.due(f.record.Update) {
+		runJob(f, p, asked)
 	}
 	if asked.from != nil && asked.record != nil && asked.record.Result == v1alpha1.JobUnknown {
 		p.waitFor("the result of Job " + asked.record.Name + " is known, see condition Degraded")
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
-		job := w.jobs[name]
+	for _, name := range slices.Sorted(maps.Keys(f.jobs)) {
+		job := f.jobs[name]
 		if asked.is(job) || !mayRun(job) {
 			continue
 		}
-		if wait := stoppedAt(job).Add(stopInterval).Sub(w.now); wait > 0 { // other clients resume it
+		if wait := stoppedAt(job).Add(stopInterval).Sub(f.now); wait > 0 { // other clients resume it
 			p.LookAgain(wait)
 			continue
 		}
-		p.Do(stop(job, w.now))
+		p.Do(stop(job, f.now))
 	}
 }
 
@@ -133,16 +133,16 @@ func mayRun(job *batchv1.Job) bool {
 }
 
 // runJob creates a Job, or starts it if it is the recorded one.
-func runJob(w *world, p *plan, a askedJob) {
-	name := w.jobName(a.which, w.record)
-	job := w.jobs[name]
+func runJob(f *facts, p *plan, a askedJob) {
+	name := f.jobName(a.which, f.record)
+	job := f.jobs[name]
 	switch {
 	case a.record == nil && job == nil:
-		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, a.from, a.which, w.record.UpdateVersion,
-			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
+		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(f.set, a.from, a.which, f.record.UpdateVersion,
+			f.record.Update.EarlierAttempts+f.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
 		p.LookAgain(lostJobTime) // there is no event if a policy removes the label of the Job
 	case isOnRecord(job, a.record) && mayBegin(job):
-		p.Do(start(w, job))
+		p.Do(start(f, job))
 	case isOnRecord(job, a.record) && isSuspended(job):
 		p.waitFor(suspension(job))
 		return
@@ -153,11 +153,11 @@ func runJob(w *world, p *plan, a askedJob) {
 // start resumes a Job and marks it as started, in one write, so that a started Job is never started
 // again. It removes a TTL that a policy has set, so that the Job exists until its result is recorded.
 // It also restores the operator's labels.
-func start(w *world, job *batchv1.Job) action.Chain {
+func start(f *facts, job *batchv1.Job) action.Chain {
 	next := job.DeepCopy()
 	next.Spec.Suspend, next.Spec.TTLSecondsAfterFinished = ptr.To(false), nil // a policy may have set a TTL
 	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
-	next.Labels = merged(next.Labels, jobLabels(w.set, w.record.UpdateVersion))
+	next.Labels = merged(next.Labels, jobLabels(f.set, f.record.UpdateVersion))
 	return patchJob(job, next, "started")
 }
 
@@ -253,12 +253,12 @@ func suspension(job *batchv1.Job) string {
 }
 
 // suspendedJob returns the Job that blocks the upgrade because another client suspended it, or nil.
-func suspendedJob(w *world) *batchv1.Job {
-	asked := askedNow(w)
+func suspendedJob(f *facts) *batchv1.Job {
+	asked := askedNow(f)
 	if asked.from == nil || asked.record == nil {
 		return nil
 	}
-	job := w.jobs[asked.record.Name]
+	job := f.jobs[asked.record.Name]
 	if isOnRecord(job, asked.record) && isSuspended(job) && !mayBegin(job) {
 		return job
 	}
@@ -266,8 +266,8 @@ func suspendedJob(w *world) *batchv1.Job {
 }
 
 // jobHeld reports a suspended Job that no queue will resume.
-func jobHeld(w *world, _ *plan) notice {
-	job := suspendedJob(w)
+func jobHeld(f *facts, _ *plan) notice {
+	job := suspendedJob(f)
 	if job == nil || isQueued(job) {
 		return notice{}
 	}
@@ -275,8 +275,8 @@ func jobHeld(w *world, _ *plan) notice {
 }
 
 // jobUnknown reports a Job whose result is unknown, and the two ways to continue.
-func jobUnknown(w *world, _ *plan) notice {
-	a := askedNow(w)
+func jobUnknown(f *facts, _ *plan) notice {
+	a := askedNow(f)
 	if a.from == nil || a.record == nil || a.record.Result != v1alpha1.JobUnknown {
 		return notice{}
 	}
@@ -285,9 +285,9 @@ func jobUnknown(w *world, _ *plan) notice {
 		field = "preUpdateJob"
 	}
 	patch := func(strategy string) string {
-		return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{%s}}}'`, w.set.Namespace, w.set.Name, strategy)
+		return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{%s}}}'`, f.set.Namespace, f.set.Name, strategy)
 	}
 	return notice{Reason: v1alpha1.ReasonJobResultUnknown, Message: fmt.Sprintf(
 		"Job %s was deleted before the operator observed its result, so it may have succeeded or failed. To continue as if it had succeeded: %s. To run it again: %s",
-		a.record.Name, patch(fmt.Sprintf(`"%s":{"onFailure":"Continue"}`, field)), patch(fmt.Sprintf(`"retryCount":%d`, w.record.Attempts)))}
+		a.record.Name, patch(fmt.Sprintf(`"%s":{"onFailure":"Continue"}`, field)), patch(fmt.Sprintf(`"retryCount":%d`, f.record.Attempts)))}
 }

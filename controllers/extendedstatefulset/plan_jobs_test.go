@@ -89,11 +89,11 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as stored in the cache
-			p := decide(w)
-			if c := progressing(w, &p); !strings.Contains(c.Message, row.progress) {
+			f, p := decided(w)
+			if c := progressing(f, p); !strings.Contains(c.Message, row.progress) {
 				t.Errorf("Progressing: %s", c.Message)
 			}
-			if c := degraded(w, &p); c.Reason+": "+c.Message != row.trouble {
+			if c := degraded(f, p); c.Reason+": "+c.Message != row.trouble {
 				t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
 			}
 		})
@@ -102,8 +102,7 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 
 func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
 	s := beforeUpdate(started).after(10 * time.Minute)
-	s.w.record = advance(s.w)
-	if got := s.w.record.Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
+	if got := advance(s.w).Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
 		t.Errorf("got message %s", got)
 	}
 }
@@ -224,8 +223,7 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 			if !row.seen {
 				return
 			}
-			s.w.record = &s.w.set.Status
-			begun := start(s.w, s.w.jobs[name])[0].Object.(*batchv1.Job)
+			begun := start(asRecorded(s.w), s.w.jobs[name])[0].Object.(*batchv1.Job)
 			if begun.Labels[v1alpha1.LabelSet] != s.w.set.Name {
 				t.Errorf("got labels %v", begun.Labels)
 			}
@@ -236,8 +234,8 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 func TestW19APersonIsToldOfBothWays(t *testing.T) {
 	s := beforeUpdate(started)
 	s.w.jobs, s.w.set.Status.Update.PreJob.Result = nil, v1alpha1.JobUnknown
-	p := decide(s.w)
-	c := degraded(s.w, &p)
+	f, p := decided(s.w)
+	c := degraded(f, p)
 	for _, want := range []string{`-p '{"spec":{"updateStrategy":{"preUpdateJob":{"onFailure":"Continue"}}}}'`, `-p '{"spec":{"updateStrategy":{"retryCount":1}}}'`} {
 		if c.Reason != v1alpha1.ReasonJobResultUnknown || !strings.Contains(c.Message, want) {
 			t.Errorf("got %s: %s", c.Reason, c.Message)
@@ -248,7 +246,7 @@ func TestW19APersonIsToldOfBothWays(t *testing.T) {
 // TestW19AJobIsStartedWithoutATimeToLive verifies W19: a policy sets a TTL on Jobs.
 func TestW19AJobIsStartedWithoutATimeToLive(t *testing.T) {
 	s := beforeUpdate(func(j *batchv1.Job) { j.Spec.TTLSecondsAfterFinished = ptr.To(int32(0)) })
-	p := decide(s.w)
+	_, p := decided(s.w)
 	if j, ok := p.Steps[0][0][0].Object.(*batchv1.Job); !ok || j.Spec.TTLSecondsAfterFinished != nil {
 		t.Errorf("got actions %v", p.Steps.Strings())
 	}

@@ -24,7 +24,7 @@ type spans map[int64]span
 
 // handover assigns the ordinals of a zone in this pass.
 type handover struct {
-	w    *world
+	f    *facts
 	zone zone
 	// have are the present ordinals, want the assigned ones.
 	have, want spans
@@ -41,25 +41,25 @@ type handover struct {
 
 // arrange assigns the ordinals of a zone. taken is true if an ordinal was taken from a serving pod in
 // another zone.
-func arrange(w *world, z zone, taken bool) *handover {
-	h := &handover{w: w, zone: z, have: w.spansOf(z), goal: w.record.CurrentVersion, taken: taken}
+func arrange(f *facts, z zone, taken bool) *handover {
+	h := &handover{f: f, zone: z, have: f.spansOf(z), goal: f.record.CurrentVersion, taken: taken}
 	h.want = h.have
-	if w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
-		h.waitFor(fmt.Sprintf("Service %s selects the current version", activeService(w.set)))
+	if f.record.Phase == v1alpha1.PhaseCleaningUp && !f.traffic().switched() {
+		h.waitFor(fmt.Sprintf("Service %s selects the current version", activeService(f.set)))
 		return h // switch clients first
 	}
-	if w.forward(z) {
-		if w.record.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
+	if f.forward(z) {
+		if f.record.Phase == v1alpha1.PhaseCanary && f.replicas == 0 {
 			h.waitFor("template.spec.replicas is more than 0")
 		}
-		h.goal = w.record.UpdateVersion
-		if w.record.Update.Handover == v1alpha1.HandoverCoexist {
-			h.want = coexist(w, z, h.have)
+		h.goal = f.record.UpdateVersion
+		if f.record.Update.Handover == v1alpha1.HandoverCoexist {
+			h.want = coexist(f, z, h.have)
 			return h
 		}
 	}
-	h.back = h.goal == w.record.CurrentVersion
-	if _, exists := h.have[h.goal]; exists || w.known(h.goal) {
+	h.back = h.goal == f.record.CurrentVersion
+	if _, exists := h.have[h.goal]; exists || f.known(h.goal) {
 		h.move()
 	}
 	return h
@@ -70,23 +70,26 @@ func (h *handover) waitFor(what string) { h.waits = cmp.Or(h.waits, what) }
 
 // known reports whether the template has the content of a version, so that its StatefulSets can be
 // created.
-func (w *world) known(number int64) bool {
-	if number == w.record.CurrentVersion && w.record.CurrentDigest == w.digest {
+func (f *facts) known(number int64) bool { return f.isKnown(f.record, number) }
+
+// isKnown reports whether the template has the content of a version of a record.
+func (w *world) isKnown(record *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
+	if number == record.CurrentVersion && record.CurrentDigest == w.digest {
 		return true
 	}
-	u := w.record.Update
-	return u != nil && number == w.record.UpdateVersion && u.Digest == w.digest
+	u := record.Update
+	return u != nil && number == record.UpdateVersion && u.Digest == w.digest
 }
 
 // forward reports whether the new version may take ordinals in a zone.
-func (w *world) forward(z zone) bool {
-	u := w.record.Update
+func (f *facts) forward(z zone) bool {
+	u := f.record.Update
 	if u == nil || u.Returning {
 		return false
 	}
-	switch w.record.Phase {
+	switch f.record.Phase {
 	case v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob:
-		c := w.children.find(z.index, w.record.UpdateVersion)
+		c := f.children.find(z.index, f.record.UpdateVersion)
 		begun := c != nil && c.span().replicas > 0
 		return begun || u.Zone == z.name
 	}
@@ -94,7 +97,12 @@ func (w *world) forward(z zone) bool {
 }
 
 // returning reports whether ordinals are being returned to the current version.
-func (w *world) returning() bool { return w.standing(w.record.CurrentVersion).unreturned() != "" }
+func (f *facts) returning() bool { return f.unreturned() != "" }
+
+// unreturned returns which ordinals still have to be returned to the current version; "" if it has all.
+func (f *facts) unreturned() string {
+	return f.standing(f.record.CurrentVersion).unreturned(f.record)
+}
 
 // spansOf returns the ordinals of the StatefulSets of a zone.
 func (w *world) spansOf(z zone) spans {
@@ -109,32 +117,32 @@ func (w *world) spansOf(z zone) spans {
 
 // coexist assigns all ordinals to the old version. The new version gets canaries first, and all
 // ordinals later.
-func coexist(w *world, z zone, have spans) spans {
+func coexist(f *facts, z zone, have spans) spans {
 	want := maps.Clone(have)
 	for number, s := range want {
 		want[number] = span{start: s.start}
 	}
-	want[w.record.CurrentVersion] = span{0, w.storage().reach(z, have[w.record.CurrentVersion])}
-	n := w.storage().reach(z, have[w.record.UpdateVersion])
-	if w.record.Phase == v1alpha1.PhaseCanary && w.record.Update.Zone == z.name {
-		n = min(max(w.canaries(), have[w.record.UpdateVersion].replicas), n)
+	want[f.record.CurrentVersion] = span{0, f.storage().reach(z, have[f.record.CurrentVersion])}
+	n := f.storage().reach(z, have[f.record.UpdateVersion])
+	if f.record.Phase == v1alpha1.PhaseCanary && f.record.Update.Zone == z.name {
+		n = min(max(f.canaries(), have[f.record.UpdateVersion].replicas), n)
 	}
-	want[w.record.UpdateVersion] = span{0, n}
+	want[f.record.UpdateVersion] = span{0, n}
 	return want
 }
 
 // move takes the next step to a goal that has all ordinals.
 func (h *handover) move() {
 	h.want = maps.Clone(h.have)
-	trim(h.want, h.goal, h.w.replicas)
+	trim(h.want, h.goal, h.f.replicas)
 	if !maps.Equal(h.want, h.have) {
 		return
 	}
 	_, exists := h.want[h.goal]
 	if !exists {
-		h.want[h.goal] = span{start: h.w.replicas}
+		h.want[h.goal] = span{start: h.f.replicas}
 	}
-	if first, some := h.want.firstFree(h.w.replicas); some {
+	if first, some := h.want.firstFree(h.f.replicas); some {
 		h.fill(first)
 		return
 	}
@@ -215,7 +223,7 @@ func (h *handover) fill(first int32) {
 	goal := h.want[h.goal]
 	down := !h.back || (goal.replicas > 0 && first < goal.start)
 	for range 2 { // an ordinal that was skipped in the first round may be adjacent now
-		for o := range h.want.free(h.w.replicas, down) {
+		for o := range h.want.free(h.f.replicas, down) {
 			h.give(o)
 		}
 	}
@@ -223,14 +231,14 @@ func (h *handover) fill(first int32) {
 
 // give assigns an ordinal without an owner, unless it is held back.
 func (h *handover) give(ordinal int32) {
-	if h.w.left(h.zone, ordinal) {
+	if h.f.left(h.zone, ordinal) {
 		return
 	}
 	to := h.want.successor(ordinal, h.goal, h.enough())
 	if to == 0 {
 		return
 	}
-	if why := cmp.Or(h.w.storage().withheld(h.zone, ordinal), h.held(to, ordinal)); why != "" {
+	if why := cmp.Or(h.f.storage().withheld(h.zone, ordinal), h.held(to, ordinal)); why != "" {
 		h.waitFor(why)
 		return
 	}
@@ -267,10 +275,10 @@ func (s span) takesOver(ordinal int32, enough bool) bool {
 
 // enough reports whether a goal in phase Canary has all its canaries.
 func (h *handover) enough() bool {
-	if h.back || h.w.record.Phase != v1alpha1.PhaseCanary || h.w.record.Update.Zone != h.zone.name {
+	if h.back || h.f.record.Phase != v1alpha1.PhaseCanary || h.f.record.Update.Zone != h.zone.name {
 		return false
 	}
-	return h.want[h.goal].replicas >= h.w.canaries()
+	return h.want[h.goal].replicas >= h.f.canaries()
 }
 
 func (s span) touches(ordinal int32) bool { return ordinal == s.end() || ordinal == s.start-1 }
@@ -302,7 +310,7 @@ func (h *handover) held(to int64, ordinal int32) string {
 // heldByPod returns a reason if a pod of another version still exists on the ordinal.
 func (h *handover) heldByPod(to int64, ordinal int32) string {
 	others := func(p podOfOrdinal) bool { return p.isOn(h.zone, ordinal) && p.version != to }
-	if p, some := first(h.w.pods, others); some {
+	if p, some := first(h.f.pods, others); some {
 		return fmt.Sprintf("pod %s is deleted", p.pod.Name)
 	}
 	return ""
@@ -312,7 +320,7 @@ func (h *handover) heldByPod(to int64, ordinal int32) string {
 // another version. Until then it may create a pod on an ordinal that the other version no longer has.
 func (h *handover) heldByUnobserved(to int64) string {
 	unobserved := func(c *child) bool { return c.zone == h.zone.index && c.version != to && !c.observed() }
-	if c, some := first(h.w.children, unobserved); some {
+	if c, some := first(h.f.children, unobserved); some {
 		return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
 	}
 	return ""
@@ -321,11 +329,11 @@ func (h *handover) heldByUnobserved(to int64) string {
 // heldByRival returns a reason if a StatefulSet that the object no longer controls has pods on the same
 // claims.
 func (h *handover) heldByRival(ordinal int32) string {
-	if len(h.w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
+	if len(h.f.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
 	}
 	has := func(c *child) bool { return c.zone == h.zone.index && c.span().has(ordinal) }
-	if c, some := first(h.w.rivals, has); some {
+	if c, some := first(h.f.rivals, has); some {
 		return fmt.Sprintf("StatefulSet %s is deleted, because it does not belong to this object but its pods use the same claims", c.set.Name)
 	}
 	return ""
@@ -387,10 +395,10 @@ func (h *handover) take(from int64, ordinal int32) {
 
 // unsafe returns the reason why the pod of an ordinal must keep its claims; "" if there is none.
 func (h *handover) unsafe(ordinal int32) string {
-	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
+	if name := h.f.storage().deletedClaim(h.zone, ordinal); name != "" {
 		return fmt.Sprintf("claim %s is safe: it is terminating, and its data is lost when its pod is deleted", name)
 	}
-	return h.w.storage().withheld(h.zone, ordinal)
+	return h.f.storage().withheld(h.zone, ordinal)
 }
 
 // unproven returns the reason why a new version gets no more ordinals yet; "" if it may.
@@ -401,10 +409,10 @@ func (h *handover) unproven() string {
 	if h.enough() {
 		return "the canaries are good"
 	}
-	c, want := h.w.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
-	good := h.w.serving(c)
-	if h.w.record.Phase == v1alpha1.PhaseCanary { // else the next canary could fail too
-		good = h.w.proven(c)
+	c, want := h.f.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
+	good := h.f.serving(c)
+	if h.f.record.Phase == v1alpha1.PhaseCanary { // else the next canary could fail too
+		good = h.f.proven(c)
 	}
 	if good < want {
 		return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want)
@@ -415,19 +423,19 @@ func (h *handover) unproven() string {
 // costsService reports whether taking an ordinal removes a serving pod. It returns false if the user
 // set updateNotReady, except in a rollback.
 func (h *handover) costsService(from int64, ordinal int32) bool {
-	if !h.back && h.w.set.Spec.UpdateStrategy.UpdateNotReady {
+	if !h.back && h.f.set.Spec.UpdateStrategy.UpdateNotReady {
 		return false
 	}
-	c := h.w.children.find(h.zone.index, from)
-	return c != nil && h.w.clock().available(c.pods[ordinal])
+	c := h.f.children.find(h.zone.index, from)
+	return c != nil && h.f.clock().available(c.pods[ordinal])
 }
 
 // othersDown returns the reason if another ordinal does not serve, in any zone; "" if all serve.
 func (h *handover) othersDown(ordinal int32) string {
-	why := h.w.absent(h.zone, h.want, ordinal, h.back)
-	for _, other := range h.w.zones {
+	why := h.f.absent(h.zone, h.want, ordinal, h.back)
+	for _, other := range h.f.zones {
 		if other != h.zone && why == "" {
-			why = h.w.absent(other, h.w.spansOf(other), -1, h.back)
+			why = h.f.absent(other, h.f.spansOf(other), -1, h.back)
 		}
 	}
 	if why == "" && h.taken {

@@ -21,9 +21,9 @@ func watchedSince(u *v1alpha1.UpdateStatus, c *child) time.Time {
 }
 
 // deadlines returns when the upgrade fails if no event occurs before.
-func (w *world) deadlines() (at []time.Time) {
-	u, clock := w.record.Update, w.clock()
-	if u == nil || u.Returning || givenUp(w.record) {
+func (f *facts) deadlines() (at []time.Time) {
+	u, clock := f.record.Update, f.clock()
+	if u == nil || u.Returning || givenUp(f.record) {
 		return nil
 	}
 	add := func(from time.Time, limit time.Duration) {
@@ -32,8 +32,8 @@ func (w *world) deadlines() (at []time.Time) {
 	if u.StartedAt != nil && u.HeldAt == nil {
 		add(u.StartedAt.Time, clock.updateTime())
 	}
-	c := w.children.find(w.zoneOf(u).index, w.record.UpdateVersion)
-	if c != nil && u.CanaryAt != nil && u.GoodAt == nil && w.record.Phase == v1alpha1.PhaseCanary {
+	c := f.children.find(f.zoneOf(u).index, f.record.UpdateVersion)
+	if c != nil && u.CanaryAt != nil && u.GoodAt == nil && f.record.Phase == v1alpha1.PhaseCanary {
 		add(watchedSince(u, c), clock.canaryTime())
 	}
 	return at
@@ -162,14 +162,15 @@ func (s standing) notReady() string {
 	return ""
 }
 
-// unreturned returns which ordinals still have to be returned to the version; "" if it has all.
-func (s standing) unreturned() string {
-	return cmp.Or(s.stillElsewhere(), s.notGotBack())
+// unreturned returns which ordinals still have to be returned to the version of a record; "" if it has
+// all.
+func (s standing) unreturned(record *v1alpha1.ExtendedStatefulSetStatus) string {
+	return cmp.Or(s.stillElsewhere(s.isKnown(record, s.number)), s.notGotBack())
 }
 
 // stillElsewhere returns a StatefulSet of another version that still has pods which could be returned.
-func (s standing) stillElsewhere() string {
-	known := s.known(s.number)
+// known is true if the template has the content of the version.
+func (s standing) stillElsewhere(known bool) string {
 	elsewhere := func(c *child) bool {
 		if c.version == s.number || c.empty() || !s.wanted(c.zone) {
 			return false

@@ -214,7 +214,7 @@ func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 		c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		s.w.claims[c.Name] = c
 	}
-	if p := decide(s.w); p.acts() {
+	if _, p := decided(s.w); p.acts() {
 		t.Errorf("got actions %v", p.Steps.Strings())
 	}
 }

@@ -16,6 +16,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
+// derive returns the facts of a world. It does not change the world.
+func derive(w *world) *facts {
+	if w.ignored() {
+		return &facts{world: w, record: w.set.Status.DeepCopy()}
+	}
+	return &facts{world: w, record: advance(w)}
+}
+
 // recorder updates the record from a world.
 type recorder struct {
 	*v1alpha1.ExtendedStatefulSetStatus
@@ -23,8 +31,8 @@ type recorder struct {
 }
 
 // keepRecord stops the pass if the record must be written first.
-func keepRecord(w *world, p *plan) {
-	if sameRecord(&w.set.Status, w.record) {
+func keepRecord(f *facts, p *plan) {
+	if sameRecord(&f.set.Status, f.record) {
 		return
 	}
 	p.recordFirst = true
@@ -163,7 +171,7 @@ func (b *recorder) consider() {
 // upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing has the reason.
 func (b *recorder) upgradeWaits() bool {
 	switch {
-	case b.w.standing(b.CurrentVersion).unreturned() != "", b.w.storage().unconsented() != "":
+	case b.w.standing(b.CurrentVersion).unreturned(&b.w.set.Status) != "", b.w.storage().unconsented() != "":
 		return true
 	case b.w.set.Spec.UpdateStrategy.UpdateNotReady:
 		return false
@@ -298,7 +306,7 @@ func (b *recorder) proceed() {
 // mayTryAgain reports whether the next attempt may begin. Without replicas it may not, because it would
 // succeed without proof.
 func (b *recorder) mayTryAgain() bool {
-	if b.w.replicas == 0 || b.w.standing(b.CurrentVersion).unreturned() != "" {
+	if b.w.replicas == 0 || b.w.standing(b.CurrentVersion).unreturned(&b.w.set.Status) != "" {
 		return false
 	}
 	return b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.standing(b.CurrentVersion).notReady() == ""

@@ -87,7 +87,7 @@ func TestRestartsWait(t *testing.T) {
 
 // restarts reports whether a pod template changes, whatever the reason of the write.
 func (s *scene) restarts() bool {
-	p := decide(s.w)
+	_, p := decided(s.w)
 	for _, chain := range slices.Concat(p.Steps...) {
 		for _, a := range chain {
 			if next, ok := a.Object.(*appsv1.StatefulSet); ok && a.From != nil &&

@@ -399,10 +399,11 @@ func TestEachWriteGoesWrong(t *testing.T) {
 
 func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
 	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2)
-	s.w.record.Phase = v1alpha1.PhaseCanary
+	f := asRecorded(s.w)
+	f.record.Phase = v1alpha1.PhaseCanary
 	c := s.w.children.find(noZone, 2)
 	next := c.set.DeepCopy()
-	(&childPatch{w: s.w, c: c, next: next}).markStale()
+	(&childPatch{f: f, c: c, next: next}).markStale()
 	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		if c.set.Annotations[key] == "" || next.Annotations[key] != "" {
 			t.Errorf("a retried version has %s=%q, before the retry %q", key, next.Annotations[key], c.set.Annotations[key])

@@ -12,13 +12,13 @@ import (
 
 // keepServices creates both Services. It ignores Services of other owners. For its own Services it
 // restores only the selector, so that users may change the ports and the type.
-func keepServices(w *world, p *plan) {
-	for _, want := range buildServices(w.set, w.traffic().serves()) {
-		have := w.services[want.Name]
+func keepServices(f *facts, p *plan) {
+	for _, want := range buildServices(f.set, f.traffic().serves()) {
+		have := f.services[want.Name]
 		switch {
 		case have == nil:
 			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
-		case !controls(w.set, have) || have.DeletionTimestamp != nil:
+		case !controls(f.set, have) || have.DeletionTimestamp != nil:
 		case !maps.Equal(have.Spec.Selector, want.Spec.Selector):
 			next := have.DeepCopy()
 			next.Spec.Selector = want.Spec.Selector
@@ -29,9 +29,9 @@ func keepServices(w *world, p *plan) {
 }
 
 // traffic evaluates where clients are sent.
-type traffic struct{ *world }
+type traffic struct{ *facts }
 
-func (w *world) traffic() traffic { return traffic{w} }
+func (f *facts) traffic() traffic { return traffic{f} }
 
 // foreignService returns the name of the active Service if it belongs to another owner; else "". It is
 // ignored, and may select pods of another application. The headless Service may belong to any owner, as
@@ -77,7 +77,7 @@ func (t traffic) mayMove() bool {
 	case v1alpha1.PhasePreJob, v1alpha1.PhaseAborted:
 		return false
 	case v1alpha1.PhaseStale:
-		return t.standing(t.record.CurrentVersion).unreturned() != ""
+		return t.unreturned() != ""
 	}
 	return true
 }

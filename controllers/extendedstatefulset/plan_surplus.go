@@ -15,9 +15,9 @@ import (
 // controller does not delete them. The controller creates missing pods first. While the API server
 // denies a missing pod, for example because surplus pods use up a quota, the controller deletes none
 // (kubernetes#140858). It has observed the scale-down, so it does not recreate them.
-func deleteSurplus(w *world, p *plan) {
-	for _, c := range w.children {
-		if !cannotDelete(w, c) {
+func deleteSurplus(f *facts, p *plan) {
+	for _, c := range f.children {
+		if !cannotDelete(f.world, c) {
 			continue
 		}
 		for _, pod := range surplus(c) {

@@ -102,11 +102,21 @@ func (s *scene) after(d time.Duration) *scene {
 	return s
 }
 
+// decided returns the facts of a world, and their plan.
+func decided(w *world) (*facts, *plan) {
+	f := derive(w)
+	p := decide(f)
+	return f, &p
+}
+
+// asRecorded returns the facts of a world that leads to no other record.
+func asRecorded(w *world) *facts { return &facts{world: w, record: w.set.Status.DeepCopy()} }
+
 // says returns the result of decide without claims: the record, or the writes.
 func (s *scene) says() string {
-	p := decide(s.w)
+	f, p := decided(s.w)
 	if p.recordFirst {
-		return "record: " + recordLine(&s.w.set.Status, s.w.record)
+		return "record: " + recordLine(&s.w.set.Status, f.record)
 	}
 	var lines []string
 	for _, line := range p.Steps.Strings() {
@@ -211,9 +221,8 @@ func TestDecide(t *testing.T) {
 // stale2 marks version 2 as stale.
 func stale2(w *world) {
 	w.set.Status.Update.Reason, w.set.Status.Update.Message = "Why", "because"
-	w.record = w.set.Status.DeepCopy()
 	c := w.children.find(w.zones[0].index, 2)
-	(&childPatch{w: w, c: c, next: c.set}).markStale()
+	(&childPatch{f: asRecorded(w), c: c, next: c.set}).markStale()
 }
 
 // TestHandEdits verifies the response to edits of StatefulSets by other clients.

@@ -145,8 +145,8 @@ func guardLeft(o metav1.Object) bool {
 // keepTracking adds wanted owner references and removes all others. It removes them before the object
 // and its finalizer are deleted. Children with an owner reference to the set are deleted by the garbage
 // collector; claims are kept for the user.
-func keepTracking(w *world, p *plan) {
-	t := w.tracking
+func keepTracking(f *facts, p *plan) {
+	t := f.tracking
 	if t == nil {
 		return
 	}

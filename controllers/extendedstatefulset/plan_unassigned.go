@@ -14,14 +14,14 @@ import (
 // replaceUnassigned deletes pods that were created without the webhook, for example after OLM removed
 // it with the operator. They are Pending because of a claim that never exists, and the claims of a pod
 // cannot be changed. None of them has a Node, so none has ever run.
-func replaceUnassigned(w *world, p *plan) {
-	for _, c := range w.children {
+func replaceUnassigned(f *facts, p *plan) {
+	for _, c := range f.children {
 		for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
 			pod := c.pods[ordinal]
-			if !lacksClaim(pod, w.set.Name) || podstate.Terminating(pod) || podstate.Scheduled(pod) {
+			if !lacksClaim(pod, f.set.Name) || podstate.Terminating(pod) || podstate.Scheduled(pod) {
 				continue
 			}
-			if wait := pod.CreationTimestamp.Add(unassignedAge).Sub(w.now); wait > 0 {
+			if wait := pod.CreationTimestamp.Add(unassignedAge).Sub(f.now); wait > 0 {
 				p.LookAgain(wait)
 				p.waitFor("pod " + pod.Name + " is replaced: it has no claim because the webhook was unavailable when it was created")
 				continue

@@ -27,10 +27,10 @@ var effects = kstatus.Effects{
 }
 
 // withKstatus adds the conditions Ready, Reconciling and Stalled, which tools wait for.
-func withKstatus(w *world, conditions []metav1.Condition) []metav1.Condition {
+func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
 	v := effects.Of(conditions)
 	bad := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
-	if bad.Reason == v1alpha1.ReasonPodsHindered && hindrancePasses(w) {
+	if bad.Reason == v1alpha1.ReasonPodsHindered && hindrancePasses(f) {
 		v.Blocker, v.Obstacle = notice{}, v.Blocker
 	}
 	return kstatus.With(conditions, v)

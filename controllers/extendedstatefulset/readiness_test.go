@@ -46,10 +46,10 @@ func readAsToolsDo() map[golden.Situation]*scene {
 func TestStatusesAreRecorded(t *testing.T) {
 	for situation, s := range readAsToolsDo() {
 		s.w.set.Generation = 2
-		p := decide(s.w)
+		f, p := decided(s.w)
 		set := s.w.set.DeepCopy()
 		set.Kind, set.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
-		set.Status = summarize(s.w, &p)
+		set.Status = summarize(f, p)
 		situation.Check(t, "extendedstatefulset", set)
 	}
 }

@@ -115,9 +115,8 @@ func inUpgrades() []situation {
 	failed := func(message string) func(*world) {
 		return func(w *world) {
 			w.set.Status.Phase, w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
-			w.record = w.set.Status.DeepCopy()
 			c := w.children.find(w.zones[0].index, 2)
-			(&childPatch{w: w, c: c, next: c.set}).markStale()
+			(&childPatch{f: asRecorded(w), c: c, next: c.set}).markStale()
 		}
 	}
 	return []situation{
@@ -169,8 +168,8 @@ func inUpgrades() []situation {
 func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 	for _, row := range append(situations(), inUpgrades()...) {
 		t.Run(row.sentence, func(t *testing.T) {
-			p := decide(row.scene.w)
-			s := summarize(row.scene.w, &p)
+			f, p := decided(row.scene.w)
+			s := summarize(f, p)
 			said := map[string]string{}
 			for _, c := range s.Conditions {
 				said[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
@@ -226,8 +225,8 @@ func TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs(t *testing.T) {
 		{"an upgrade begins", of(plain()).has(1, span{0, 3}).edited(), false},
 		{"a canary fails", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).after(time.Hour), false},
 	} {
-		p := decide(row.scene.w)
-		steps := statusPatch(row.scene.w, &p)
+		f, p := decided(row.scene.w)
+		steps := statusPatch(f, p)
 		if len(steps) != 1 || steps[0][0][0].Rebase != row.rebase {
 			t.Errorf("%s: rebase should be %t: %v", row.name, row.rebase, steps.Strings())
 		}

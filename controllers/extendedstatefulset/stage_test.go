@@ -167,11 +167,11 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if !exists {
 		return false, 0
 	}
-	w, p := c.world, c.plan
+	f, p := c.facts, c.plan
 	before := s.Writes()
 	_, alive := s.Apply(p.Steps)
 	if alive && len(p.Steps) == 0 {
-		alive = s.writeStatus(w, &p)
+		alive = s.writeStatus(f, &p)
 	}
 	if !alive {
 		s.restart()
@@ -180,8 +180,8 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	return s.Writes() > before, p.Wait
 }
 
-func (s *stage) writeStatus(w *world, p *plan) (alive bool) {
-	steps := statusPatch(w, p)
+func (s *stage) writeStatus(f *facts, p *plan) (alive bool) {
+	steps := statusPatch(f, p)
 	if steps == nil {
 		return true
 	}

@@ -23,20 +23,20 @@ type notice = engine.Notice
 
 // summarize returns the status: the record and the observed state. A condition that did not change
 // keeps its transition time.
-func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
-	s := w.record.DeepCopy()
-	s.ObservedGeneration = w.set.Generation
+func summarize(f *facts, p *plan) v1alpha1.ExtendedStatefulSetStatus {
+	s := f.record.DeepCopy()
+	s.ObservedGeneration = f.set.Generation
 	s.CurrentRevision, s.UpdateRevision = revisionName(s.CurrentVersion, s.CurrentDigest), updateRevision(s)
-	if s.Versions = nil; len(w.children) > 0 {
+	if s.Versions = nil; len(f.children) > 0 {
 		s.Versions = map[string]bool{}
 	}
-	for _, c := range w.children {
+	for _, c := range f.children {
 		key := strconv.FormatInt(c.version, 10)
 		s.Versions[key] = s.Versions[key] || c.anyReady()
 	}
-	countPods(w, s)
-	for _, c := range withKstatus(w, []metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
-		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), excerpt.Message(c.Message)
+	countPods(f, s)
+	for _, c := range withKstatus(f, []metav1.Condition{available(f), progressing(f, p), degraded(f, p), stale(f), aborted(f), configMissing(f)}) {
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return *s
@@ -50,24 +50,24 @@ func firstZone(zones []zone) zone {
 
 // counts reports whether the pods of a StatefulSet serve: those of the current version, or of every
 // version while ordinals move.
-func (w *world) counts(c *child) bool {
-	return c.version == w.record.CurrentVersion || w.traffic().moving()
+func (f *facts) counts(c *child) bool {
+	return c.version == f.record.CurrentVersion || f.traffic().moving()
 }
 
 // countPods sets the numbers of serving pods.
-func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
+func countPods(f *facts, s *v1alpha1.ExtendedStatefulSetStatus) {
 	s.Replicas, s.ReadyReplicas = 0, 0
 	for i := range s.Zones {
 		s.Zones[i].Replicas, s.Zones[i].ReadyReplicas = 0, 0
 	}
-	selector := w.traffic().serves()
-	first := firstZone(w.zones)
+	selector := f.traffic().serves()
+	first := firstZone(f.zones)
 	if first.index != noZone {
 		selector[v1alpha1.LabelZoneIndex] = strconv.Itoa(int(first.index))
 	}
 	s.Selector = labels.SelectorFromSet(selector).String()
-	for _, z := range w.zones {
-		pods, ready := podsIn(w, z)
+	for _, z := range f.zones {
+		pods, ready := podsIn(f, z)
 		if s.ReadyReplicas += ready; z == first {
 			s.Replicas = pods
 		}
@@ -81,9 +81,9 @@ func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
 
 // podsIn returns the number of non-terminating pods of a zone that serve or will serve, and the number
 // of its Ready pods.
-func podsIn(w *world, z zone) (pods, ready int32) {
-	for _, c := range w.children {
-		if c.zone != z.index || !w.counts(c) {
+func podsIn(f *facts, z zone) (pods, ready int32) {
+	for _, c := range f.children {
+		if c.zone != z.index || !f.counts(c) {
 			continue
 		}
 		ready += c.ready()
@@ -97,26 +97,26 @@ func podsIn(w *world, z zone) (pods, ready int32) {
 }
 
 // availableIn returns the number of ordinals of a zone that have an available pod.
-func availableIn(w *world, z zone) (n int32) {
-	clock := w.clock()
-	for o := range w.replicas {
-		serves := func(c *child) bool { return c.zone == z.index && w.counts(c) && clock.available(c.pods[o]) }
-		if slices.ContainsFunc(w.children, serves) {
+func availableIn(f *facts, z zone) (n int32) {
+	clock := f.clock()
+	for o := range f.replicas {
+		serves := func(c *child) bool { return c.zone == z.index && f.counts(c) && clock.available(c.pods[o]) }
+		if slices.ContainsFunc(f.children, serves) {
 			n++
 		}
 	}
 	return n
 }
 
-func available(w *world) metav1.Condition {
+func available(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
-	if w.invalid != "" {
-		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid, and the operator makes no changes: "+w.invalid
+	if f.invalid != "" {
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid, and the operator makes no changes: "+f.invalid
 		return c
 	}
-	n, wanted := int32(0), w.replicas*int32(len(w.zones))
-	for _, z := range w.zones {
-		n += availableIn(w, z)
+	n, wanted := int32(0), f.replicas*int32(len(f.zones))
+	for _, z := range f.zones {
+		n += availableIn(f, z)
 	}
 	c.Message = fmt.Sprintf("%d of %d pods are available", n, wanted)
 	if n >= wanted {
@@ -124,36 +124,36 @@ func available(w *world) metav1.Condition {
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPodsUnavailable
-	if number := w.record.CurrentVersion; w.traffic().moving() {
-		c.Message += unready(w, 0)
+	if number := f.record.CurrentVersion; f.traffic().moving() {
+		c.Message += unready(f.world, 0)
 	} else if number != 0 {
-		c.Message += unready(w, number)
+		c.Message += unready(f.world, number)
 	}
 	return c
 }
 
 // operations are the possible reasons of condition Progressing, the most important first. Each returns
 // an empty notice if it does not apply.
-var operations = []func(*world, *plan) notice{
+var operations = []func(*facts, *plan) notice{
 	refusedWrite, untracked, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
 }
 
-func progressing(w *world, p *plan) metav1.Condition {
+func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse}
-	if w.invalid != "" {
-		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
+	if f.invalid != "" {
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, f.invalid
 		return c
 	}
 	for _, operation := range operations {
-		if is := operation(w, p); is.Reason != "" {
-			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message+strayApproval(w)
-			if w.refused == "" {
-				c.Message += unready(w, 0)
+		if is := operation(f, p); is.Reason != "" {
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message+strayApproval(f)
+			if f.refused == "" {
+				c.Message += unready(f.world, 0)
 			}
 			return c
 		}
 	}
-	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(w)
+	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(f)
 	return c
 }
 
@@ -166,10 +166,10 @@ func (p *plan) waitingToo(text string) string {
 }
 
 // undoneWrite reports that an admission webhook or policy reverts writes of the operator.
-func undoneWrite(w *world, _ *plan) notice {
-	message := w.undone.Message()
+func undoneWrite(f *facts, _ *plan) notice {
+	message := f.undone.Message()
 	if message == "" {
-		message = undone.Explain(w.unlike(), "the write is not retried before the next version because it could restart pods")
+		message = undone.Explain(f.unlike(), "the write is not retried before the next version because it could restart pods")
 	}
 	if message == "" {
 		return notice{}
@@ -177,39 +177,39 @@ func undoneWrite(w *world, _ *plan) notice {
 	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: message}
 }
 
-func refusedWrite(w *world, _ *plan) notice {
-	if w.refused == "" {
+func refusedWrite(f *facts, _ *plan) notice {
+	if f.refused == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses a write, which will be retried: " + w.refused}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses a write, which will be retried: " + f.refused}
 }
 
-func untracked(w *world, _ *plan) notice {
-	if w.untracked == "" {
+func untracked(f *facts, _ *plan) notice {
+	if f.untracked == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "cannot add or remove owner references because Secrets cannot be read: " + w.untracked +
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "cannot add or remove owner references because Secrets cannot be read: " + f.untracked +
 		"; bind ClusterRole secrets-role of the operator to its account in this namespace (docs/security.md)"}
 }
 
-func withoutConsent(w *world, _ *plan) notice {
-	if why := w.storage().disputed(); why != "" {
+func withoutConsent(f *facts, _ *plan) notice {
+	if why := f.storage().disputed(); why != "" {
 		return notice{Reason: v1alpha1.ReasonClaimTaken, Message: why}
 	}
 	return notice{}
 }
 
 // waitingToUpgrade reports that an upgrade has not begun yet.
-func waitingToUpgrade(w *world, p *plan) notice {
-	current := w.record.CurrentVersion
-	if w.record.Phase != v1alpha1.PhaseWaiting {
+func waitingToUpgrade(f *facts, p *plan) notice {
+	current := f.record.CurrentVersion
+	if f.record.Phase != v1alpha1.PhaseWaiting {
 		return notice{}
 	}
-	if still := w.standing(current).unreturned(); still != "" {
+	if still := f.unreturned(); still != "" {
 		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("returning the ordinals of an earlier upgrade: " + still)}
 	}
 	return notice{Reason: v1alpha1.ReasonCurrentNotReady, Message: fmt.Sprintf(
-		"the upgrade waits until version %d is Ready: %s. %s", current, w.standing(current).unsettled(), upgradeAnyway(w))}
+		"the upgrade waits until version %d is Ready: %s. %s", current, f.standing(current).unsettled(), upgradeAnyway(f.world))}
 }
 
 // upgradeAnyway returns the command that starts an upgrade although pods of the current version are not
@@ -220,21 +220,21 @@ func upgradeAnyway(w *world) string {
 }
 
 // returning reports that a failed attempt is being rolled back.
-func returning(w *world, p *plan) notice {
-	r, u := w.record, w.record.Update
+func returning(f *facts, p *plan) notice {
+	r, u := f.record, f.record.Update
 	between := u != nil && u.Returning
-	if !between && (r.Phase != v1alpha1.PhaseStale || !w.returning()) {
+	if !between && (r.Phase != v1alpha1.PhaseStale || !f.returning()) {
 		return notice{}
 	}
 	message := p.waitingToo(fmt.Sprintf("attempt %d with version %d failed: %s", r.Attempts, r.UpdateVersion, u.Message))
-	if still := cmp.Or(w.standing(r.CurrentVersion).unreturned(), w.standing(r.CurrentVersion).notReady()); p.Waiting.Message == "" && still != "" {
+	if still := cmp.Or(f.unreturned(), f.standing(r.CurrentVersion).notReady()); p.Waiting.Message == "" && still != "" {
 		message += "; " + still
 	}
 	return notice{Reason: v1alpha1.ReasonReturning, Message: message}
 }
 
-func upgrading(w *world, p *plan) notice {
-	r, u := w.record, w.record.Update
+func upgrading(f *facts, p *plan) notice {
+	r, u := f.record, f.record.Update
 	if u == nil || givenUp(r) {
 		return notice{}
 	}
@@ -242,60 +242,60 @@ func upgrading(w *world, p *plan) notice {
 		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))}
 }
 
-func cleaningUp(w *world, p *plan) notice {
-	if w.record.Phase != v1alpha1.PhaseCleaningUp {
+func cleaningUp(f *facts, p *plan) notice {
+	if f.record.Phase != v1alpha1.PhaseCleaningUp {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
+	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", f.record.CurrentVersion))}
 }
 
-func configCached(w *world, _ *plan) notice { return w.config.cached }
+func configCached(f *facts, _ *plan) notice { return f.config.cached }
 
-func restarting(w *world, _ *plan) notice { return w.config.restart }
+func restarting(f *facts, _ *plan) notice { return f.config.restart }
 
-func withoutService(w *world, p *plan) notice {
+func withoutService(f *facts, p *plan) notice {
 	if p.Waiting.Message != "" {
 		return notice{}
 	}
-	return takenService(w, p)
+	return takenService(f, p)
 }
 
-func takenService(w *world, _ *plan) notice {
-	taken := w.traffic().foreignService()
+func takenService(f *facts, _ *plan) notice {
+	taken := f.traffic().foreignService()
 	if taken == "" {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonServiceTaken, Message: fmt.Sprintf(
 		"Service %s does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n %s delete service %s",
-		taken, w.set.Namespace, taken)}
+		taken, f.set.Namespace, taken)}
 }
 
-func withoutBudget(w *world, p *plan) notice {
-	taken := w.foreignBudget()
+func withoutBudget(f *facts, p *plan) notice {
+	taken := f.foreignBudget()
 	if taken == "" || p.Waiting.Message != "" {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonBudgetTaken, Message: fmt.Sprintf(
 		"PodDisruptionBudget %s does not belong to this object and is ignored, so a drain may evict more pods than spec.podDisruptionBudget allows: delete it so that the operator creates its own: kubectl -n %s delete pdb %s",
-		taken, w.set.Namespace, taken)}
+		taken, f.set.Namespace, taken)}
 }
 
-func scaling(_ *world, p *plan) notice {
+func scaling(_ *facts, p *plan) notice {
 	if !p.changes() {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonScaling, Message: p.waitingToo("updating StatefulSets to match the spec")}
 }
 
-func waiting(_ *world, p *plan) notice {
+func waiting(_ *facts, p *plan) notice {
 	if p.Waiting.Message == "" {
 		return notice{}
 	}
 	return notice{Reason: p.Waiting.Reason, Message: "waiting until " + p.Waiting.Message}
 }
 
-func unavailable(w *world, _ *plan) notice {
-	if why := w.standing(w.record.CurrentVersion).notReady(); why != "" {
+func unavailable(f *facts, _ *plan) notice {
+	if why := f.standing(f.record.CurrentVersion).notReady(); why != "" {
 		return notice{Reason: v1alpha1.ReasonWaiting, Message: why}
 	}
 	return notice{}
@@ -303,11 +303,11 @@ func unavailable(w *world, _ *plan) notice {
 
 // unserved reports that a StatefulSet is missing although no operation is in progress. It was deleted,
 // and its content is unknown.
-func unserved(w *world, _ *plan) notice {
-	for _, z := range w.zones {
-		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
+func unserved(f *facts, _ *plan) notice {
+	for _, z := range f.zones {
+		if n := f.record.CurrentVersion; n != 0 && f.children.find(z.index, n) == nil {
 			return notice{Reason: v1alpha1.ReasonWaiting, Message: fmt.Sprintf(
-				"StatefulSet %s is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods", childName(w.set.Name, z, n))}
+				"StatefulSet %s is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods", childName(f.set.Name, z, n))}
 		}
 	}
 	return notice{}
@@ -315,31 +315,31 @@ func unserved(w *world, _ *plan) notice {
 
 // troubles are the possible reasons of condition Degraded, the most severe first. Each returns an empty
 // notice if it does not apply.
-var troubles = []func(*world, *plan) notice{
+var troubles = []func(*facts, *plan) notice{
 	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing), podsHindered,
 }
 
 // degraded returns condition Degraded with the most severe problem.
-func degraded(w *world, p *plan) metav1.Condition {
+func degraded(f *facts, p *plan) metav1.Condition {
 	for _, find := range troubles {
-		if found := find(w, p); found.Reason != "" {
+		if found := find(f, p); found.Reason != "" {
 			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 		}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no problems detected"}
 }
 
-func invalidSpec(w *world, _ *plan) notice {
-	if w.invalid == "" {
+func invalidSpec(f *facts, _ *plan) notice {
+	if f.invalid == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid, and the operator makes no changes: " + w.invalid}
+	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid, and the operator makes no changes: " + f.invalid}
 }
 
 // saysTrue returns a function that returns the reason and the message of a condition while it is True.
-func saysTrue(of func(*world) metav1.Condition) func(*world, *plan) notice {
-	return func(w *world, _ *plan) notice {
-		if c := of(w); c.Status == metav1.ConditionTrue {
+func saysTrue(of func(*facts) metav1.Condition) func(*facts, *plan) notice {
+	return func(f *facts, _ *plan) notice {
+		if c := of(f); c.Status == metav1.ConditionTrue {
 			return notice{Reason: c.Reason, Message: c.Message}
 		}
 		return notice{}
@@ -354,17 +354,17 @@ func zoneIndex(name string) int32 {
 	return 0
 }
 
-func stale(w *world) metav1.Condition {
+func stale(f *facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionStale,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonHealthy,
 		Message: "no version is stale",
 	}
-	if w.record.Phase == v1alpha1.PhaseStale {
-		c.Status, c.Reason = metav1.ConditionTrue, w.record.Update.Reason
+	if f.record.Phase == v1alpha1.PhaseStale {
+		c.Status, c.Reason = metav1.ConditionTrue, f.record.Update.Reason
 		c.Message = fmt.Sprintf("version %d was marked stale (attempts: %d): %s. Version %d serves. To try another version, edit spec.template. To retry the same template after the cause is fixed: %s",
-			w.record.UpdateVersion, w.record.Attempts, w.record.Update.Message, w.record.CurrentVersion, again(w.set, w.record.VersionHighWater))
+			f.record.UpdateVersion, f.record.Attempts, f.record.Update.Message, f.record.CurrentVersion, again(f.set, f.record.VersionHighWater))
 	}
 	return c
 }
@@ -376,35 +376,35 @@ func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
 		set.Namespace, set.Name, highest)
 }
 
-func aborted(w *world) metav1.Condition {
+func aborted(f *facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionAborted,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonHealthy,
 		Message: "no Job aborted an upgrade",
 	}
-	u := w.record.Update
-	if givenUp(w.record) && (w.record.Phase == v1alpha1.PhaseAborted || u.Reason == v1alpha1.ReasonPostJobFailed) {
+	u := f.record.Update
+	if givenUp(f.record) && (f.record.Phase == v1alpha1.PhaseAborted || u.Reason == v1alpha1.ReasonPostJobFailed) {
 		c.Status, c.Reason = metav1.ConditionTrue, u.Reason
 		c.Message = fmt.Sprintf("the upgrade to version %d was aborted: %s. Version %d serves. To try another version, edit spec.template",
-			w.record.UpdateVersion, u.Message, w.record.CurrentVersion)
+			f.record.UpdateVersion, u.Message, f.record.CurrentVersion)
 	}
 	return c
 }
 
-func configMissing(w *world) metav1.Condition {
+func configMissing(f *facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionConfigMissing,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonConfigFound,
 		Message: "all required ConfigMaps and Secrets exist",
 	}
-	if !w.set.Spec.UpdateOnEnvChange {
+	if !f.set.Spec.UpdateOnEnvChange {
 		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "configuration is not tracked because spec.updateOnEnvChange is false"
 		return c
 	}
-	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {
-		first := w.config.missing[names[0]]
+	if names := slices.Sorted(maps.Keys(f.config.missing)); len(names) > 0 {
+		first := f.config.missing[names[0]]
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.Reason, first.Message
 	}
 	return c

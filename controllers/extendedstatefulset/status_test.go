@@ -18,7 +18,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		scene *scene
-		of    func(w *world, p *plan) metav1.Condition
+		of    func(f *facts, p *plan) metav1.Condition
 		want  string
 	}{
 		{"a stable set", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
@@ -63,8 +63,8 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := decide(row.scene.w)
-			c := row.of(row.scene.w, &p)
+			f, p := decided(row.scene.w)
+			c := row.of(f, p)
 			if got := string(c.Status) + " " + c.Reason + ": " + c.Message; got != row.want {
 				t.Errorf("got  %s\nwant %s; %s", got, row.want, row.scene.says())
 			}
@@ -95,7 +95,7 @@ func givesBack(w *world) {
 	u.Returning, u.Reason, u.Message = true, v1alpha1.ReasonCanaryFailed, "why"
 }
 
-func missing(w *world, _ *plan) metav1.Condition { return configMissing(w) }
+func missing(f *facts, _ *plan) metav1.Condition { return configMissing(f) }
 
 func follows(w *world) { w.set.Spec.UpdateOnEnvChange = true }
 
@@ -130,7 +130,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := plain()
 			set.Status = row.was
-			(&reporter{events: recorder}).announce(&world{set: set, record: &row.now})
+			(&reporter{events: recorder}).announce(&facts{world: &world{set: set}, record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {
@@ -146,8 +146,8 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 func TestAVersionIsReadyInAnyZone(t *testing.T) {
 	turn := func(w *world) { w.zones[0], w.zones[1] = w.zones[1], w.zones[0] }
 	s := of(plain()).but(inTwoZones).has(1, span{0, 3}).but(turn).has(1, span{0, 3}, 0, 1, 2).but(turn)
-	p := decide(s.w)
-	if got := summarize(s.w, &p).Versions; len(got) != 1 || !got["1"] {
+	f, p := decided(s.w)
+	if got := summarize(f, p).Versions; len(got) != 1 || !got["1"] {
 		t.Errorf("got status %v for a version that is Ready in one of two zones", got)
 	}
 }
