@@ -271,17 +271,17 @@ func (s standing) everywhere(holds func(*child) bool) bool {
 	return len(there) == len(s.zones) && !slices.ContainsFunc(there, func(c *child) bool { return !holds(c) })
 }
 
-// children are the StatefulSets of a set, sorted by zone index, then version.
-type children []*child
+// siblings are the StatefulSets of a set, sorted by zone index, then version.
+type siblings []*child
 
 // find returns the StatefulSet of a version in a zone, or nil.
-func (all children) find(zone int32, number int64) *child {
+func (all siblings) find(zone int32, number int64) *child {
 	found, _ := first(all, func(c *child) bool { return c.zone == zone && c.version == number })
 	return found
 }
 
 // ofVersion returns the StatefulSets of a version, in all zones.
-func (all children) ofVersion(number int64) (found children) {
+func (all siblings) ofVersion(number int64) (found siblings) {
 	for _, c := range all {
 		if c.version == number {
 			found = append(found, c)
@@ -291,7 +291,7 @@ func (all children) ofVersion(number int64) (found children) {
 }
 
 // ready returns the number of Ready pods of a version, in all zones.
-func (all children) ready(number int64) (n int32) {
+func (all siblings) ready(number int64) (n int32) {
 	for _, c := range all.ofVersion(number) {
 		n += c.ready()
 	}
@@ -299,13 +299,13 @@ func (all children) ready(number int64) (n int32) {
 }
 
 // others reports whether there are StatefulSets of other versions than number.
-func (all children) others(number int64) bool {
+func (all siblings) others(number int64) bool {
 	return slices.ContainsFunc(all, func(c *child) bool { return c.version != number })
 }
 
 // withDigest returns a StatefulSet with the given digest, or nil. It ignores version except and
 // terminating StatefulSets.
-func (all children) withDigest(digest string, except int64) (found *child) {
+func (all siblings) withDigest(digest string, except int64) (found *child) {
 	for _, c := range all {
 		if c.version != except && c.digest() == digest && !c.terminating() {
 			found = c

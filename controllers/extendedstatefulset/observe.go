@@ -43,9 +43,9 @@ type world struct {
 	replicas int32
 	zones    []zone // wanted zones, in the order of the spec
 
-	children children
+	children siblings
 	// rivals are StatefulSets that the object no longer controls, but whose pods get its claims.
-	rivals children
+	rivals siblings
 	// seen are zones that are in labels but not in the status.
 	seen []v1alpha1.ZoneStatus
 	pods []podOfOrdinal

@@ -111,7 +111,7 @@ func listClaims(ctx context.Context, w *world, from engine.View) error {
 func findClaims(ctx context.Context, w *world, from engine.View) error {
 	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
 	asked, stems := 0, sets.New[string]()
-	for at, name := range w.storage().claimNames() {
+	for at, name := range claimNames(w) {
 		if !from.Live || w.claims[name] != nil {
 			continue
 		}

@@ -118,7 +118,7 @@ func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedState
 	at := field.NewPath("metadata", "name")
 	w := &world{set: set, zones: zonesOf(set, &set.Status), replicas: replicasOf(set)}
 	asked, taken := 0, []metav1.Object(nil)
-	for _, name := range w.storage().claimNames() {
+	for _, name := range claimNames(w) {
 		if asked++; asked > claimsTrial {
 			break
 		}

@@ -69,7 +69,7 @@ func (p *plan) lookAgainFor(f *facts) {
 	if f.untracked != "" {
 		p.LookAgain(configuration.Retry)
 	}
-	if f.storage().disputed() != "" {
+	if disputed(f.world) != "" {
 		p.LookAgain(consentRetry)
 	}
 	if !f.lostDue.IsZero() {

@@ -44,13 +44,13 @@ const (
 // or that are not Ready. With singleActive it sets the label only if a live read shows that no pod has
 // it.
 func followProbes(f *facts, p *plan) {
-	a := probing{f.world}
-	pods, single := a.pods(), singleActive(f.set)
+	w, single := f.world, singleActive(f.set)
+	pods := podsToProbe(w)
 	var next *corev1.Pod
-	held := a.keepers(pods, single)
+	held := keepers(w, pods, single)
 	taken := slices.ContainsFunc(pods, isActive)
 	for _, pod := range pods {
-		says := a.verdictOf(pod)
+		says := verdictOf(w, pod)
 		loses := says == passive || !held.Has(pod.UID)
 		switch {
 		case isActive(pod) && loses:
@@ -61,7 +61,7 @@ func followProbes(f *facts, p *plan) {
 		case !taken && next == nil:
 			next = pod
 		}
-		question, due := a.question(pod)
+		question, due := nextProbe(w, pod)
 		p.Do(question...)
 		p.LookAgain(due)
 	}
@@ -80,14 +80,11 @@ func singleActive(set *v1alpha1.ExtendedStatefulSet) bool {
 	return false
 }
 
-// probing evaluates the probes of the pods, and decides which to run.
-type probing struct{ w *world }
-
-// pods returns the pods in order of preference: those of the current version first, then by zone,
-// ordinal and version.
-func (a probing) pods() []*corev1.Pod {
-	current := a.w.set.Status.CurrentVersion
-	all := slices.Clone(a.w.pods)
+// podsToProbe returns the pods in order of preference: those of the current version first, then by
+// zone, ordinal and version.
+func podsToProbe(w *world) []*corev1.Pod {
+	current := w.set.Status.CurrentVersion
+	all := slices.Clone(w.pods)
 	slices.SortFunc(all, func(a, b podOfOrdinal) int {
 		if first := a.version == current; first != (b.version == current) {
 			return map[bool]int{true: -1, false: 1}[first]
@@ -103,14 +100,14 @@ func (a probing) pods() []*corev1.Pod {
 
 // keepers returns the pods that may keep the label. If single is true, it returns at most one; a pod
 // whose probes succeed takes precedence over a pod whose result is unknown.
-func (a probing) keepers(pods []*corev1.Pod, single bool) sets.Set[types.UID] {
+func keepers(w *world, pods []*corev1.Pod, single bool) sets.Set[types.UID] {
 	held := sets.New[types.UID]()
 	for _, wanted := range []verdict{active, unknown} {
 		for _, pod := range pods {
 			if single && held.Len() > 0 {
 				return held
 			}
-			if isActive(pod) && a.verdictOf(pod) == wanted {
+			if isActive(pod) && verdictOf(w, pod) == wanted {
 				held.Insert(pod.UID)
 			}
 		}
@@ -136,20 +133,20 @@ func label(pod *corev1.Pod, on bool) action.Action {
 
 // asks reports whether commands are run in a pod. Its owners must match by UID, and it must be Ready
 // and not terminating.
-func (a probing) asks(pod *corev1.Pod) bool {
-	ours := slices.ContainsFunc(a.w.pods, func(p podOfOrdinal) bool { return p.pod == pod && p.owned })
-	return ours && a.w.set.DeletionTimestamp == nil && serves(pod)
+func asks(w *world, pod *corev1.Pod) bool {
+	ours := slices.ContainsFunc(w.pods, func(p podOfOrdinal) bool { return p.pod == pod && p.owned })
+	return ours && w.set.DeletionTimestamp == nil && serves(pod)
 }
 
 // verdictOf returns the combined result of the probes of a pod: active if all succeed, passive if one
 // fails. A pod in which no probes are run is passive.
-func (a probing) verdictOf(pod *corev1.Pod) verdict {
-	if len(a.w.set.Spec.ActivePassiveProbes) == 0 || !a.asks(pod) {
+func verdictOf(w *world, pod *corev1.Pod) verdict {
+	if len(w.set.Spec.ActivePassiveProbes) == 0 || !asks(w, pod) {
 		return passive
 	}
 	all := active
-	for name, probe := range a.w.set.Spec.ActivePassiveProbes {
-		switch a.answer(pod, name, &probe) {
+	for name, probe := range w.set.Spec.ActivePassiveProbes {
+		switch answer(w, pod, name, &probe) {
 		case passive:
 			return passive
 		case unknown:
@@ -162,10 +159,10 @@ func (a probing) verdictOf(pod *corev1.Pod) verdict {
 // answer returns the result of one probe in the running container. A timeout counts as failure, as it
 // does for a kubelet. The result is unknown if it was lost, or if the timeout passed while this process
 // was frozen.
-func (a probing) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
+func answer(w *world, pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
 	id := containerID(pod, name)
-	r, ok := a.w.probes[pod.UID].results[name]
-	late := r.Sent && a.w.watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe)
+	r, ok := w.probes[pod.UID].results[name]
+	late := r.Sent && w.watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe)
 	switch {
 	case id == "":
 		return passive
@@ -189,22 +186,22 @@ func containerID(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// question returns the first probe of a pod that is due, or the time until the next one is due. Only
+// nextProbe returns the first probe of a pod that is due, or the time until the next one is due. Only
 // one probe runs in a pod at a time.
-func (a probing) question(pod *corev1.Pod) (chains []action.Chain, next time.Duration) {
-	known := a.w.probes[pod.UID]
-	if known.busy || !a.asks(pod) {
+func nextProbe(w *world, pod *corev1.Pod) (chains []action.Chain, next time.Duration) {
+	known := w.probes[pod.UID]
+	if known.busy || !asks(w, pod) {
 		return nil, 0 // a watch event follows when that changes
 	}
-	for _, name := range sets.List(sets.KeySet(a.w.set.Spec.ActivePassiveProbes)) {
-		probe := a.w.set.Spec.ActivePassiveProbes[name]
+	for _, name := range sets.List(sets.KeySet(w.set.Spec.ActivePassiveProbes)) {
+		probe := w.set.Spec.ActivePassiveProbes[name]
 		id := containerID(pod, name)
 		if id == "" || probe.Exec == nil || len(probe.Exec.Command) == 0 {
 			continue
 		}
 		due := time.Duration(0)
 		if r, ok := known.results[name]; ok && r.ContainerID == id {
-			due = r.Began.Add(periodOf(&probe)).Sub(a.w.now)
+			due = r.Began.Add(periodOf(&probe)).Sub(w.now)
 		}
 		if due <= 0 {
 			return []action.Chain{{{Verb: action.Exec, Object: pod, Reason: reasonProbe, Detail: name, Command: &podexec.Command{

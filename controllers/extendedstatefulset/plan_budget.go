@@ -33,7 +33,7 @@ func (w *world) budgeted() []zone {
 func keepBudgets(f *facts, p *plan) {
 	wanted := map[string]bool{}
 	for _, z := range f.budgeted() {
-		want := buildBudget(f.set, z, f.traffic().serves())
+		want := buildBudget(f.set, z, servingLabels(f))
 		wanted[want.Name] = true
 		have := f.budgets[want.Name]
 		if have == nil {

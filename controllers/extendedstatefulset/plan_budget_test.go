@@ -14,7 +14,7 @@ import (
 // keptBudget adds the wanted budget, modified by change.
 func keptBudget(change func(*policyv1.PodDisruptionBudget)) func(*world) {
 	return func(w *world) {
-		budget := buildBudget(w.set, w.zones[0], asRecorded(w).traffic().serves())
+		budget := buildBudget(w.set, w.zones[0], servingLabels(asRecorded(w)))
 		change(budget)
 		w.budgets = map[string]*policyv1.PodDisruptionBudget{budget.Name: budget}
 	}

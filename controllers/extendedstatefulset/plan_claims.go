@@ -10,29 +10,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// storage evaluates the claims of the wanted ordinals: which of them the set may use, and which were
-// deleted.
-type storage struct{ *world }
-
-func (w *world) storage() storage { return storage{w} }
-
 // claimNames returns the names of the claims of the wanted ordinals.
-func (v storage) claimNames() iter.Seq2[place, string] {
+func claimNames(w *world) iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
-		for at, template := range v.wanted() {
-			if !yield(at, claimName(v.set.Name, template.Name, at.zone, at.ordinal)) {
+		for at, template := range wantedClaims(w) {
+			if !yield(at, claimName(w.set.Name, template.Name, at.zone, at.ordinal)) {
 				return
 			}
 		}
 	}
 }
 
-// wanted returns the claim templates for each wanted ordinal.
-func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
-	templates := v.set.Spec.Template.Spec.VolumeClaimTemplates
+// wantedClaims returns the claim templates for each wanted ordinal.
+func wantedClaims(w *world) iter.Seq2[place, *corev1.PersistentVolumeClaim] {
+	templates := w.set.Spec.Template.Spec.VolumeClaimTemplates
 	return func(yield func(place, *corev1.PersistentVolumeClaim) bool) {
-		for _, z := range v.zones {
-			for o := range v.replicas {
+		for _, z := range w.zones {
+			for o := range w.replicas {
 				for i := range templates {
 					if !yield(place{z, o}, &templates[i]) {
 						return
@@ -47,10 +41,10 @@ func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
 // their template. It never deletes claims, because they hold the user's data.
 func keepClaims(f *facts, p *plan) {
 	made := 0
-	for at, template := range f.storage().wanted() {
+	for at, template := range wantedClaims(f.world) {
 		have := f.claims[claimName(f.set.Name, template.Name, at.zone, at.ordinal)]
 		switch {
-		case f.storage().claimTaken(template.Name, at):
+		case claimTaken(f.world, template.Name, at):
 		case have == nil && made < namesAtOnce && !f.left(at.zone, at.ordinal):
 			p.Do(action.Chain{{
 				Verb:   action.Create,
@@ -92,20 +86,20 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 }
 
 // claimTaken reports whether a claim of an ordinal belongs, or would belong, to another owner.
-func (v storage) claimTaken(template string, at place) bool {
-	name, stem := claimName(v.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(v.set.Name))
-	if v.foreign[name] != nil {
+func claimTaken(w *world, template string, at place) bool {
+	name, stem := claimName(w.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(w.set.Name))
+	if w.foreign[name] != nil {
 		return true
 	}
-	return v.claims[name] == nil && v.claimants[stem] != ""
+	return w.claims[name] == nil && w.claimants[stem] != ""
 }
 
-// deletedClaim returns the terminating claim of an ordinal; "" if there is none. It is finally removed
+// deletedClaimOf returns the terminating claim of an ordinal; "" if there is none. It is finally removed
 // when its pod ends.
-func (v storage) deletedClaim(z zone, ordinal int32) string {
-	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
-		name := claimName(v.set.Name, t.Name, z, ordinal)
-		if c := v.claims[name]; c != nil && c.DeletionTimestamp != nil {
+func deletedClaimOf(w *world, z zone, ordinal int32) string {
+	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(w.set.Name, t.Name, z, ordinal)
+		if c := w.claims[name]; c != nil && c.DeletionTimestamp != nil {
 			return name
 		}
 	}
@@ -113,12 +107,12 @@ func (v storage) deletedClaim(z zone, ordinal int32) string {
 }
 
 // anyDeletedClaim returns the first terminating claim of a wanted ordinal; "" if there is none.
-func (v storage) anyDeletedClaim() string {
-	if !v.claimsDeleted() {
+func anyDeletedClaim(w *world) string {
+	if !claimsDeleted(w) {
 		return ""
 	}
-	for _, name := range v.claimNames() {
-		if c := v.claims[name]; c != nil && c.DeletionTimestamp != nil {
+	for _, name := range claimNames(w) {
+		if c := w.claims[name]; c != nil && c.DeletionTimestamp != nil {
 			return name
 		}
 	}
@@ -126,8 +120,8 @@ func (v storage) anyDeletedClaim() string {
 }
 
 // claimsDeleted reports whether any claim of the set is terminating.
-func (v storage) claimsDeleted() bool {
-	for _, c := range v.claims {
+func claimsDeleted(w *world) bool {
+	for _, c := range w.claims {
 		if c.DeletionTimestamp != nil {
 			return true
 		}

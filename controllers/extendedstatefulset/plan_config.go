@@ -110,7 +110,7 @@ func stampFor(t configuration.Target) configStamp { return configStamp{t.Hash, t
 
 // freshStamp returns the stamp of a StatefulSet that does not exist yet, and the reason why it must not
 // be created yet, if any: the content with which its pods start would be unknown.
-func freshStamp(c *configuration.State, beside children) (stamp configStamp, problem notice) {
+func freshStamp(c *configuration.State, beside siblings) (stamp configStamp, problem notice) {
 	switch {
 	case c.Unreadable != "":
 		return configStamp{}, notice{Reason: v1alpha1.ReasonConfigUnreadable, Message: c.Unreadable}

@@ -71,34 +71,34 @@ func claimants(template, stem string) iter.Seq2[string, string] {
 
 // withheld returns the reason why an ordinal cannot be assigned: one of its claims belongs, or would
 // belong, to another owner. "" means that it can be assigned.
-func (v storage) withheld(z zone, ordinal int32) string {
-	if len(v.foreign)+len(v.claimants) == 0 {
+func withheld(w *world, z zone, ordinal int32) string {
+	if len(w.foreign)+len(w.claimants) == 0 {
 		return ""
 	}
-	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
-		name := claimName(v.set.Name, t.Name, z, ordinal)
-		if v.foreign[name] != nil {
+	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(w.set.Name, t.Name, z, ordinal)
+		if w.foreign[name] != nil {
 			return "the owner of claim " + name + " consents"
 		}
-		if other := v.claimants[claimStem(t.Name, z.stem(v.set.Name))]; other != "" && v.claims[name] == nil {
-			return "StatefulSet " + other + " is deleted, because its claims have the same names as those of " + z.stem(v.set.Name)
+		if other := w.claimants[claimStem(t.Name, z.stem(w.set.Name))]; other != "" && w.claims[name] == nil {
+			return "StatefulSet " + other + " is deleted, because its claims have the same names as those of " + z.stem(w.set.Name)
 		}
 	}
 	return ""
 }
 
 // disputed describes the claims of other owners and how to resolve the conflict; "" if there are none.
-func (v storage) disputed() string {
-	if len(v.foreign) > 0 {
+func disputed(w *world) string {
+	if len(w.foreign) > 0 {
 		var all []metav1.Object
-		for _, name := range slices.Sorted(maps.Keys(v.foreign)) {
-			all = append(all, v.foreign[name])
+		for _, name := range slices.Sorted(maps.Keys(w.foreign)) {
+			all = append(all, w.foreign[name])
 		}
-		return askOwner(v.set.Namespace, v.set.Name, all...)
+		return askOwner(w.set.Namespace, w.set.Name, all...)
 	}
-	for _, stem := range slices.Sorted(maps.Keys(v.claimants)) {
+	for _, stem := range slices.Sorted(maps.Keys(w.claimants)) {
 		return fmt.Sprintf("the claims %s-<ordinal> also belong to StatefulSet %s, so none are created: rename this object or the claim template, or delete that StatefulSet",
-			stem, v.claimants[stem])
+			stem, w.claimants[stem])
 	}
 	return ""
 }
@@ -108,20 +108,20 @@ func claimStem(template, stem string) string { return template + "-" + stem }
 
 // reach returns how many ordinals, counted from 0, a StatefulSet with span has may get. It stops at the
 // first withheld ordinal that the StatefulSet does not have.
-func (v storage) reach(z zone, has span) int32 {
-	for o := range v.replicas {
-		if !has.has(o) && v.withheld(z, o) != "" {
+func reach(w *world, z zone, has span) int32 {
+	for o := range w.replicas {
+		if !has.has(o) && withheld(w, z, o) != "" {
 			return o
 		}
 	}
-	return v.replicas
+	return w.replicas
 }
 
 // unconsented returns the reason why no pod may be replaced now; "" if there is none. A pod whose claim
 // lacks consent, for example because the claim lost its label, could not be recreated.
-func (v storage) unconsented() string {
-	for _, t := range v.pods {
-		if why := v.withheld(zone{index: t.zone}, t.ordinal); why != "" {
+func unconsented(w *world) string {
+	for _, t := range w.pods {
+		if why := withheld(w, zone{index: t.zone}, t.ordinal); why != "" {
 			return why
 		}
 	}

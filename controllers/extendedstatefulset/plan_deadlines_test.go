@@ -92,7 +92,7 @@ func deadlines() []deadline {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 			w.probes = map[types.UID]probed{p.UID: {results: map[string]podexec.Result{
 				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
-			return probing{w}.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
+			return answer(w, p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
 		}, false},
 	}
 }

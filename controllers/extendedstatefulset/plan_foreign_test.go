@@ -46,7 +46,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 				pod.Labels[label] = "db"
 			}
 			// A pod without a time is older than version 3, and not older than version 2.
-			versions := children{{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v2", UID: "now"}}, zone: noZone, version: 2},
+			versions := siblings{{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v2", UID: "now"}}, zone: noZone, version: 2},
 				{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v3", UID: "now", CreationTimestamp: metav1.Now()}}, zone: noZone, version: 3}}
 			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, children: versions}
 			w.addPod(pod)

@@ -44,7 +44,7 @@ type handover struct {
 func arrange(f *facts, z zone, taken bool) *handover {
 	h := &handover{f: f, zone: z, have: f.spansOf(z), goal: f.record.CurrentVersion, taken: taken}
 	h.want = h.have
-	if f.record.Phase == v1alpha1.PhaseCleaningUp && !f.traffic().switched() {
+	if f.record.Phase == v1alpha1.PhaseCleaningUp && !switched(f) {
 		h.waitFor(fmt.Sprintf("Service %s selects the current version", activeService(f.set)))
 		return h // switch clients first
 	}
@@ -122,8 +122,8 @@ func coexist(f *facts, z zone, have spans) spans {
 	for number, s := range want {
 		want[number] = span{start: s.start}
 	}
-	want[f.record.CurrentVersion] = span{0, f.storage().reach(z, have[f.record.CurrentVersion])}
-	n := f.storage().reach(z, have[f.record.UpdateVersion])
+	want[f.record.CurrentVersion] = span{0, reach(f.world, z, have[f.record.CurrentVersion])}
+	n := reach(f.world, z, have[f.record.UpdateVersion])
 	if f.record.Phase == v1alpha1.PhaseCanary && f.record.Update.Zone == z.name {
 		n = min(max(f.canaries(), have[f.record.UpdateVersion].replicas), n)
 	}
@@ -238,7 +238,7 @@ func (h *handover) give(ordinal int32) {
 	if to == 0 {
 		return
 	}
-	if why := cmp.Or(h.f.storage().withheld(h.zone, ordinal), h.held(to, ordinal)); why != "" {
+	if why := cmp.Or(withheld(h.f.world, h.zone, ordinal), h.held(to, ordinal)); why != "" {
 		h.waitFor(why)
 		return
 	}
@@ -395,10 +395,10 @@ func (h *handover) take(from int64, ordinal int32) {
 
 // unsafe returns the reason why the pod of an ordinal must keep its claims; "" if there is none.
 func (h *handover) unsafe(ordinal int32) string {
-	if name := h.f.storage().deletedClaim(h.zone, ordinal); name != "" {
+	if name := deletedClaimOf(h.f.world, h.zone, ordinal); name != "" {
 		return fmt.Sprintf("claim %s is safe: it is terminating, and its data is lost when its pod is deleted", name)
 	}
-	return h.f.storage().withheld(h.zone, ordinal)
+	return withheld(h.f.world, h.zone, ordinal)
 }
 
 // unproven returns the reason why a new version gets no more ordinals yet; "" if it may.

@@ -90,10 +90,10 @@ func (w *world) holdsPods(number int64) string {
 	if w.standing(w.set.Status.CurrentVersion).split() && !w.standing(number).onTrial() {
 		return "ordinals are moving between versions"
 	}
-	if why := w.storage().unconsented(); why != "" {
+	if why := unconsented(w); why != "" {
 		return "they wait until " + why
 	}
-	if name := w.storage().anyDeletedClaim(); name != "" {
+	if name := anyDeletedClaim(w); name != "" {
 		return fmt.Sprintf("claim %s is terminating, and its data is lost when its pod is deleted", name)
 	}
 	return ""

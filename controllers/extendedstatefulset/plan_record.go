@@ -107,7 +107,7 @@ func (b *recorder) recoverLost() {
 
 // mostLikelyCurrent returns a StatefulSet of the version that most likely serves, or nil. It prefers a
 // version that is not stale, then the version with more Ready pods, then the newer version.
-func (all children) mostLikelyCurrent() *child {
+func (all siblings) mostLikelyCurrent() *child {
 	candidates := slices.DeleteFunc(slices.Clone(all), (*child).stale)
 	if len(candidates) == 0 {
 		candidates = all
@@ -171,7 +171,7 @@ func (b *recorder) consider() {
 // upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing has the reason.
 func (b *recorder) upgradeWaits() bool {
 	switch {
-	case b.w.standing(b.CurrentVersion).unreturned(&b.w.set.Status) != "", b.w.storage().unconsented() != "":
+	case b.w.standing(b.CurrentVersion).unreturned(&b.w.set.Status) != "", unconsented(b.w) != "":
 		return true
 	case b.w.set.Spec.UpdateStrategy.UpdateNotReady:
 		return false

@@ -13,7 +13,7 @@ import (
 // keepServices creates both Services. It ignores Services of other owners. For its own Services it
 // restores only the selector, so that users may change the ports and the type.
 func keepServices(f *facts, p *plan) {
-	for _, want := range buildServices(f.set, f.traffic().serves()) {
+	for _, want := range buildServices(f.set, servingLabels(f)) {
 		have := f.services[want.Name]
 		switch {
 		case have == nil:
@@ -28,17 +28,12 @@ func keepServices(f *facts, p *plan) {
 	}
 }
 
-// traffic evaluates where clients are sent.
-type traffic struct{ *facts }
-
-func (f *facts) traffic() traffic { return traffic{f} }
-
 // foreignService returns the name of the active Service if it belongs to another owner; else "". It is
 // ignored, and may select pods of another application. The headless Service may belong to any owner, as
 // for a StatefulSet.
-func (t traffic) foreignService() string {
-	have := t.services[activeService(t.set)]
-	if have == nil || controls(t.set, have) {
+func foreignService(f *facts) string {
+	have := f.services[activeService(f.set)]
+	if have == nil || controls(f.set, have) {
 		return ""
 	}
 	return have.Name
@@ -51,44 +46,44 @@ func selected(selector map[string]string) string {
 	return "every version"
 }
 
-// serves returns the selector of the serving pods: those of the current version, or of all versions
-// while ordinals move. In that case no ordinal has two pods.
-func (t traffic) serves() map[string]string {
-	selector := map[string]string{v1alpha1.LabelSet: t.set.Name}
-	if !t.moving() {
-		selector[v1alpha1.LabelVersion] = strconv.FormatInt(t.record.CurrentVersion, 10)
+// servingLabels returns the selector of the serving pods: those of the current version, or of all
+// versions while ordinals move. In that case no ordinal has two pods.
+func servingLabels(f *facts) map[string]string {
+	selector := map[string]string{v1alpha1.LabelSet: f.set.Name}
+	if !moving(f) {
+		selector[v1alpha1.LabelVersion] = strconv.FormatInt(f.record.CurrentVersion, 10)
 	}
 	return selector
 }
 
 // moving reports whether another version has, or is about to get, ordinals that the current version
 // lacks.
-func (t traffic) moving() bool {
-	return t.mayMove() || slices.ContainsFunc(t.children, t.hasOthers)
+func moving(f *facts) bool {
+	return mayMove(f) || slices.ContainsFunc(f.children, func(c *child) bool { return hasOthers(f, c) })
 }
 
 // mayMove reports whether the upgrade in progress moves ordinals.
-func (t traffic) mayMove() bool {
-	u := t.record.Update
+func mayMove(f *facts) bool {
+	u := f.record.Update
 	if u == nil || u.Handover != v1alpha1.HandoverPerOrdinal {
 		return false
 	}
-	switch t.record.Phase {
+	switch f.record.Phase {
 	case v1alpha1.PhasePreJob, v1alpha1.PhaseAborted:
 		return false
 	case v1alpha1.PhaseStale:
-		return t.unreturned() != ""
+		return f.unreturned() != ""
 	}
 	return true
 }
 
 // hasOthers reports whether a StatefulSet has ordinals that the current version lacks.
-func (t traffic) hasOthers(c *child) bool {
-	current := t.children.find(c.zone, t.record.CurrentVersion)
-	if c.version == t.record.CurrentVersion || current == nil {
+func hasOthers(f *facts, c *child) bool {
+	current := f.children.find(c.zone, f.record.CurrentVersion)
+	if c.version == f.record.CurrentVersion || current == nil {
 		return false
 	}
-	for o := c.span().start; o < min(c.span().end(), t.replicas); o++ {
+	for o := c.span().start; o < min(c.span().end(), f.replicas); o++ {
 		if !current.span().has(o) {
 			return true
 		}
@@ -97,10 +92,10 @@ func (t traffic) hasOthers(c *child) bool {
 }
 
 // switched reports whether clients are sent to the pods that serve now.
-func (t traffic) switched() bool {
-	have := t.services[activeService(t.set)]
-	if t.set.Spec.Template.Spec.ServiceName == "" || have == nil || !controls(t.set, have) {
+func switched(f *facts) bool {
+	have := f.services[activeService(f.set)]
+	if f.set.Spec.Template.Spec.ServiceName == "" || have == nil || !controls(f.set, have) {
 		return true
 	}
-	return maps.Equal(have.Spec.Selector, t.serves())
+	return maps.Equal(have.Spec.Selector, servingLabels(f))
 }

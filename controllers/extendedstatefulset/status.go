@@ -51,7 +51,7 @@ func firstZone(zones []zone) zone {
 // counts reports whether the pods of a StatefulSet serve: those of the current version, or of every
 // version while ordinals move.
 func (f *facts) counts(c *child) bool {
-	return c.version == f.record.CurrentVersion || f.traffic().moving()
+	return c.version == f.record.CurrentVersion || moving(f)
 }
 
 // countPods sets the numbers of serving pods.
@@ -60,7 +60,7 @@ func countPods(f *facts, s *v1alpha1.ExtendedStatefulSetStatus) {
 	for i := range s.Zones {
 		s.Zones[i].Replicas, s.Zones[i].ReadyReplicas = 0, 0
 	}
-	selector := f.traffic().serves()
+	selector := servingLabels(f)
 	first := firstZone(f.zones)
 	if first.index != noZone {
 		selector[v1alpha1.LabelZoneIndex] = strconv.Itoa(int(first.index))
@@ -124,7 +124,7 @@ func available(f *facts) metav1.Condition {
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPodsUnavailable
-	if number := f.record.CurrentVersion; f.traffic().moving() {
+	if number := f.record.CurrentVersion; moving(f) {
 		c.Message += unready(f.world, 0)
 	} else if number != 0 {
 		c.Message += unready(f.world, number)
@@ -193,7 +193,7 @@ func untracked(f *facts, _ *plan) notice {
 }
 
 func withoutConsent(f *facts, _ *plan) notice {
-	if why := f.storage().disputed(); why != "" {
+	if why := disputed(f.world); why != "" {
 		return notice{Reason: v1alpha1.ReasonClaimTaken, Message: why}
 	}
 	return notice{}
@@ -261,7 +261,7 @@ func withoutService(f *facts, p *plan) notice {
 }
 
 func takenService(f *facts, _ *plan) notice {
-	taken := f.traffic().foreignService()
+	taken := foreignService(f)
 	if taken == "" {
 		return notice{}
 	}
