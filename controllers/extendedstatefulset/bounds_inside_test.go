@@ -25,91 +25,91 @@ func many(n int) map[string]string {
 	return all
 }
 
-type spec = v1alpha1.ExtendedStatefulSetSpec
+type setSpec = v1alpha1.ExtendedStatefulSetSpec
 
 // insideBounds are the limits of items within a spec: the max number, a function that sets a given
 // number, and the error message above the max.
 var insideBounds = []struct {
 	name string
 	most int
-	set  func(s *spec, n int)
+	set  func(s *setSpec, n int)
 	want string
 }{
-	{"attempts", 100, func(s *spec, n int) { s.UpdateStrategy.RetryCount = int32(n) }, "spec.updateStrategy.retryCount: Invalid value: 101: may be at most 100; take fewer attempts"},
-	{"canaryWatchTime", 720, func(s *spec, n int) {
+	{"attempts", 100, func(s *setSpec, n int) { s.UpdateStrategy.RetryCount = int32(n) }, "spec.updateStrategy.retryCount: Invalid value: 101: may be at most 100; take fewer attempts"},
+	{"canaryWatchTime", 720, func(s *setSpec, n int) {
 		d := &metav1.Duration{Duration: time.Duration(n) * time.Hour}
 		s.UpdateStrategy.CanaryWatchTime, s.UpdateStrategy.UpdateWatchTime = d, d
 	}, `spec.updateStrategy.canaryWatchTime: Invalid value: "721h0m0s": may be at most 720h; take a shorter time`},
-	{"labels", 64, func(s *spec, n int) { s.Template.Labels = many(n) }, "spec.template.metadata.labels: Invalid value: 65: may be at most 64; take fewer labels"},
-	{"annotations", 64, func(s *spec, n int) { s.Template.Annotations = many(n) }, "spec.template.metadata.annotations: Invalid value: 65: may be at most 64; take fewer annotations"},
-	{"labels of pods", 64, func(s *spec, n int) {
+	{"labels", 64, func(s *setSpec, n int) { s.Template.Labels = many(n) }, "spec.template.metadata.labels: Invalid value: 65: may be at most 64; take fewer labels"},
+	{"annotations", 64, func(s *setSpec, n int) { s.Template.Annotations = many(n) }, "spec.template.metadata.annotations: Invalid value: 65: may be at most 64; take fewer annotations"},
+	{"labels of pods", 64, func(s *setSpec, n int) {
 		s.Template.Spec.Template.Labels = many(n - 1)
 		s.Template.Spec.Template.Labels["app"] = "db"
 	}, "spec.template.spec.template.metadata.labels: Invalid value: 65: may be at most 64"},
-	{"matchLabels of the selector", 32, func(s *spec, n int) {
+	{"matchLabels of the selector", 32, func(s *setSpec, n int) {
 		s.Template.Spec.Selector.MatchLabels, s.Template.Spec.Template.Labels = many(n), many(n)
 	}, "spec.template.spec.selector.matchLabels: Invalid value: 33: may be at most 32; select by fewer labels"},
-	{"expressions", 32, func(s *spec, n int) {
+	{"expressions", 32, func(s *setSpec, n int) {
 		for range n {
 			s.Template.Spec.Selector.MatchExpressions = append(s.Template.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpExists})
 		}
 	}, "spec.template.spec.selector.matchExpressions: Invalid value: 33: may be at most 32; take fewer expressions"},
-	{"values", 64, func(s *spec, n int) {
+	{"values", 64, func(s *setSpec, n int) {
 		s.Template.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{"db"}, n)}}
 	}, "spec.template.spec.selector.matchExpressions[0].values: Invalid value: 65: may be at most 64; take fewer values"},
-	{"containers", 64, func(s *spec, n int) {
+	{"containers", 64, func(s *setSpec, n int) {
 		s.Template.Spec.Template.Spec.Containers = make([]corev1.Container, n)
 	}, "spec.template.spec.template.spec.containers: Invalid value: 65: may be at most 64; take fewer containers"},
-	{"init containers", 64, func(s *spec, n int) {
+	{"init containers", 64, func(s *setSpec, n int) {
 		s.Template.Spec.Template.Spec.InitContainers = make([]corev1.Container, n)
 	}, "spec.template.spec.template.spec.initContainers: Invalid value: 65: may be at most 64"},
-	{"volumes", 256, func(s *spec, n int) { s.Template.Spec.Template.Spec.Volumes = make([]corev1.Volume, n) }, "spec.template.spec.template.spec.volumes: Invalid value: 257: may be at most 256"},
-	{"image pull secrets", 64, func(s *spec, n int) {
+	{"volumes", 256, func(s *setSpec, n int) { s.Template.Spec.Template.Spec.Volumes = make([]corev1.Volume, n) }, "spec.template.spec.template.spec.volumes: Invalid value: 257: may be at most 256"},
+	{"image pull secrets", 64, func(s *setSpec, n int) {
 		s.Template.Spec.Template.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, n)
 	}, "spec.template.spec.template.spec.imagePullSecrets: Invalid value: 65: may be at most 64"},
-	{"ports", 256, func(s *spec, n int) {
+	{"ports", 256, func(s *setSpec, n int) {
 		s.Template.Spec.Template.Spec.Containers[0].Ports = make([]corev1.ContainerPort, n)
 	}, "spec.template.spec.template.spec.containers: Invalid value: 257: may be at most 256; take fewer ports in all containers"},
-	{"tracked ConfigMaps and Secrets", 256, func(s *spec, n int) {
+	{"tracked ConfigMaps and Secrets", 256, func(s *setSpec, n int) {
 		s.UpdateOnEnvChange = true
 		for i := range n {
 			s.Template.Spec.Template.Spec.Containers[0].EnvFrom = append(s.Template.Spec.Template.Spec.Containers[0].EnvFrom,
 				corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(i)}}})
 		}
 	}, "spec.updateOnEnvChange: Invalid value: true: at most 256 ConfigMaps and Secrets can be tracked, and template references more; reference fewer, or set this to false"},
-	{"pods of a job", 100, func(s *spec, n int) {
+	{"pods of a job", 100, func(s *setSpec, n int) {
 		s.UpdateStrategy.PreUpdateJob = job("x")
 		s.UpdateStrategy.PreUpdateJob.Spec.Parallelism = ptr.To(int32(n))
 	}, "spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: 101: may be at most 100; take fewer pods at a time"},
-	{"completions of a job", 1000, func(s *spec, n int) {
+	{"completions of a job", 1000, func(s *setSpec, n int) {
 		s.UpdateStrategy.PostUpdateJob = job("x")
 		s.UpdateStrategy.PostUpdateJob.Spec.Completions = ptr.To(int32(n))
 	}, "spec.updateStrategy.postUpdateJob.spec.completions: Invalid value: 1001: may be at most 1000; take fewer completions"},
-	{"probes", 16, func(s *spec, n int) {
+	{"probes", 16, func(s *setSpec, n int) {
 		s.ActivePassiveProbes, s.Template.Spec.Template.Spec.Containers = map[string]v1alpha1.ActivePassiveProbe{}, nil
 		for name := range many(n) {
 			s.ActivePassiveProbes[name] = asking("/ask")
 			s.Template.Spec.Template.Spec.Containers = append(s.Template.Spec.Template.Spec.Containers, corev1.Container{Name: name})
 		}
 	}, "spec.activePassiveProbes: Invalid value: 17: may be at most 16; take fewer probes"},
-	{"arguments of a probe", 64, func(s *spec, n int) {
+	{"arguments of a probe", 64, func(s *setSpec, n int) {
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": asking(slices.Repeat([]string{"x"}, n)...)}
 	}, "spec.activePassiveProbes[main].exec.command: Invalid value: 65: may be at most 64; take fewer arguments, or write a script"},
-	{"bytes of a probe", 16384, func(s *spec, n int) {
+	{"bytes of a probe", 16384, func(s *setSpec, n int) {
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": asking(strings.Repeat("x", n))}
 	}, "spec.activePassiveProbes[main].exec.command: Invalid value: 16385: may be at most 16384; take fewer bytes, or write a script"},
-	{"the period of a probe", 3600, func(s *spec, n int) {
+	{"the period of a probe", 3600, func(s *setSpec, n int) {
 		p := asking("x")
 		p.PeriodSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
 	}, "spec.activePassiveProbes[main].periodSeconds: Invalid value: 3601: may be at most 3600; use a shorter period"},
-	{"the timeout of a probe", 3600, func(s *spec, n int) {
+	{"the timeout of a probe", 3600, func(s *setSpec, n int) {
 		p := asking("x")
 		p.TimeoutSeconds = int32(n)
 		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
 	}, "spec.activePassiveProbes[main].timeoutSeconds: Invalid value: 3601: may be at most 3600; use a shorter timeout"},
-	{"total size", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; move long values into ConfigMaps`},
-	{"total size in all zones", 64 << 10, func(s *spec, n int) {
+	{"total size", 256 << 10, func(s *setSpec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; move long values into ConfigMaps`},
+	{"total size in all zones", 64 << 10, func(s *setSpec, n int) {
 		for i := range 64 {
 			s.Zones = append(s.Zones, fmt.Sprint("z", i))
 		}

@@ -69,17 +69,17 @@ func FuzzValidate(f *testing.F) {
 // checkServed verifies a set that passed validation, and the children that are built for it.
 func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	t.Helper()
-	spec := &set.Spec
-	replicas, zones, claims := int(*spec.Template.Spec.Replicas), max(1, len(spec.Zones)), len(spec.Template.Spec.VolumeClaimTemplates)
+	s := &set.Spec
+	replicas, zones, claims := int(*s.Template.Spec.Replicas), max(1, len(s.Zones)), len(s.Template.Spec.VolumeClaimTemplates)
 	for name, within := range map[string]bool{
 		"replicas": 0 <= replicas && replicas <= 1000 && replicas == int(replicasOf(set)),
 		"zones":    zones <= 64 && replicas*zones <= 2000,
 		"claims":   claims <= 16 && replicas*zones*claims <= 4000,
-		"rules":    spec.Scaling == nil || ptr.Deref(spec.Scaling.Min, 0) <= *spec.Template.Spec.Replicas && *spec.Template.Spec.Replicas <= ptr.Deref(spec.Scaling.Max, 1000),
-		"canaries": 1 <= *spec.UpdateStrategy.Canaries && *spec.UpdateStrategy.Canaries <= 1000,
-		"probes":   len(spec.ActivePassiveProbes) <= 16,
-		"times":    0 < spec.UpdateStrategy.CanaryWatchTime.Duration && spec.UpdateStrategy.CanaryWatchTime.Duration <= spec.UpdateStrategy.UpdateWatchTime.Duration,
-		"length":   len(tooLarge(spec, nil)) == 0,
+		"rules":    s.Scaling == nil || ptr.Deref(s.Scaling.Min, 0) <= *s.Template.Spec.Replicas && *s.Template.Spec.Replicas <= ptr.Deref(s.Scaling.Max, 1000),
+		"canaries": 1 <= *s.UpdateStrategy.Canaries && *s.UpdateStrategy.Canaries <= 1000,
+		"probes":   len(s.ActivePassiveProbes) <= 16,
+		"times":    0 < s.UpdateStrategy.CanaryWatchTime.Duration && s.UpdateStrategy.CanaryWatchTime.Duration <= s.UpdateStrategy.UpdateWatchTime.Duration,
+		"length":   len(tooLarge(s, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s above the limit was accepted", name)
@@ -90,8 +90,8 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 		t.Errorf("got digest %q: %v", digest, err)
 	}
 	z := zone{index: noZone}
-	if len(spec.Zones) > 0 {
-		z = zone{name: spec.Zones[0], index: 99}
+	if len(s.Zones) > 0 {
+		z = zone{name: s.Zones[0], index: 99}
 	}
 	child := buildChild(set, z, version{number: 99999}, span{0, int32(replicas)})
 	if faults := validation.IsDNS1123Label(child.Name); len(faults) > 0 || len(child.Name) > maxStatefulSetName {

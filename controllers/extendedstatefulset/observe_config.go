@@ -57,7 +57,7 @@ func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, s 
 // observe reads the configuration of the StatefulSets of an object. held returns the reason why the
 // pods of a StatefulSet must not be restarted now. template is the pod template of a StatefulSet that
 // does not exist yet, or nil.
-func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, children []*appsv1.StatefulSet,
+func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, made []*appsv1.StatefulSet,
 	held func(*appsv1.StatefulSet) string, template *corev1.PodSpec, now time.Time) (look, error) {
 	name := client.ObjectKeyFromObject(set)
 	l := look{views: map[types.UID]*configuration.View{}}
@@ -66,7 +66,7 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 		return l, r.turns.WakeNext(ctx, name, now)
 	}
 	asks := false
-	for _, child := range children {
+	for _, child := range made {
 		v := viewOf(child)
 		v.Held = held(child)
 		l.views[child.UID] = v
@@ -85,7 +85,7 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 	}
 	// Keep the slot of a running restart until the cache shows it: children may be newer than the
 	// cache.
-	if !asks && !slices.ContainsFunc(children, func(c *appsv1.StatefulSet) bool { return !restartsSince(c).IsZero() }) {
+	if !asks && !slices.ContainsFunc(made, func(c *appsv1.StatefulSet) bool { return !restartsSince(c).IsZero() }) {
 		r.turns.Forget(name)
 	}
 	if template != nil {
@@ -104,11 +104,11 @@ func (r *reader) readConfig(ctx context.Context, w *world) (err error) {
 		return nil
 	}
 	templates := []*corev1.PodSpec{&w.set.Spec.Template.Spec.Template.Spec}
-	var children []*appsv1.StatefulSet
+	var made []*appsv1.StatefulSet
 	numbers := map[types.UID]int64{}
 	for _, c := range w.children {
 		templates = append(templates, &c.set.Spec.Template.Spec)
-		children = append(children, c.set)
+		made = append(made, c.set)
 		numbers[c.set.UID] = c.version
 	}
 	switch w.tracking, err = r.config.tracking(ctx, w.set, templates...); {
@@ -136,7 +136,7 @@ func (r *reader) readConfig(ctx context.Context, w *world) (err error) {
 	held := func(c *appsv1.StatefulSet) string {
 		return cmp.Or(w.invalid, holdsRestart(&w.set.Status, numbers[c.UID]), w.holdsPods(numbers[c.UID]))
 	}
-	l, err := r.config.observe(ctx, w.set, children, held, template, w.now)
+	l, err := r.config.observe(ctx, w.set, made, held, template, w.now)
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,11 @@ func asksForApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
 // unapproved reports whether the upgrade must wait for approval. An upgrade that continued after
 // approval needs no second approval.
 func (b *recorder) unapproved() bool {
-	spec := &b.w.set.Spec
-	if b.Update.Approved || !asksForApproval(spec) {
+	wanted := &b.w.set.Spec
+	if b.Update.Approved || !asksForApproval(wanted) {
 		return false
 	}
-	return spec.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)
+	return wanted.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)
 }
 
 // verdict returns the result of the Job that checks the canaries; "" if it has not ended, or its result

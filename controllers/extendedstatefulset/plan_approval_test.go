@@ -265,14 +265,14 @@ func TestWarnOfApproval(t *testing.T) {
 // TestApprovalIsTold verifies E36: there is one event for each step.
 func TestApprovalIsTold(t *testing.T) {
 	at := metav1.NewTime(noon)
-	status := func(phase v1alpha1.Phase, u v1alpha1.UpdateStatus) *v1alpha1.ExtendedStatefulSetStatus {
+	in := func(phase v1alpha1.Phase, u v1alpha1.UpdateStatus) *v1alpha1.ExtendedStatefulSetStatus {
 		u.Digest = "0123456789abcdef0"
 		return &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, UpdateVersion: 2, Phase: phase, Update: &u}
 	}
-	canary := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{})
-	waiting := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{GoodAt: &at, HeldAt: &at})
-	on := status(v1alpha1.PhasePromoting, v1alpha1.UpdateStatus{Approved: true})
-	next := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{Approved: true, Zone: "b"})
+	canary := in(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{})
+	waiting := in(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{GoodAt: &at, HeldAt: &at})
+	on := in(v1alpha1.PhasePromoting, v1alpha1.UpdateStatus{Approved: true})
+	next := in(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{Approved: true, Zone: "b"})
 	for _, row := range []struct {
 		was, now *v1alpha1.ExtendedStatefulSetStatus
 		want     string
