@@ -40,7 +40,7 @@ type endings struct {
 func newEndings(t *testing.T) endings {
 	db, neighbor := plain(), plain()
 	db.UID, neighbor.UID, neighbor.Name = "uid", "uid of neighbor", "neighbor"
-	return endings{&reader{cache: cacheWith(t, db, neighbor), now: func() time.Time { return noon }}, t, db, neighbor}
+	return endings{reader: &reader{cache: cacheWith(t, db, neighbor), now: func() time.Time { return noon }}, t: t, db: db, neighbor: neighbor}
 }
 
 // deleted passes the deletion of a complete Job of a set to the handler.
