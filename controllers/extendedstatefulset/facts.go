@@ -244,10 +244,10 @@ type standing struct {
 
 func (w *world) standing(number int64) standing { return standing{w, number} }
 
-// children returns the StatefulSets of the version in the wanted zones, in the order of the spec.
-func (s standing) children() (found []*child) {
+// members returns the StatefulSets of the version in the wanted zones, in the order of the spec.
+func (s standing) members() (found []*child) {
 	for _, z := range s.zones {
-		if c := s.world.children.find(z.index, s.number); c != nil {
+		if c := s.children.find(z.index, s.number); c != nil {
 			found = append(found, c)
 		}
 	}
@@ -267,7 +267,7 @@ func (s standing) complete() bool {
 // everywhere reports whether a version has a StatefulSet in each zone, and holds is true for all of
 // them.
 func (s standing) everywhere(holds func(*child) bool) bool {
-	there := s.children()
+	there := s.members()
 	return len(there) == len(s.zones) && !slices.ContainsFunc(there, func(c *child) bool { return !holds(c) })
 }
 

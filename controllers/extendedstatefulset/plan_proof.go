@@ -67,7 +67,7 @@ func (s standing) unsettled() string {
 	if why := s.notReady(); why != "" {
 		return why
 	}
-	for _, c := range s.children() {
+	for _, c := range s.members() {
 		if rolls(c.set) && !holdsBack(&c.set.Spec.UpdateStrategy) {
 			return fmt.Sprintf("%s is restarting its pods", c.set.Name)
 		}
@@ -77,9 +77,9 @@ func (s standing) unsettled() string {
 
 // split reports whether ordinals of a version belong to other versions or are being moved.
 func (s standing) split() bool {
-	return slices.ContainsFunc(s.children(), func(c *child) bool {
+	return slices.ContainsFunc(s.members(), func(c *child) bool {
 		beside := func(other *child) bool { return other.zone == c.zone && other.version != c.version }
-		return !c.hasAll(s.replicas) && slices.ContainsFunc(s.world.children, beside)
+		return !c.hasAll(s.replicas) && slices.ContainsFunc(s.children, beside)
 	})
 }
 
@@ -106,7 +106,7 @@ func (s standing) onTrial() bool {
 	if s.number != now.UpdateVersion || now.Phase != v1alpha1.PhaseCanary || now.Update == nil || now.Update.Returning {
 		return false
 	}
-	return !slices.ContainsFunc(s.world.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
+	return !slices.ContainsFunc(s.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
 }
 
 // absent returns the reason if an ordinal of a zone has no serving pod; "" if all have one. The ordinal
@@ -154,7 +154,7 @@ func (w *world) inTransit(z zone, ordinal int32) bool {
 
 // notReady returns a StatefulSet of the version whose pods are not all available; "" if there is none.
 func (s standing) notReady() string {
-	for _, c := range s.children() {
+	for _, c := range s.members() {
 		if n := s.serving(c); n < s.replicas {
 			return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, n, s.replicas)
 		}
@@ -175,9 +175,9 @@ func (s standing) stillElsewhere(known bool) string {
 		if c.version == s.number || c.empty() || !s.wanted(c.zone) {
 			return false
 		}
-		return known || s.world.children.find(c.zone, s.number) != nil
+		return known || s.children.find(c.zone, s.number) != nil
 	}
-	if c, some := first(s.world.children, elsewhere); some {
+	if c, some := first(s.children, elsewhere); some {
 		return fmt.Sprintf("%s still has pods", c.set.Name)
 	}
 	return ""
@@ -185,7 +185,7 @@ func (s standing) stillElsewhere(known bool) string {
 
 // notGotBack returns a StatefulSet of the version that lacks ordinals.
 func (s standing) notGotBack() string {
-	if c, some := first(s.children(), func(c *child) bool { return !c.hasAll(s.replicas) }); some {
+	if c, some := first(s.members(), func(c *child) bool { return !c.hasAll(s.replicas) }); some {
 		return fmt.Sprintf("%s does not have all its ordinals yet", c.set.Name)
 	}
 	return ""
