@@ -44,7 +44,7 @@ type handover struct {
 func arrange(f *facts, z zone, taken bool) *handover {
 	h := &handover{f: f, zone: z, have: f.spansOf(z), goal: f.record.CurrentVersion, taken: taken}
 	h.want = h.have
-	if f.record.Phase == v1alpha1.PhaseCleaningUp && !switched(f) {
+	if f.record.Phase == v1alpha1.PhaseCleaningUp && !clientsSwitched(f) {
 		h.waitFor(fmt.Sprintf("Service %s selects the current version", activeService(f.set)))
 		return h // switch clients first
 	}

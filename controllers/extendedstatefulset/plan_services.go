@@ -91,8 +91,8 @@ func hasOthers(f *facts, c *child) bool {
 	return false
 }
 
-// switched reports whether clients are sent to the pods that serve now.
-func switched(f *facts) bool {
+// clientsSwitched reports whether clients are sent to the pods that serve now.
+func clientsSwitched(f *facts) bool {
 	have := f.services[activeService(f.set)]
 	if f.set.Spec.Template.Spec.ServiceName == "" || have == nil || !controls(f.set, have) {
 		return true
