@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
@@ -25,7 +25,7 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 		kind requester.Kind
 		spec reflect.Type
 	}{
-		{statefulcluster.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
+		{statefulclusterwebhooks.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
 		{replicatedstatefulset.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
 		{extendedstatefulset.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
 		{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},

@@ -20,7 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
@@ -90,7 +90,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 		t.Fatal(err)
 	}
 	for _, setup := range []func(ctrl.Manager) error{
-		extendedstatefulset.SetupWebhook, statefulcluster.SetupWebhook,
+		extendedstatefulset.SetupWebhook, statefulclusterwebhooks.SetupWebhook,
 		func(mgr ctrl.Manager) error {
 			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
 		},

@@ -25,6 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 	statefulsingletonobserve "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
@@ -32,7 +33,7 @@ import (
 
 // kinds is the table of all kinds.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil,
+	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulclusterwebhooks.SetupWebhook), statefulcluster.Cache, statefulclusterwebhooks.Requester, nil,
 		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
 	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, installReplicated,
 		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},

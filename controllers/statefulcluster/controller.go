@@ -32,12 +32,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // Reconciler reconciles StatefulClusters.
 type Reconciler struct {
-	reader   *reader
-	reporter *reporter
+	reader   *observe.Reader
+	reporter *status.Reporter
 	// runner performs all writes.
 	runner *action.Runner
 	// tracker tracks writes that the cache does not show yet.
@@ -63,29 +68,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // considered is the result of a decision: the facts and the plan.
 type considered struct {
-	facts *facts
-	plan  plan
+	facts *facts.Facts
+	plan  rules.Plan
 }
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
-		Cache: r.reader.cache, Live: r.reader.live, Tracker: r.tracker, AsCached: asCached,
+		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
-		Unread: func(set *v1alpha1.StatefulCluster) bool { return unreadParts(set).Any() },
+		Unread: func(set *v1alpha1.StatefulCluster) bool { return spec.UnreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide:  r.consider,
 		Recheck: r.wantsLive,
-		Size:    func(c considered) (int, any) { return len(c.facts.members), &c.facts.set.Spec.Template },
+		Size:    func(c considered) (int, any) { return len(c.facts.Members), &c.facts.Set.Spec.Template },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
-}
-
-// unreadParts returns why the operator could not read parts of a set.
-func unreadParts(set *v1alpha1.StatefulCluster) unread.Parts {
-	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
 
 // slimSet is a cache transform that drops the spec of a set that is too large to be cached.
@@ -104,25 +104,25 @@ func slimSet(obj any) (any, error) {
 func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.StatefulCluster) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
-	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
+	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
-	w, err := r.reader.observe(ctx, set, from)
+	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
 		return considered{}, err
 	}
-	f := derive(w)
-	return considered{f, decide(f)}, nil
+	f := facts.Derive(w)
+	return considered{f, rules.Decide(f)}, nil
 }
 
 // wantsLive reports whether to decide again on a live read.
 func (r *Reconciler) wantsLive(c considered) bool {
-	return c.plan.wantsLive() || r.reader.of(c.facts.set).wantsLive(c.facts.set, c.facts.now)
+	return c.plan.WantsLive() || r.reader.Of(c.facts.Set).WantsLive(c.facts.Set, c.facts.Now)
 }
 
 func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	return r.reporter.report(ctx, c.facts, &c.plan, r.runner.Run(ctx, client.ObjectKeyFromObject(c.facts.set), c.plan.Steps))
+	return r.reporter.Report(ctx, c.facts, &c.plan, r.runner.Run(ctx, client.ObjectKeyFromObject(c.facts.Set), c.plan.Steps))
 }
 
 // afterDeletion labels the claims that outlive their StatefulCluster, so that users see why the
@@ -130,18 +130,18 @@ func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.tracker.Forget(key)
 	var set v1alpha1.StatefulCluster
-	if err := r.reader.live.Get(ctx, key, &set); err == nil {
+	if err := r.reader.Live.Get(ctx, key, &set); err == nil {
 		return report.Done() // it exists, so its watch event will arrive
 	} else if !apierrors.IsNotFound(err) {
 		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
 	}
-	r.reader.forget(key)
-	forgetMetrics(key)
-	left, err := r.reader.readAbandoned(ctx, key, "")
+	r.reader.Forget(key)
+	status.ForgetMetrics(key)
+	left, err := r.reader.ReadAbandoned(ctx, key, "")
 	if err != nil {
 		return report.Retry(fmt.Errorf("list the claims of a deleted StatefulCluster: %w", err))
 	}
-	for _, o := range r.runner.Run(ctx, key, labelAbandoned(left)) {
+	for _, o := range r.runner.Run(ctx, key, rules.LabelAbandoned(left)) {
 		if client.IgnoreNotFound(o.Err) != nil {
 			return report.Retry(o.Err)
 		}
@@ -161,16 +161,16 @@ func Cache() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&v1alpha1.StatefulCluster{}: {Transform: slimSet},
 		&corev1.Pod{}: {Label: ours, Transform: slim.Kept{
-			Labels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
+			Labels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, spec.LabelRevision},
 			Annotations: []string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,
 				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace, v1alpha1.AnnotationRestarts},
 			Containers: func(pod *corev1.Pod) bool {
-				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != "" || totalRestarts(pod) > 0
+				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != "" || facts.TotalRestarts(pod) > 0
 			},
 			Images: func(pod *corev1.Pod) bool { return pod.Annotations[v1alpha1.AnnotationInPlace] != "" },
 			Causes: true,
 		}.Pod},
-		claimMetadata(): {Label: ours, Transform: slim.Kept{
+		observe.ClaimMetadata(): {Label: ours, Transform: slim.Kept{
 			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},
 			Annotations: []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationAdopt},
 		}.Metadata},
@@ -184,7 +184,7 @@ func Cache() map[client.Object]cache.ByObject {
 func asCached(obj client.Object) client.Object {
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return claimMetadata()
+		return observe.ClaimMetadata()
 	case *corev1.Pod:
 		return &corev1.Pod{}
 	case *appsv1.ControllerRevision:
@@ -197,7 +197,7 @@ func asCached(obj client.Object) client.Object {
 
 // Setup adds the controller to the manager. The controller writes only while it holds the lease.
 func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
-	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
+	if err := observe.IndexFields(mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the cache: %w", err)
 	}
 	pods, err := livepods.New(mgr, bounds.PodBytes)
@@ -205,11 +205,11 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		return err
 	}
 	tracker := &consistency.Tracker{}
-	read := &reader{cache: mgr.GetCache(), live: mgr.GetAPIReader(), pods: pods, now: time.Now, lease: lease}
+	read := &observe.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Pods: pods, Now: time.Now, Lease: lease}
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease}
 	r := &Reconciler{
 		reader: read, runner: runner, tracker: tracker,
-		reporter: &reporter{reader: read, runner: runner, events: mgr.GetEventRecorder("statefulcluster")},
+		reporter: &status.Reporter{Reader: read, Runner: runner, Events: mgr.GetEventRecorder("statefulcluster")},
 	}
 	// The handler of pods reads sets, also while this process waits for the lease.
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.StatefulCluster{}); err != nil {
@@ -219,7 +219,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	if _, err := informer.AddEventHandler(read.podHandler()); err != nil {
+	if _, err := informer.AddEventHandler(read.PodHandler()); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)
@@ -239,7 +239,7 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 // onNode returns requests for the sets that have pods on a Node.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := r.reader.cache.List(ctx, &pods, client.MatchingFields{indexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.Cache.List(ctx, &pods, client.MatchingFields{observe.IndexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
 		return nil
 	}
@@ -254,25 +254,4 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 		}
 	}
 	return requests
-}
-
-func indexFields(indexer client.FieldIndexer) error {
-	byCluster := func(obj client.Object) []string {
-		if uid := obj.GetLabels()[v1alpha1.LabelClusterUID]; uid != "" {
-			return []string{uid}
-		}
-		return nil
-	}
-	ctx := context.Background()
-	for _, obj := range []client.Object{&corev1.Pod{}, claimMetadata(), &appsv1.ControllerRevision{}} {
-		if err := indexer.IndexField(ctx, obj, indexOwner, byCluster); err != nil {
-			return err
-		}
-	}
-	return indexer.IndexField(ctx, &corev1.Pod{}, indexNode, func(obj client.Object) []string {
-		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{pod.Spec.NodeName}
-		}
-		return nil
-	})
 }

@@ -32,10 +32,18 @@
 //
 // # Passes
 //
-// A pass is one reconciliation. observe reads the state of a set. derive computes the facts that
-// follow from it, once. Rules, sorted by priority, read the facts and add steps to a plan;
-// functions that only compute a value do not change the plan. Then the steps are carried out, the
-// responses of the API server are remembered, and status, events and metrics report the results.
+// A pass is one reconciliation. observe.Reader reads the state of a set. facts.Derive computes the
+// facts that follow from it, once. Rules, sorted by priority, read the facts and add steps to a
+// plan; functions that only compute a value do not change the plan. Then the steps are carried
+// out, the responses of the API server are remembered, and status, events and metrics report the
+// results.
+//
+// # Packages
+//
+// Each package imports only those that are named before it: spec (defaults, validation, settings),
+// children (builds what the operator creates), facts (what a pass has read and what follows from
+// it), observe (reads the cluster), rules (decide the actions), status (conditions, events and
+// metrics), webhooks. This package wires them.
 //
 // # Crash safety
 //

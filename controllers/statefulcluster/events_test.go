@@ -18,6 +18,10 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // eventLog records events: the pod that an event is related to, type, reason, action and text.
@@ -34,10 +38,10 @@ func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note str
 }
 
 // emitted returns the events of a pass over that world in which every action ended with that error.
-func emitted(w *world, err error) []string {
+func emitted(w *facts.World, err error) []string {
 	var told eventLog
-	f := derive(w)
-	p := decide(f)
+	f := facts.Derive(w)
+	p := rules.Decide(f)
 	var outcomes []action.Outcome
 	for _, step := range p.Steps {
 		for _, chain := range step {
@@ -53,9 +57,9 @@ func emitted(w *world, err error) []string {
 			}
 		}
 	}
-	r := &reporter{events: &told}
-	r.emitActs(w.set, results{outcomes, w.refused})
-	r.emitNews(f, &p)
+	r := &status.Reporter{Events: &told}
+	r.EmitActs(w.Set, status.Results{Outcomes: outcomes, Refused: w.Refused})
+	r.EmitNews(f, &p)
 	slices.Sort(told)
 	return told
 }
@@ -81,7 +85,7 @@ func TestEvents(t *testing.T) {
 	gone := func(id string) *podFixture { return pod(id).on("n9").ready().nodeGone() }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		err   error
 		want  []string
 	}{
@@ -142,17 +146,17 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 		{"the status is written", nil, 2},
 	} {
 		var told eventLog
-		elsewhere := w.set.DeepCopy()
+		elsewhere := w.Set.DeepCopy()
 		elsewhere.Status.Selector = "changed by another client"
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere).WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 				return r.answer
 			},
 		}).Build()
-		rec := &reporter{reader: &reader{now: func() time.Time { return noon }}, runner: &action.Runner{Client: api, Live: api}, events: &told}
-		f := derive(w)
-		p := decide(f)
-		rec.report(context.Background(), f, &p, nil)
+		rec := &status.Reporter{Reader: &observe.Reader{Now: func() time.Time { return noon }}, Runner: &action.Runner{Client: api, Live: api}, Events: &told}
+		f := facts.Derive(w)
+		p := rules.Decide(f)
+		rec.Report(context.Background(), f, &p, nil)
 		if got := news(told); len(got) != r.want {
 			t.Errorf("V7 %s: events are %q, want %d", r.name, got, r.want)
 		}

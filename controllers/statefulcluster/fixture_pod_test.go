@@ -10,33 +10,36 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // podFixture is a member that is an hour old, on no node, with its claims.
 type podFixture struct {
-	id       string
+	ID       string
 	revision string
-	node     node
+	node     facts.Node
 	bare     bool
 	claims   []func(*corev1.PersistentVolumeClaim)
 	pod      corev1.Pod
 }
 
 func pod(id string) *podFixture {
-	return &podFixture{id: id, revision: "now", pod: corev1.Pod{
+	return &podFixture{ID: id, revision: "now", pod: corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(time.Hour), Annotations: map[string]string{}},
 		Status:     corev1.PodStatus{Phase: corev1.PodPending},
 	}}
 }
 
-func (p *podFixture) into(w *world) {
-	built := buildPod(w.settings, revision.ByName(w.revisions, p.revision), p.id)
-	built.UID, built.CreationTimestamp, built.DeletionTimestamp = types.UID("uid-of-"+p.id), p.pod.CreationTimestamp, p.pod.DeletionTimestamp
+func (p *podFixture) into(w *facts.World) {
+	built := children.BuildPod(w.Settings, revision.ByName(w.Revisions, p.revision), p.ID)
+	built.UID, built.CreationTimestamp, built.DeletionTimestamp = types.UID("uid-of-"+p.ID), p.pod.CreationTimestamp, p.pod.DeletionTimestamp
 	built.DeletionGracePeriodSeconds = p.pod.DeletionGracePeriodSeconds
 	built.Spec.NodeName, built.Status = p.pod.Spec.NodeName, *p.pod.Status.DeepCopy()
 	built.Spec.RestartPolicy = p.pod.Spec.RestartPolicy
 	built.Generation = p.pod.Generation
-	built.Labels[labelRevision] = p.revision
+	built.Labels[spec.LabelRevision] = p.revision
 	for k, v := range p.pod.Annotations {
 		built.Annotations[k] = v
 	}
@@ -44,16 +47,16 @@ func (p *podFixture) into(w *world) {
 		built.Labels[k] = v
 	}
 	copy(built.Spec.Containers, p.pod.Spec.Containers)
-	m := &member{id: p.id, pod: built, node: p.node}
+	m := &facts.Member{ID: p.ID, Pod: built, Node: p.node}
 	if !p.bare {
-		m.claims = claimsOf(w, p.id)
-		for _, c := range m.claims {
+		m.Claims = claimsOf(w, p.ID)
+		for _, c := range m.Claims {
 			for _, f := range p.claims {
 				f(c)
 			}
 		}
 	}
-	w.members = append(w.members, m)
+	w.Members = append(w.Members, m)
 }
 
 func (p *podFixture) condition(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string, since metav1.Time) *podFixture {
@@ -97,7 +100,7 @@ func (p *podFixture) started(restarts int32) *podFixture {
 	p.pod.Status.Phase = corev1.PodRunning
 	start := p.pod.CreationTimestamp
 	p.pod.Status.StartTime = &start
-	p.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "id-" + p.id, ImageID: "id-of-one", RestartCount: restarts,
+	p.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "id-" + p.ID, ImageID: "id-of-one", RestartCount: restarts,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}}}}
 	return p
 }
@@ -147,15 +150,15 @@ func (p *podFixture) aged(d time.Duration) *podFixture {
 func (p *podFixture) failed() *podFixture { p.pod.Status.Phase = corev1.PodFailed; return p }
 
 func (p *podFixture) nodeNotReadyFor(d time.Duration) *podFixture {
-	p.node.notReadySince = noon.Add(-d)
+	p.node.NotReadySince = noon.Add(-d)
 	return p
 }
 
-func (p *podFixture) nodeGone() *podFixture         { p.node.gone = true; return p }
-func (p *podFixture) nodeOutOfService() *podFixture { p.node.outOfService = true; return p }
+func (p *podFixture) nodeGone() *podFixture         { p.node.Gone = true; return p }
+func (p *podFixture) nodeOutOfService() *podFixture { p.node.OutOfService = true; return p }
 
 // nodeCordoned cordons the node.
-func (p *podFixture) nodeCordoned() *podFixture { p.node.cordoned = true; return p }
+func (p *podFixture) nodeCordoned() *podFixture { p.node.Cordoned = true; return p }
 
 // going makes the pod terminate.
 func (p *podFixture) going() *podFixture { return p.goingFor(10 * time.Second) }
@@ -185,7 +188,7 @@ func (p *podFixture) restartPolicy(policy corev1.RestartPolicy) *podFixture {
 
 // nodeMissingFor removes the Node, first seen missing that long ago.
 func (p *podFixture) nodeMissingFor(d time.Duration) *podFixture {
-	p.node.goneSince = noon.Add(-d)
+	p.node.GoneSince = noon.Add(-d)
 	return p.nodeGone()
 }
 

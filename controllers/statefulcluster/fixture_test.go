@@ -21,6 +21,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // The worlds of the tables are built from fixtures:
@@ -36,23 +41,23 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 // thing is a part of a world. Revisions and pods need the set.
-type thing interface{ into(w *world) }
+type thing interface{ into(w *facts.World) }
 
 // seen returns the world of a live read.
-func seen(set *setFixture, things ...thing) *world {
-	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{},
-		deleted: map[string]bool{}, aside: map[types.UID]time.Time{}}
-	w.invalid = problem(w.set)
+func seen(set *setFixture, things ...thing) *facts.World {
+	w := &facts.World{Now: noon, Live: true, Settings: spec.Settings{Set: spec.WithDefaults(&set.StatefulCluster)}, Refused: map[string]facts.Refusal{}, Retired: map[types.UID]bool{},
+		Deleted: map[string]bool{}, Aside: map[types.UID]time.Time{}}
+	w.Invalid = spec.Problem(w.Set)
 	for i := range 20 {
-		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
+		freshIDsAre(append(w.Fresh, fmt.Sprintf("f%d", i+1))...).into(w)
 	}
-	w.budget = buildBudget(w.settings, w.replicas())
-	target := buildRevision(w.settings, w.revisions)
+	w.Budget = children.BuildBudget(w.Settings, w.Replicas())
+	target := children.BuildRevision(w.Settings, w.Revisions)
 	target.Name, target.UID, target.Revision = "now", "uid-of-now", 100
-	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
-	w.revisions = []*appsv1.ControllerRevision{target}
-	if w.set.Status.CurrentRevision == "" {
-		w.set.Status.CurrentRevision = "now"
+	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: facts.Yes, v1alpha1.AnnotationRevisionProven: facts.Yes}
+	w.Revisions = []*appsv1.ControllerRevision{target}
+	if w.Set.Status.CurrentRevision == "" {
+		w.Set.Status.CurrentRevision = "now"
 	}
 	for _, t := range things {
 		if _, isRevision := t.(*revisionFixture); isRevision {
@@ -64,35 +69,37 @@ func seen(set *setFixture, things ...thing) *world {
 			t.into(w)
 		}
 	}
-	slices.SortFunc(w.members, func(a, b *member) int { return strings.Compare(a.name(), b.name()) })
-	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	slices.SortFunc(w.Members, func(a, b *facts.Member) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(w.Revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	return w
 }
 
 // with changes a finished world, for cases without a fixture.
-type with func(*world)
+type with func(*facts.World)
 
-func (f with) into(w *world) { f(w) }
+func (f with) into(w *facts.World) { f(w) }
 
 // cached makes the world one that was read from the cache.
-var cached = with(func(w *world) { w.live = false })
+var cached = with(func(w *facts.World) { w.Live = false })
 
 // freshIDsAre sets the fresh ids and records their names.
 func freshIDsAre(ids ...string) thing {
-	return with(func(w *world) { w.fresh, w.set.Status.Creating = ids, w.namesOf(ids) })
+	return with(func(w *facts.World) { w.Fresh, w.Set.Status.Creating = ids, w.NamesOf(ids) })
 }
 
 // offRecord removes the names of new members from the record.
-var offRecord = with(func(w *world) { w.set.Status.Creating = nil })
+var offRecord = with(func(w *facts.World) { w.Set.Status.Creating = nil })
 
 func refused(reason, message string, wait time.Duration) thing {
-	return with(func(w *world) { w.refused[reason] = refusal{message: message, until: noon.Add(wait), times: 1} })
+	return with(func(w *facts.World) {
+		w.Refused[reason] = facts.Refusal{Message: message, Until: noon.Add(wait), Times: 1}
+	})
 }
 
 // updating adds the pod with that id and UID to status.updating.
 func updating(id string, uid types.UID, revision string) thing {
-	return with(func(w *world) {
-		w.set.Status.Updating = append(w.set.Status.Updating, v1alpha1.UpdatingMember{Name: "db-" + id, UID: uid, Revision: revision})
+	return with(func(w *facts.World) {
+		w.Set.Status.Updating = append(w.Set.Status.Updating, v1alpha1.UpdatingMember{Name: "db-" + id, UID: uid, Revision: revision})
 	})
 }
 
@@ -191,42 +198,42 @@ type revisionFixture struct {
 	name    string
 	number  int64
 	unready bool
-	change  func(*revisionData)
+	change  func(*children.RevisionData)
 }
 
 func revisionOfImage(name, image string) *revisionFixture {
-	return revisionWith(name, func(d *revisionData) { d.Template.Spec.Containers[0].Image = image })
+	return revisionWith(name, func(d *children.RevisionData) { d.Template.Spec.Containers[0].Image = image })
 }
 
-func revisionWith(name string, change func(*revisionData)) *revisionFixture {
+func revisionWith(name string, change func(*children.RevisionData)) *revisionFixture {
 	return &revisionFixture{name: name, number: 1, change: change}
 }
 
 func (r *revisionFixture) numbered(n int64) *revisionFixture { r.number = n; return r }
 
-func (r *revisionFixture) into(w *world) {
-	data := recorded(w.set.Spec.DeepCopy())
+func (r *revisionFixture) into(w *facts.World) {
+	data := children.Recorded(w.Set.Spec.DeepCopy())
 	r.change(&data)
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic(err)
 	}
 	rev := &appsv1.ControllerRevision{Revision: r.number, Data: runtime.RawExtension{Raw: raw},
-		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: clusterLabels(w.settings)}}
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: children.ClusterLabels(w.Settings)}}
 	if !r.unready {
-		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
+		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: facts.Yes, v1alpha1.AnnotationRevisionProven: facts.Yes}
 	}
-	w.revisions = append(w.revisions, rev)
+	w.Revisions = append(w.Revisions, rev)
 }
 
 // specNotRecorded removes the revision of the spec, as if the template were new.
-var specNotRecorded = with(func(w *world) {
-	w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
+var specNotRecorded = with(func(w *facts.World) {
+	w.Revisions = slices.DeleteFunc(w.Revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
 })
 
 // nowNeverReady makes no member of the spec's revision ever Ready.
-var nowNeverReady = with(func(w *world) {
-	for _, rev := range w.revisions {
+var nowNeverReady = with(func(w *facts.World) {
+	for _, rev := range w.Revisions {
 		if rev.Name == "now" {
 			rev.Annotations = nil
 		}
@@ -234,8 +241,8 @@ var nowNeverReady = with(func(w *world) {
 })
 
 // nowUnproven makes the spec's revision unproven.
-var nowUnproven = with(func(w *world) {
-	for _, rev := range w.revisions {
+var nowUnproven = with(func(w *facts.World) {
+	for _, rev := range w.Revisions {
 		if rev.Name == "now" {
 			delete(rev.Annotations, v1alpha1.AnnotationRevisionProven)
 		}
@@ -244,13 +251,13 @@ var nowUnproven = with(func(w *world) {
 
 // claimFixture is a claim whose pod is gone.
 type claimFixture struct {
-	id, why string
+	ID, why string
 	seen    time.Duration // for how long it has been seen set aside
 	record  types.UID
 	change  []func(*corev1.PersistentVolumeClaim)
 }
 
-func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id, seen: time.Hour} }
+func looseClaimOf(id string) *claimFixture { return &claimFixture{ID: id, seen: time.Hour} }
 
 // seenFor sets for how long this process has seen the claim set aside.
 func (c *claimFixture) seenFor(d time.Duration) *claimFixture { c.seen = d; return c }
@@ -265,7 +272,7 @@ func (c *claimFixture) setAsideUnder(p v1alpha1.RetentionPolicy) *claimFixture {
 // onRecord adds the claim to status.claims as that of a member. With another UID, the record is
 // about an earlier claim of that name.
 func (c *claimFixture) onRecord() *claimFixture {
-	return c.onRecordAs("uid-of-db-data-" + types.UID(c.id))
+	return c.onRecordAs("uid-of-db-data-" + types.UID(c.ID))
 }
 
 func (c *claimFixture) onRecordAs(uid types.UID) *claimFixture { c.record = uid; return c }
@@ -277,26 +284,26 @@ func (c *claimFixture) but(change func(*corev1.PersistentVolumeClaim)) *claimFix
 	return c
 }
 
-func (c *claimFixture) into(w *world) {
-	for _, built := range claimsOf(w, c.id) {
+func (c *claimFixture) into(w *facts.World) {
+	for _, built := range claimsOf(w, c.ID) {
 		if c.why != "" {
 			built.Labels[v1alpha1.LabelRetained] = c.why
-			w.aside[built.UID] = w.now.Add(-c.seen)
+			w.Aside[built.UID] = w.Now.Add(-c.seen)
 		}
 		for _, f := range c.change {
 			f(built)
 		}
-		w.loose = append(w.loose, built)
+		w.Loose = append(w.Loose, built)
 		if c.record != "" {
-			w.set.Status.Claims = append(w.set.Status.Claims, v1alpha1.RecordedClaim{Name: built.Name, UID: c.record})
+			w.Set.Status.Claims = append(w.Set.Status.Claims, v1alpha1.RecordedClaim{Name: built.Name, UID: c.record})
 		}
 	}
 }
 
-func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
+func claimsOf(w *facts.World, id string) map[string]*corev1.PersistentVolumeClaim {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
-	for i := range w.set.Spec.VolumeClaimTemplates {
-		c := buildClaim(w.settings, &w.set.Spec.VolumeClaimTemplates[i], id)
+	for i := range w.Set.Spec.VolumeClaimTemplates {
+		c := children.BuildClaim(w.Settings, &w.Set.Spec.VolumeClaimTemplates[i], id)
 		c.UID = types.UID("uid-of-" + c.Name)
 		claims[c.Name] = c
 	}
@@ -304,20 +311,20 @@ func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
 }
 
 // planOf returns the plan for a world.
-func planOf(w *world) plan { return decide(derive(w)) }
+func planOf(w *facts.World) rules.Plan { return rules.Decide(facts.Derive(w)) }
 
 // firstWritten returns the object of the first action of the plan.
-func firstWritten(w *world) client.Object { return planOf(w).Steps[0][0][0].Object }
+func firstWritten(w *facts.World) client.Object { return planOf(w).Steps[0][0][0].Object }
 
 // statusOf returns the status of a world after a pass with these outcomes.
-func statusOf(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
-	return summarize(derive(w), p, results{outcomes: outcomes, refused: w.refused})
+func statusOf(w *facts.World, p *rules.Plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
+	return status.Summarize(facts.Derive(w), p, status.Results{Outcomes: outcomes, Refused: w.Refused})
 }
 
 // row is one row of a table: a description, a world, and the expected actions.
 type row struct {
 	name  string
-	world *world
+	world *facts.World
 	want  []string
 	// Why nothing, or no more, is done, and when the next pass is due.
 	held, failing []string
@@ -329,13 +336,13 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			f := derive(r.world)
-			p := decide(f)
+			f := facts.Derive(r.world)
+			p := rules.Decide(f)
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("steps of rule %q are\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
 			}
-			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || f.manyUnready != r.manyUnready {
-				t.Errorf("held %q, failing %q, manyUnready %d; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.manyUnready)
+			if !slices.Equal(p.Held, r.held) || !slices.Equal(p.Failing, r.failing) || f.ManyUnready != r.manyUnready {
+				t.Errorf("held %q, failing %q, manyUnready %d; want %q, %q, %d", p.Held, p.Failing, f.ManyUnready, r.held, r.failing, r.manyUnready)
 			}
 			if p.Wait != r.wait {
 				t.Errorf("requeue after %v, want %v", p.Wait, r.wait)
@@ -343,9 +350,9 @@ func check(t *testing.T, rows []row) {
 			if again := planOf(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
 				t.Errorf("a second plan for the same world differs:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
-			for _, m := range r.world.members {
-				if podstate.Ready(m.pod) && !podstate.Scheduled(m.pod) {
-					t.Fatalf("invalid world: %s is Ready without a node", m.name())
+			for _, m := range r.world.Members {
+				if podstate.Ready(m.Pod) && !podstate.Scheduled(m.Pod) {
+					t.Fatalf("invalid world: %s is Ready without a node", m.Name())
 				}
 			}
 		})

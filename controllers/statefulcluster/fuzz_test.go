@@ -18,6 +18,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 )
 
 const samples = "../../config/samples/statefulcluster"
@@ -46,13 +51,13 @@ func FuzzValidate(f *testing.F) {
 		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
 			return
 		}
-		set := withDefaults(&object)
-		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+		set := spec.WithDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, spec.WithDefaults(set)) {
 			t.Error("defaulting is not idempotent")
 		}
-		advise(set)
-		faults := problem(set)
-		if errs := validateChange(set, set); len(errs) > 0 && len(faults) == 0 {
+		spec.Advise(set)
+		faults := spec.Problem(set)
+		if errs := spec.ValidateChange(set, set); len(errs) > 0 && len(faults) == 0 {
 			t.Errorf("validation rejects an unchanged object: %v", errs)
 		}
 		if faults == "" {
@@ -79,24 +84,24 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 			t.Errorf("%s exceeds its limit and is accepted", name)
 		}
 	}
-	w := &world{settings: settings{set}}
-	if n := w.maxConcurrent(); n < 1 || n > 20000 {
+	w := &facts.World{Settings: spec.Settings{Set: set}}
+	if n := w.MaxConcurrent(); n < 1 || n > 20000 {
 		t.Errorf("maxConcurrent is %d", n)
 	}
-	if w.maxUnavailable()+w.maxSurge() < 1 {
+	if w.MaxUnavailable()+w.MaxSurge() < 1 {
 		t.Error("maxUnavailable and maxSurge are 0, so no member could be updated")
 	}
-	rev := buildRevision(w.settings, w.revisions)
-	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(s)) {
+	rev := children.BuildRevision(w.Settings, w.Revisions)
+	if data, ok := children.DataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, children.Recorded(s)) {
 		t.Error("the revision differs from the spec")
 	}
-	pod := buildPod(w.settings, rev, "aaaaaaaaaa")
+	pod := children.BuildPod(w.Settings, rev, "aaaaaaaaaa")
 	if faults := validation.IsDNS1123Label(pod.Name); len(faults) > 0 {
 		t.Errorf("pod %s: %v", pod.Name, faults)
 	}
 	var names []string
 	for i := range s.VolumeClaimTemplates {
-		claim := buildClaim(w.settings, &s.VolumeClaimTemplates[i], "aaaaaaaaaa")
+		claim := children.BuildClaim(w.Settings, &s.VolumeClaimTemplates[i], "aaaaaaaaaa")
 		if faults := validation.IsDNS1123Subdomain(claim.Name); len(faults) > 0 || slices.Contains(names, claim.Name) {
 			t.Errorf("claim %s of %v: %v", claim.Name, names, faults)
 		}
@@ -125,8 +130,8 @@ func FuzzWebhook(f *testing.F) {
 	for _, raw := range all {
 		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))
 	}
-	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})}, all,
-		func(object *v1alpha1.StatefulCluster) string { return problem(withDefaults(object)) })
+	stranger.Webhook(f, v1alpha1.AddToScheme, &webhooks.Validator{Cache: silent{}, Court: trial.NewCourt(silent{})}, all,
+		func(object *v1alpha1.StatefulCluster) string { return spec.Problem(spec.WithDefaults(object)) })
 }
 
 // FuzzNotesOnPods reads the operator's annotations on pods, which anyone who may patch pods can
@@ -138,27 +143,27 @@ func FuzzNotesOnPods(f *testing.F) {
 	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
 	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
 		w := seen(set("db"))
-		pod := buildPod(w.settings, specRevision(w), "aaaaaaaaaa")
+		pod := children.BuildPod(w.Settings, facts.SpecRevision(w), "aaaaaaaaaa")
 		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
-		m := &member{pod: pod}
-		if n := m.restarts(); n < 0 || n > max(0, count) {
+		m := &facts.Member{Pod: pod}
+		if n := m.Restarts(); n < 0 || n > max(0, count) {
 			t.Errorf("m.restarts() is %d with restart count %d", n, count)
 		}
-		if n, wait := m.replacements(), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
+		if n, wait := m.Replacements(), facts.Backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
 			t.Errorf("the backoff after %d replacements is %s", n, wait)
 		}
-		if n := successorOf(w, m).replacements; n < 1 {
+		if n := rules.SuccessorOf(w, m).Replacements; n < 1 {
 			t.Errorf("the number of the successor is %d", n)
 		}
-		data, _ := dataOf(specRevision(w))
-		todo := changeImages(pod.DeepCopy(), data, data)
+		data, _ := children.DataOf(facts.SpecRevision(w))
+		todo := rules.ChangeImages(pod.DeepCopy(), data, data)
 		text, err := json.Marshal(todo)
 		if err != nil {
 			t.Fatal(err)
 		}
 		pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
-		if again := changeImages(pod, data, data); !apiequality.Semantic.DeepEqual(todo, again) {
+		if again := rules.ChangeImages(pod, data, data); !apiequality.Semantic.DeepEqual(todo, again) {
 			t.Errorf("%s is decoded as %v, want %v", text, again, todo)
 		}
 	})

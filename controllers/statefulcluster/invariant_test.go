@@ -11,12 +11,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 )
 
 // invariants checks what must hold at every step of every story.
 type invariants struct {
 	s     *stage
-	seen  *world            // the world that the operator acts on now
+	seen  *facts.World      // the world that the operator acts on now
 	names map[string]string // the last UID of each name
 	slots map[string]string // members by the lost one whose slot they fill
 	open  map[string]bool   // slots of lost members without a Ready replacement
@@ -36,7 +38,7 @@ func newInvariants(s *stage) *invariants {
 func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	switch o := first(is, was).(type) {
 	case *corev1.PersistentVolumeClaim:
-		if act != nil && act.Verb == action.Patch && retainedAs(o, v1alpha1.RetainedLost) {
+		if act != nil && act.Verb == action.Patch && facts.RetainedAs(o, v1alpha1.RetainedLost) {
 			l.setAside(o)
 		}
 		if act != nil && act.Verb == action.Delete {
@@ -63,15 +65,15 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	if is == nil {
 		pod := was.(*corev1.Pod)
-		l.s.r.ends.gone(pod, l.s.r.ofCachedSet(pod), l.s.Now)
+		l.s.r.Ends.Gone(pod, l.s.r.OfCachedSet(pod), l.s.Now)
 		if act == nil && !podstate.Disrupted(pod) || podstate.Evicted(pod) {
 			l.unwanted[pod.Name] = true
 		}
 		return
 	}
 	pod := is.(*corev1.Pod)
-	l.s.r.ends.made(pod)
-	if act != nil && act.Verb == action.Delete && act.Reason != reasonUpdate {
+	l.s.r.Ends.Made(pod)
+	if act != nil && act.Verb == action.Delete && act.Reason != facts.ReasonUpdate {
 		l.unwanted[pod.Name] = true
 	}
 }
@@ -79,10 +81,10 @@ func (l *invariants) watched(act *action.Action, was, is client.Object) {
 // setAside checks a claim that was labelled as lost. While no member is Ready, that is allowed only
 // for members that a user evicted or deleted.
 func (l *invariants) setAside(c *corev1.PersistentVolumeClaim) {
-	if l.seen == nil || !findUp(l.seen).IsZero() || l.lenient {
+	if l.seen == nil || !facts.FindUp(l.seen).IsZero() || l.lenient {
 		return
 	}
-	if name := "db-" + memberOf(c); !l.unwanted[name] {
+	if name := "db-" + facts.MemberOf(c); !l.unwanted[name] {
 		l.s.Breaks("claim %s is set aside while no member is Ready", c.Name)
 	}
 }
@@ -114,7 +116,7 @@ func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 	if old := p.Annotations[v1alpha1.AnnotationReplaces]; l.slots[old] != "" {
 		l.slots[p.Name] = l.slots[old]
 	}
-	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxExtra(); n > most && act != nil && act.Reason != reasonReturned {
+	if n, most := len(l.s.members()), int(*l.seen.Set.Spec.Replicas)+l.seen.MaxExtra(); n > most && act != nil && act.Reason != facts.ReasonReturned {
 		l.s.Breaks("%d pods exist that are not terminating, max is %d", n, most)
 	}
 }
@@ -130,26 +132,26 @@ func (l *invariants) updating(name, uid string) bool {
 
 func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 	switch act.Reason {
-	case reasonUpdate:
+	case facts.ReasonUpdate:
 		if !l.updating(p.Name, string(p.UID)) {
 			l.s.Breaks("%s is deleted for an update and is not in status.updating", p.Name)
 		}
 		l.disrupted(p)
-	case reasonRetired:
+	case facts.ReasonRetired:
 		delete(l.open, l.slots[p.Name])
-		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.set.Spec.Replicas) && !l.lenient {
-			l.s.Breaks("%s is retired, which leaves %d of %d members", p.Name, n, *l.seen.set.Spec.Replicas)
+		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.Set.Spec.Replicas) && !l.lenient {
+			l.s.Breaks("%s is retired, which leaves %d of %d members", p.Name, n, *l.seen.Set.Spec.Replicas)
 		}
 		l.drained(p)
 	default:
-		if f := derive(l.seen); f.replacesFirst() && f.successors() <= 0 {
+		if f := facts.Derive(l.seen); f.ReplacesFirst() && rules.CountSuccessors(f) <= 0 {
 			break // all slots are filled without it
 		}
 		if l.slots[p.Name] == "" {
 			l.slots[p.Name] = p.Name
 		}
 		l.open[l.slots[p.Name]] = true
-		if most := l.seen.maxConcurrent(); len(l.open) > most && !l.lenient {
+		if most := l.seen.MaxConcurrent(); len(l.open) > most && !l.lenient {
 			l.s.Breaks("%s is replaced with %d open slots, max is %d", p.Name, len(l.open), most)
 		}
 	}
@@ -158,12 +160,12 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 // drained checks the retirement of a member. If its node was cordoned, all replicas must be
 // available without it.
 func (l *invariants) drained(p *corev1.Pod) {
-	i := slices.IndexFunc(l.seen.members, func(m *member) bool { return m.pod.UID == p.UID })
-	f := derive(l.seen)
-	if l.lenient || i < 0 || !f.leaves(l.seen.members[i]) || f.occupied() > f.wanted() || f.maxSurge() > 0 {
+	i := slices.IndexFunc(l.seen.Members, func(m *facts.Member) bool { return m.Pod.UID == p.UID })
+	f := facts.Derive(l.seen)
+	if l.lenient || i < 0 || !f.Leaves(l.seen.Members[i]) || f.Occupied() > f.Wanted() || f.MaxSurge() > 0 {
 		return // a scale-down, or an update
 	}
-	if n, least := l.availableBeside(p), f.replicas(); n < least {
+	if n, least := l.availableBeside(p), f.Replicas(); n < least {
 		l.s.Breaks("%s is retired from its cordoned node with %d available members, min is %d", p.Name, n, least)
 	}
 }
@@ -171,7 +173,7 @@ func (l *invariants) drained(p *corev1.Pod) {
 // availableBeside returns the number of available members other than p.
 func (l *invariants) availableBeside(p *corev1.Pod) (n int) {
 	for _, other := range l.s.members() {
-		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
+		if ok, _ := l.seen.Available(&facts.Member{Pod: other}); ok && other.Name != p.Name {
 			n++
 		}
 	}
@@ -180,12 +182,12 @@ func (l *invariants) availableBeside(p *corev1.Pod) (n int) {
 
 // disrupted checks that an update of an available member keeps enough members available.
 func (l *invariants) disrupted(p *corev1.Pod) {
-	ok, _ := l.seen.available(&member{pod: p})
+	ok, _ := l.seen.Available(&facts.Member{Pod: p})
 	if !ok || l.lenient {
 		return
 	}
 	left := l.availableBeside(p)
-	if least := int(*l.seen.set.Spec.Replicas) - l.seen.maxUnavailable(); left < least {
+	if least := int(*l.seen.Set.Spec.Replicas) - l.seen.MaxUnavailable(); left < least {
 		l.s.Breaks("the update of %s leaves %d available members, min is %d", p.Name, left, least)
 	}
 }

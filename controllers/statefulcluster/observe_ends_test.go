@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
 )
 
 // cacheWith returns a cache that has only the set ns/db.
@@ -29,9 +30,9 @@ func cacheWith(t *testing.T, uid types.UID) client.Reader {
 // endsWatcher returns the handler of pods of an operator whose cache has only the set ns/db, and a
 // function that reports whether the operator knows that a pod was deleted.
 func endsWatcher(t *testing.T) (toolscache.ResourceEventHandler, func(namespace, name string) bool) {
-	r := &reader{cache: cacheWith(t, "uid"), now: func() time.Time { return noon }}
-	return r.podHandler(), func(namespace, name string) bool {
-		return r.ends.knows(types.NamespacedName{Namespace: namespace, Name: name})
+	r := &observe.Reader{Cache: cacheWith(t, "uid"), Now: func() time.Time { return noon }}
+	return r.PodHandler(), func(namespace, name string) bool {
+		return r.Ends.Knows(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 
@@ -78,38 +79,38 @@ func TestN8EndsOfForgedPods(t *testing.T) {
 // however many pods with a reference to a set are deleted, and that those of all members of the largest
 // set are remembered.
 func TestN8EndsOfPodsAreBounded(t *testing.T) {
-	var e ends
+	var e observe.Ends
 	pod := runningMember("")
 	name := func(i int) string { return fmt.Sprint("db-", i) }
-	for i := range 5 * maxEnds {
+	for i := range 5 * observe.MaxEnds {
 		pod.Name = name(i)
-		e.gone(pod, true, noon)
+		e.Gone(pod, true, noon)
 	}
 	known := 0
-	for i := range 5 * maxEnds {
-		if e.knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
+	for i := range 5 * observe.MaxEnds {
+		if e.Knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
 			known++
-		} else if i >= 4*maxEnds {
+		} else if i >= 4*observe.MaxEnds {
 			t.Fatalf("deletion %d is not remembered", i)
 		}
 	}
-	if known > 2*maxEnds {
-		t.Errorf("%d deletions, %d of them remembered", 5*maxEnds, known)
+	if known > 2*observe.MaxEnds {
+		t.Errorf("%d deletions, %d of them remembered", 5*observe.MaxEnds, known)
 	}
 }
 
 // TestN8LeavingPodsAreBounded verifies that nothing is remembered of a pod that is being deleted once it
 // is gone, whoever controls it.
 func TestN8LeavingPodsAreBounded(t *testing.T) {
-	r := &reader{cache: cacheWith(t, "another"), now: func() time.Time { return noon }}
-	h := r.podHandler()
+	r := &observe.Reader{Cache: cacheWith(t, "another"), Now: func() time.Time { return noon }}
+	h := r.PodHandler()
 	pod := runningMember("db-a")
 	pod.DeletionTimestamp = &metav1.Time{Time: noon}
 	h.OnAdd(pod, false)
 	h.OnDelete(pod)
 	h.OnAdd(pod, false)
 	h.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: pod})
-	if len(r.ends.leaving) != 0 {
-		t.Errorf("remembered terminating pods are %v", r.ends.leaving)
+	if len(r.Ends.Leaving) != 0 {
+		t.Errorf("remembered terminating pods are %v", r.Ends.Leaving)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
 )
 
 // V4 A set is deleted and recreated under its name while no operator runs.
@@ -40,7 +41,7 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	}
 	s.ends()
 	s.Check(t)
-	if known := s.r.of(s.set()); !known.searched {
+	if known := s.r.Of(s.set()); !known.Searched {
 		t.Error("V4 the search for such claims never ends")
 	}
 }
@@ -62,7 +63,7 @@ func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	claim("unknown", func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, v1alpha1.LabelClusterUID) })
 	claim("of-another-name", func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelCluster] = "web" })
 	s.look()
-	left, err := s.r.readAbandoned(context.Background(), client.ObjectKeyFromObject(s.set()), s.set().UID)
+	left, err := s.r.ReadAbandoned(context.Background(), client.ObjectKeyFromObject(s.set()), s.set().UID)
 	if err != nil || len(left) != 1 || left[0].Name != "left" {
 		t.Errorf("V4 %v, %v; want claim left", left, err)
 	}
@@ -112,7 +113,7 @@ func TestWhichNodeRanAPod(t *testing.T) {
 		{"the Node was created between the creation and the binding of the pod", bound(9, 11), machine(10), false},
 		{"the template sets nodeName, so no scheduler bound the pod", unbound, machine(12), false},
 	} {
-		if got := new(reader).nodeOf(r.pod, r.node, noon).gone; got != r.gone {
+		if got := new(observe.Reader).NodeOf(r.pod, r.node, noon).Gone; got != r.gone {
 			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)
 		}
 	}
@@ -150,11 +151,11 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 		{"W2 a recreated Node whose pod has an older sandbox and restarted containers", sandbox(11), object(20, "x", "x"), false},
 		{"W2 a recreated Node whose pod has a new sandbox", sandbox(21), object(20, "x", "x"), true},
 	} {
-		read := &reader{}
-		read.nodeOf(r.pod, object(0, "m", "u"), noon)
-		read.nodeOf(r.pod, nil, noon)
-		if got := read.nodeOf(r.pod, r.now, noon); got.gone != r.gone || !got.goneSince.Equal(at(20).Time) {
-			t.Errorf("%s: gone is %t since %s, want %t", r.name, got.gone, got.goneSince, r.gone)
+		read := &observe.Reader{}
+		read.NodeOf(r.pod, object(0, "m", "u"), noon)
+		read.NodeOf(r.pod, nil, noon)
+		if got := read.NodeOf(r.pod, r.now, noon); got.Gone != r.gone || !got.GoneSince.Equal(at(20).Time) {
+			t.Errorf("%s: gone is %t since %s, want %t", r.name, got.Gone, got.GoneSince, r.gone)
 		}
 	}
 }
@@ -191,17 +192,17 @@ func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
 	used := false
-	s.r.cache = s.Cluster
-	s.r.pods = listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	s.r.Cache = s.Cluster
+	s.r.Pods = listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 		used = true
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); used || len(w.members) != 3 {
-		t.Errorf("observed %d of 3 members, read one at a time: %v", len(w.members), used)
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); used || len(w.Members) != 3 {
+		t.Errorf("observed %d of 3 members, read one at a time: %v", len(w.Members), used)
 	}
 	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stray", UID: "stray",
 		Labels: map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: string(s.set().UID)}}})
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); !used || len(w.members) != 3 {
-		t.Errorf("with a foreign pod, observed %d of 3 members, read one at a time: %v", len(w.members), used)
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); !used || len(w.Members) != 3 {
+		t.Errorf("with a foreign pod, observed %d of 3 members, read one at a time: %v", len(w.Members), used)
 	}
 }

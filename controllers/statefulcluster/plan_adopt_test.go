@@ -13,22 +13,25 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // ownerless removes the owner reference of the first member.
-var ownerless = with(func(w *world) { w.members[0].pod.OwnerReferences = nil })
+var ownerless = with(func(w *facts.World) { w.Members[0].Pod.OwnerReferences = nil })
 
 // orphan returns a pod with that id, the set's labels, no owner, and the claims of a member.
 func orphan(id string) thing {
-	return with(func(w *world) {
+	return with(func(w *facts.World) {
 		stray(id).into(w)
-		w.orphanIDs = map[string]bool{id: true}
+		w.OrphanIDs = map[string]bool{id: true}
 	})
 }
 
 // stray returns an orphan without claims.
 func stray(id string) thing {
-	return with(func(w *world) { w.orphans = append(w.orphans, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
+	return with(func(w *facts.World) { w.Orphans = append(w.Orphans, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "ns"} }
@@ -41,7 +44,7 @@ func TestAdopt(t *testing.T) {
 			world: seen(set("db"), a(), b(), updating("c", "uid-of-c", "now"), orphan("c"))},
 		{name: "W5 other slots are filled while an orphan has the name of a returning member", world: seen(set("db"), a(), updating("c", "uid-of-c", "now"), orphan("c")), want: creates("f1")},
 		{name: "W5 a terminating pod is not adopted", world: seen(set("db"), a().going(), b(), c(), ownerless), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "W5 a refused adoption is retried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(reasonAdopted, "no", time.Minute)), wait: time.Minute},
+		{name: "W5 a refused adoption is retried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(facts.ReasonAdopted, "no", time.Minute)), wait: time.Minute},
 		{name: "W5 an orphan with claims is not replaced", world: seen(set("db"), b(), c(), orphan("a"))},
 		{name: "W5 other missing members are created despite an orphan with claims", world: seen(set("db"), c(), orphan("a")), want: creates("f1")},
 		{name: "W5 no member is retired because of an orphan with claims", world: seen(set("db"), a(), b(), c(), orphan("x"))},
@@ -52,7 +55,7 @@ func TestAdopt(t *testing.T) {
 func TestOrphanedPodsCondition(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"W5 an orphan with claims is reported", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: pods have the labels of members but no owner. The operator cannot determine whether they were members, " +
@@ -123,7 +126,7 @@ func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 		}
 	}
 	left = s.members()[0]
-	left.OwnerReferences = []metav1.OwnerReference{owner(settings{s.set()})}
+	left.OwnerReferences = []metav1.OwnerReference{children.Owner(spec.Settings{Set: s.set()})}
 	s.Put(left) // as the command in the condition does
 	s.settle(2 * time.Second)
 	s.ends()

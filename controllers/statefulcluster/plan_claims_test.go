@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 )
 
 const (
@@ -22,7 +24,7 @@ func TestClaimsOfAPod(t *testing.T) {
 	check(t, []row{
 		{name: "SC-30 missing claims of a pod are created after the operator crashed between the creates",
 			world: seen(set("db"), pod("a").withoutClaims(), b(), c()), want: []string{"create persistentvolumeclaim db-data-a: Claim"}},
-		{name: "SC-18 refused creates of claims wait for their retry", world: seen(set("db"), pod("a").withoutClaims(), b(), c(), refused(reasonClaim, "quota", time.Minute)),
+		{name: "SC-18 refused creates of claims wait for their retry", world: seen(set("db"), pod("a").withoutClaims(), b(), c(), refused(facts.ReasonClaim, "quota", time.Minute)),
 			wait: time.Minute},
 		{name: "no claims are created for a terminating pod", world: seen(set("db"), pod("a").withoutClaims().going(), b(), c()),
 			want: []string{"create pod db-f1: Replacement, in place of db-a > create persistentvolumeclaim db-data-f1: Claim"}},
@@ -33,7 +35,7 @@ func TestClaimsOfAPod(t *testing.T) {
 }
 
 func TestClaimsThatLostTheirPod(t *testing.T) {
-	loose := func(claim *claimFixture, s *setFixture) *world { return seen(s, a(), b(), c(), claim) }
+	loose := func(claim *claimFixture, s *setFixture) *facts.World { return seen(s, a(), b(), c(), claim) }
 	labels := []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Lost"}
 	deletes := func(why string) []string {
 		return []string{"delete persistentvolumeclaim db-data-x: " + why + ", as set by persistentVolumeClaimRetentionPolicy"}
@@ -52,7 +54,7 @@ func TestClaimsThatLostTheirPod(t *testing.T) {
 		{name: "SC-27 whenScaled Delete does not delete a claim of a lost member", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep))},
 		{name: "a claim with an unknown value of label retained is kept", world: loose(looseClaimOf("x").retained("Mine").setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, remove))},
 		{name: "the claim of a returning member is not changed",
-			world: seen(set("db").replicas(4), a(), b(), c(), looseClaimOf("x"), updating("x", "uid-of-x", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
+			world: seen(set("db").replicas(4), a(), b(), c(), looseClaimOf("x"), updating("x", "uid-of-x", "now"), refused(facts.ReasonReturned, "quota", time.Minute)), wait: time.Minute},
 		{name: "a claim that is being deleted is not changed",
 			world: loose(looseClaimOf("x").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), set("db"))},
 		{name: "the claims of a terminating pod are not changed", world: seen(set("db").retention(keep, remove, remove), a(), b(), c(), pod("x").on("n9").ready().going())},
@@ -87,7 +89,7 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 }
 
 func TestAbandonedClaims(t *testing.T) {
-	steps := labelAbandoned([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
+	steps := rules.LabelAbandoned([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
 	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Deleted" ||
 		got.Object.GetLabels()[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted || got.Object.GetUID() != "u" {
 		t.Errorf("SC-19 keeping the claims of a deleted set: action %s, labels %v", got, got.Object.GetLabels())

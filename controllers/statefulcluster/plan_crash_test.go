@@ -6,14 +6,18 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // V9 Pods of a bad template may become Ready and crash later. c is the member that crashes; a
 // member of "now" was Ready once.
 func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 	crashes := func() *podFixture { return pod("c").on("n3").unreadyFor(50 * time.Minute).restarted(5) }
-	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(settlingTime - time.Minute) }
-	rolling := func(things ...thing) *world { return seen(set("db"), append(things, oldCommand(), nowUnproven)...) }
+	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(spec.SettlingTime - time.Minute) }
+	rolling := func(things ...thing) *facts.World {
+		return seen(set("db"), append(things, oldCommand(), nowUnproven)...)
+	}
 	check(t, []row{
 		{name: "V9 a crashing member is not replaced if no member was Ready for long enough with its revision",
 			world: rolling(oldA(), oldB(), crashes().recreated()), failing: []string{"db-c"}},
@@ -22,7 +26,7 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 		{name: "V9 a crashing member is not replaced if another member was Ready with its revision for a short time only",
 			world: seen(set("db"), nowUnproven, short("a"), short("b"), crashes()), failing: []string{"db-c"}, wait: time.Minute},
 		{name: "V9 a crashing member is replaced if its revision works elsewhere, because its data or node may be bad",
-			world: seen(set("db"), nowUnproven, pod("a").on("n1").readyFor(settlingTime), short("b"), crashes()),
+			world: seen(set("db"), nowUnproven, pod("a").on("n1").readyFor(spec.SettlingTime), short("b"), crashes()),
 			want:  []string{replaces("c", "f1", v1alpha1.LossUnready), "patch controllerrevision now: RevisionReady"}},
 		{name: "V9 an unready member that did not crash is replaced",
 			world: seen(set("db"), nowUnproven, short("a"), short("b"), pod("c").on("n3").unreadyFor(50*time.Minute)),
@@ -39,22 +43,22 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 			world: rolling(oldA(), oldB(), crashes().nodeGone()), want: []string{replaces("c", "f1", v1alpha1.LossNodeGone)}},
 
 		{name: "V9 the update continues when a member is Ready",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a"), wait: settlingTime - time.Second},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a"), wait: spec.SettlingTime - time.Second},
 		{name: "V9 the update waits when the updated member has crashed",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)), wait: spec.SteadyTime - time.Second},
 		{name: "V9 the update continues when a member that crashed once has been Ready for a while",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(1)), want: recreates("a"), wait: settlingTime - steadyTime},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(spec.SteadyTime).restarted(1)), want: recreates("a"), wait: spec.SettlingTime - spec.SteadyTime},
 		{name: "V9 the update waits longer when the updated member has crashed twice",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(2)), wait: settlingTime - steadyTime},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(spec.SteadyTime).restarted(2)), wait: spec.SettlingTime - spec.SteadyTime},
 		{name: "V9 the update continues when the revision is proven, despite crashes",
 			world: seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), oldCommand()), want: recreates("a")},
 		{name: "V9 restarts of members with an old revision do not block the update",
 			world: seen(set("db"), pod("a").on("n1").readyFor(time.Second).restarted(7).of("old"), oldB(), c(), oldCommand()), want: recreates("a")},
 		{name: "V9 unready members are updated despite crashes, because they may need the update",
 			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
-			want:  recreates("a"), wait: steadyTime - time.Second},
+			want:  recreates("a"), wait: spec.SteadyTime - time.Second},
 		{name: "V9 a surge update retires no member for a new one that crashed",
-			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
+			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: spec.SteadyTime - time.Second},
 	})
 }
 
@@ -78,7 +82,7 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 	old, image := 50*time.Minute, oldImage()
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"V9 a crash loop is reported while the container waits", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),

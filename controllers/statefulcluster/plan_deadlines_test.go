@@ -60,7 +60,7 @@ func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 			{"the operator was started a full deadline ago", leadership.Watch{Since: ago(d.after)}, 2 * d.after, true},
 		} {
 			w := seen(set("db"), append(slices.Clone(d.things), d.member(r.passed), b(), c())...)
-			w.watch = r.watch
+			w.Watch = r.watch
 			var want []string
 			if r.late {
 				want = d.want

@@ -11,6 +11,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 func leavingA() *podFixture { return a().nodeCordoned() }
@@ -21,7 +23,7 @@ func replacing() *setFixture { return set("db").replacesFirst() }
 
 // budgeted sets the budget that is correct while that many members are wanted.
 func budgeted(wanted int) thing {
-	return with(func(w *world) { w.budget = buildBudget(w.settings, wanted) })
+	return with(func(w *facts.World) { w.Budget = children.BuildBudget(w.Settings, wanted) })
 }
 
 // ahead returns the line of a member that is created before others leave.
@@ -70,7 +72,7 @@ func TestReplaceFirst(t *testing.T) {
 			world: seen(replacing().replicas(4), leavingA(), b(), c(), pod("d").annotated(v1alpha1.AnnotationUpdated, "Eviction").unschedulableFor(time.Hour)),
 			want:  []string{replaces("d", "f1", v1alpha1.LossPending)}},
 		{name: "SC-44 a lost member is replaced while a quota refuses a new member",
-			world: seen(replacing(), leavingA(), b().nodeGone(), c(), refused(reasonMissing, "quota", 0)), want: []string{replaces("b", "f1", v1alpha1.LossNodeGone)}},
+			world: seen(replacing(), leavingA(), b().nodeGone(), c(), refused(facts.ReasonMissing, "quota", 0)), want: []string{replaces("b", "f1", v1alpha1.LossNodeGone)}},
 		{name: "SC-45 surplus members are retired after an uncordon", world: seen(replacing(), a(), b(), c(), pod("d").aged(time.Minute).on("n4").starting()), want: retires("d"), wait: 9 * time.Minute},
 		{name: "SC-45 a scale-down retires members on cordoned nodes first", world: seen(replacing().replicas(2), a(), b(), c().nodeCordoned(), budgeted(3)), want: retiresLeaving("c")},
 		{name: "SC-45 a member that a user deleted has a successor and is not replaced again", world: seen(replacing(), leavingA().going(), b(), c(), d())},
@@ -86,7 +88,7 @@ func TestReplaceFirst(t *testing.T) {
 
 // An update does not recreate pods on cordoned nodes on which they could not start again.
 func TestUpdatesOfMembersThatLeave(t *testing.T) {
-	old := revisionWith("old", func(d *revisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
+	old := revisionWith("old", func(d *children.RevisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
 	check(t, []row{
 		{name: "SC-43 a member on a cordoned node is not recreated for an update",
 			world: seen(replacing(), leavingA().of("old"), b(), c(), old, starting("d"), budgeted(4)), wait: 9 * time.Minute},
@@ -105,10 +107,10 @@ func TestSuccessorsUnderAPartition(t *testing.T) {
 		return s
 	}
 	w := seen(partition(), leavingA().of("old"), b().of("old"), c().of("old"), revisionOfImage("old", "zero"))
-	if got := revisionOf(firstWritten(w).(*corev1.Pod)); got != "old" {
+	if got := facts.RevisionOf(firstWritten(w).(*corev1.Pod)); got != "old" {
 		t.Errorf("the successor has revision %s, want old because of the partition", got)
 	}
-	tolerant := revisionWith("old", func(d *revisionData) {
+	tolerant := revisionWith("old", func(d *children.RevisionData) {
 		d.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	})
 	w = seen(partition(), leavingA().of("old"), b().of("old"), c().of("old"), tolerant)
@@ -126,7 +128,7 @@ func TestSuccessorsUnderAPartition(t *testing.T) {
 // member.
 func TestTheBudgetOfASetThatReplacesFirst(t *testing.T) {
 	budget := func(things ...thing) policyv1.PodDisruptionBudgetSpec {
-		w := seen(replacing(), append(things, with(func(w *world) { w.budget = nil }))...)
+		w := seen(replacing(), append(things, with(func(w *facts.World) { w.Budget = nil }))...)
 		return firstWritten(w).(*policyv1.PodDisruptionBudget).Spec
 	}
 	if b := budget(a(), b(), c()); b.MaxUnavailable != nil || b.MinAvailable.IntValue() != 3 {
@@ -136,7 +138,7 @@ func TestTheBudgetOfASetThatReplacesFirst(t *testing.T) {
 		t.Errorf("SC-43 the budget during a drain is %v", b)
 	}
 	check(t, []row{{name: "SC-43 the budget changes when onEviction changes to ReplaceFirst", world: seen(replacing(), a(), b(), c(),
-		with(func(w *world) { w.budget = buildBudget(seen(set("db")).settings, 3) })), want: []string{"patch poddisruptionbudget db: Budget"}}})
+		with(func(w *facts.World) { w.Budget = children.BuildBudget(seen(set("db")).Settings, 3) })), want: []string{"patch poddisruptionbudget db: Budget"}}})
 }
 
 func TestWhatIsSaidOfADrain(t *testing.T) {
@@ -152,7 +154,7 @@ func TestWhatIsSaidOfADrain(t *testing.T) {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}
-	at := func(w *world) string { return says(told(w), progressing) }
+	at := func(w *facts.World) string { return says(told(w), progressing) }
 	if got, want := at(seen(replacing(), leavingA().of("old"), b().of("old"), c(), d(), revisionOfImage("old", "zero"))), "True Updating"; got[:len(want)] != want {
 		t.Errorf("an update must be reported before a drain, but Progressing is %s", got)
 	}
@@ -177,8 +179,8 @@ func TestACacheThatShowsACordon(t *testing.T) {
 		t.Errorf("SC-43 there are %d pods, want 3", n)
 	}
 	w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
-	if i := slices.IndexFunc(w.members, func(m *member) bool { return m.node.cordoned }); i >= 0 {
-		t.Errorf("SC-43 %s is on a cordoned node", w.members[i].name())
+	if i := slices.IndexFunc(w.Members, func(m *facts.Member) bool { return m.Node.Cordoned }); i >= 0 {
+		t.Errorf("SC-43 %s is on a cordoned node", w.Members[i].Name())
 	}
 }
 
@@ -199,15 +201,15 @@ func TestClaimsOfMembersThatLeave(t *testing.T) {
 
 // A set that was stored before the field existed is not changed.
 func TestStoredSetsAreLeftAlone(t *testing.T) {
-	for name, w := range map[string]*world{
+	for name, w := range map[string]*facts.World{
 		"Replace": seen(set("db"), leavingA(), b(), c()), "Keep": seen(set("db").keepsEvicted(), leavingA(), b(), c()),
 		"none": seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Replacement.OnEviction = "" }), leavingA(), b(), c()),
 	} {
-		if p := planOf(w); len(p.Steps) > 0 || p.wantsLive() {
+		if p := planOf(w); len(p.Steps) > 0 || p.WantsLive() {
 			t.Errorf("%s: the steps are %q, want none", name, p.Steps.Strings())
 		}
-		if w.budget.Spec.MaxUnavailable.IntValue() != 1 || w.budget.Spec.MinAvailable != nil {
-			t.Errorf("%s: the budget is %v", name, w.budget.Spec)
+		if w.Budget.Spec.MaxUnavailable.IntValue() != 1 || w.Budget.Spec.MinAvailable != nil {
+			t.Errorf("%s: the budget is %v", name, w.Budget.Spec)
 		}
 	}
 }

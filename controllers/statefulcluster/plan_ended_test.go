@@ -7,18 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 func TestEndedMembers(t *testing.T) {
 	ended := func(age time.Duration) *podFixture { return pod("a").aged(age).on("n1").starting().failed() }
-	bad := func(age time.Duration, things ...thing) *world {
+	bad := func(age time.Duration, things ...thing) *facts.World {
 		return seen(set("db").onDelete(), append(things, nowNeverReady, ended(age), oldB(), oldC(), oldImage())...)
 	}
 	check(t, []row{
 		{name: "a pod that failed because of its template is recreated on its claims",
 			world: bad(30 * time.Second), want: restarts("a"), failing: []string{"db-a"}},
 		{name: "a pod that failed because of its template is not recreated before its backoff", world: bad(30*time.Second - 1), failing: []string{"db-a"}, wait: 1},
-		{name: "a pod that failed because of its template is not deleted while updates are refused", world: bad(time.Minute, refused(reasonUpdate, "policy", time.Minute)), failing: []string{"db-a"}, wait: time.Minute},
+		{name: "a pod that failed because of its template is not deleted while updates are refused", world: bad(time.Minute, refused(facts.ReasonUpdate, "policy", time.Minute)), failing: []string{"db-a"}, wait: time.Minute},
 		{name: "a failed pod on a lost node is handled as a lost member",
 			world: seen(set("db").onDelete(), nowNeverReady, ended(time.Minute).nodeNotReadyFor(time.Second), oldB(), oldC(), oldImage())},
 		{name: "a failed pod with a good revision is lost", world: seen(set("db"), ended(time.Minute), b(), c()), want: []string{replaces("a", "f1", v1alpha1.LossFailed)}},

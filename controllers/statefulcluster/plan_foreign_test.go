@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // losesLabels returns the text of the patch of a pod that is no member.
@@ -20,13 +22,13 @@ func losesLabels(id string) string { return "patch pod db-" + id + ": Foreign, i
 
 // ofAnother is a pod with the set's labels that another object controls.
 func ofAnother(id string) thing {
-	return with(func(w *world) { w.labelled = append(w.labelled, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
+	return with(func(w *facts.World) { w.Labelled = append(w.Labelled, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
 }
 
 func TestForeign(t *testing.T) {
 	many := []thing{a(), b(), c()}
 	want := []string(nil)
-	for range maxLabelled {
+	for range facts.MaxLabelled {
 		many, want = append(many, stray("x")), append(want, losesLabels("x"))
 	}
 	check(t, []row{
@@ -35,7 +37,7 @@ func TestForeign(t *testing.T) {
 		{name: "a pod without an owner but with the claims of a member keeps its labels until a user decides", world: seen(set("db"), a(), b(), c(), orphan("x"))},
 		{name: "a foreign pod blocks no replacement", world: seen(set("db"), b(), c(), ofAnother("x")), want: append(creates("f1"), losesLabels("x"))},
 		{name: "a pass removes labels from maxLabelled pods only", world: seen(set("db"), append(many, ofAnother("y"))...), want: append([]string{losesLabels("y")}, want[1:]...)},
-		{name: "a refused patch is retried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(reasonForeign, "no", time.Minute)), wait: time.Minute},
+		{name: "a refused patch is retried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(facts.ReasonForeign, "no", time.Minute)), wait: time.Minute},
 	})
 }
 
@@ -62,7 +64,7 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 			if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "db-evil"}, &pod); err != nil {
 				t.Fatal(err)
 			}
-			for _, label := range ownPodLabels {
+			for _, label := range spec.OwnPodLabels {
 				if value, has := pod.Labels[label]; has {
 					t.Errorf("the pod has label %s=%s", label, value)
 				}

@@ -17,6 +17,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // Objects that the cache does not show, because they lack the operator's labels.
@@ -32,14 +34,14 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	}
 	for range 100 { // at rest nothing is written or retried
 		tried := len(s.Story)
-		s.Now = s.Now.Add(foreignInterval)
+		s.Now = s.Now.Add(spec.ForeignInterval)
 		s.look()
 		if s.pass(); len(s.Story) != tried {
 			t.Fatalf("steps at rest are %q, want none", s.Story[tried:])
 		}
 	}
 	s.Remove(theirs)
-	s.Now = s.Now.Add(foreignInterval)
+	s.Now = s.Now.Add(spec.ForeignInterval)
 	s.settle(15 * time.Minute)
 	s.ends()
 	s.Check(s.t)
@@ -67,7 +69,7 @@ func TestARevisionWithoutOurLabels(t *testing.T) {
 func TestAMemberAmongForeignPods(t *testing.T) {
 	s := newStage(t, set("db").retention(v1alpha1.RetainClaims, v1alpha1.RetainClaims, v1alpha1.DeleteClaims))
 	s.settle(15 * time.Minute)
-	for i := range 2 * foreignKept {
+	for i := range 2 * observe.ForeignKept {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("api-%03d", i), Labels: map[string]string{"app": "db"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}})
 	}
@@ -144,8 +146,8 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 		}
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
-	if w := s.observe(s.set(), engine.View{Reader: live, Live: true}); len(w.members) != 3 {
-		t.Errorf("the cache has %d of 3 members", len(w.members))
+	if w := s.observe(s.set(), engine.View{Reader: live, Live: true}); len(w.Members) != 3 {
+		t.Errorf("the cache has %d of 3 members", len(w.Members))
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 func changedOld(change func(*corev1.PodTemplateSpec)) thing {
-	return revisionWith("old", func(d *revisionData) { change(&d.Template) })
+	return revisionWith("old", func(d *children.RevisionData) { change(&d.Template) })
 }
 
 func TestWhatARunningPodCanTake(t *testing.T) {
@@ -55,12 +57,12 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 		p.Annotations = map[string]string{"gone": "1"}
 		p.Labels = map[string]string{"app": "db", "tier": "old"}
 	}))
-	w.members[0].pod.Spec.Containers[0].Image = "zero"
+	w.Members[0].Pod.Spec.Containers[0].Image = "zero"
 	act := planOf(w).Steps[0][0][0]
 	pod := act.Object.(*corev1.Pod)
 	for what, ok := range map[string]bool{
 		"the pod has the image of the spec":                  pod.Spec.Containers[0].Image == "one",
-		"the pod has the revision of the spec":               revisionOf(pod) == "now",
+		"the pod has the revision of the spec":               facts.RevisionOf(pod) == "now",
 		"the note has the previous image and restart count":  pod.Annotations[v1alpha1.AnnotationInPlace] == `{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"zero"}}}`,
 		"annotations of the old template are removed":        pod.Annotations["gone"] == "",
 		"annotations of the new template are added":          pod.Annotations["now"] == "1",
@@ -68,7 +70,7 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 		"labels of the old template are removed":             pod.Labels["tier"] == "",
 		"labels of the new template are added":               pod.Labels["new"] == "1",
 		"the operator's labels are kept":                     pod.Labels[v1alpha1.LabelMember] == "a" && pod.Labels[v1alpha1.LabelClusterUID] == "uid-of-set",
-		"the observed pod is not modified":                   w.members[0].pod.Spec.Containers[0].Image == "zero" && act.From == w.members[0].pod,
+		"the observed pod is not modified":                   w.Members[0].Pod.Spec.Containers[0].Image == "zero" && act.From == w.Members[0].Pod,
 		"a patch of labels only does not wait for a restart": labelsOnly().Annotations[v1alpha1.AnnotationInPlace] == "",
 	} {
 		if !ok {
@@ -93,9 +95,11 @@ const imageNote = `{"containers":{"main":{"restarts":0,"imageID":"id-of-zero","i
 
 func TestInPlaceIsDone(t *testing.T) {
 	done := []string{"patch pod db-a: Updated, complete"}
-	with := func(p *podFixture) *world { return seen(set("db").maxUnavailable(1), p, oldB(), oldC(), oldImage()) }
+	with := func(p *podFixture) *facts.World {
+		return seen(set("db").maxUnavailable(1), p, oldB(), oldC(), oldImage())
+	}
 	running := func() *podFixture { return a().patching(imageNote) }
-	status := func(change func(*corev1.Pod)) *world {
+	status := func(change func(*corev1.Pod)) *facts.World {
 		p := running()
 		change(&p.pod)
 		return with(p)
@@ -141,7 +145,7 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 		p := a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one","image":"one"}}}`).of("bad")
 		change(p)
 		w := seen(set("db"), p, b(), c(), revisionOfImage("bad", "bad"))
-		w.members[0].pod.Spec.Containers[0].Image = "bad"
+		w.Members[0].Pod.Spec.Containers[0].Image = "bad"
 		return firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]
 	}
 	if got := back(func(*podFixture) {}); got != "{}" {
@@ -176,7 +180,7 @@ func TestResize(t *testing.T) {
 		{name: "a resize is complete according to the cache, which does not hold resources", world: seen(bigger, unsent(), b(), c(), cached), want: []string{"patch pod db-a: Updated, complete"}},
 		{name: "a completed resize completes the update", world: seen(bigger, patched(), b(), c()), want: []string{"patch pod db-a: Updated, complete"}},
 		{name: "an infeasible resize recreates the pod", world: seen(bigger, infeasible, b(), c()), want: recreates("a")},
-		{name: "a refused resize recreates the pod", world: seen(bigger, unsent(), b(), c(), refused(reasonResize, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
+		{name: "a refused resize recreates the pod", world: seen(bigger, unsent(), b(), c(), refused(facts.ReasonResize, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
 	})
 }
 
@@ -188,9 +192,9 @@ func TestClaimsGrow(t *testing.T) {
 		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
 	}
 	smallOld := func() thing {
-		return revisionWith("old", func(d *revisionData) { d.VolumeClaimTemplates[0].Spec.Resources = storage("1Gi") })
+		return revisionWith("old", func(d *children.RevisionData) { d.VolumeClaimTemplates[0].Spec.Resources = storage("1Gi") })
 	}
-	both := revisionWith("old", func(d *revisionData) {
+	both := revisionWith("old", func(d *children.RevisionData) {
 		d.VolumeClaimTemplates[0].Spec.Resources = storage("1Gi")
 		d.Template.Spec.Containers[0].Command = []string{"old"}
 	})
@@ -204,22 +208,22 @@ func TestClaimsGrow(t *testing.T) {
 				s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever
 			}), oldA().claimsAre(small), b(), c(), smallOld()), want: []string{grows + " > patch pod db-a: Updated, in place"}},
 		{name: "a claim that was already expanded is not changed", world: seen(big, oldA(), b(), c(), smallOld()), want: updatesInPlace("a")},
-		{name: "a refused expansion of a claim does not block the update", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(reasonExpand, "no", time.Minute)), want: updatesInPlace("a")},
-		{name: "a refused expansion is retried when its retry time has come", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", 0)), want: []string{grows}},
-		{name: "a refused expansion is not retried before its retry time", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
-		{name: "a claim is not changed if the template requests less storage", world: seen(set("db"), oldA(), b(), c(), revisionWith("old", func(d *revisionData) {
+		{name: "a refused expansion of a claim does not block the update", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(facts.ReasonExpand, "no", time.Minute)), want: updatesInPlace("a")},
+		{name: "a refused expansion is retried when its retry time has come", world: seen(big, a().claimsAre(small), b(), c(), refused(facts.ReasonExpand, "no", 0)), want: []string{grows}},
+		{name: "a refused expansion is not retried before its retry time", world: seen(big, a().claimsAre(small), b(), c(), refused(facts.ReasonExpand, "no", time.Minute)), wait: time.Minute},
+		{name: "a claim is not changed if the template requests less storage", world: seen(set("db"), oldA(), b(), c(), revisionWith("old", func(d *children.RevisionData) {
 			d.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi")
 		})), want: updatesInPlace("a")},
 		{name: "a claim is expanded before its pod is recreated", world: seen(big, oldA().claimsAre(small), b(), c(), both), want: []string{grows}},
 		{name: "the pod is recreated after its claim was expanded", world: seen(big, oldA(), b(), c(), both), want: recreates("a")},
 		{name: "a pod is recreated even if the expansion of its claim is refused",
-			world: seen(big, oldA().claimsAre(small), b(), c(), both, refused(reasonExpand, "no", time.Minute)), want: recreates("a")},
+			world: seen(big, oldA().claimsAre(small), b(), c(), both, refused(facts.ReasonExpand, "no", time.Minute)), want: recreates("a")},
 	})
 }
 
 func TestRefusedUpdates(t *testing.T) {
 	check(t, []row{
-		{name: "a refused in-place update is not retried before its retry time", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", time.Minute)), wait: time.Minute},
-		{name: "a refused in-place update is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(reasonUpdated, "policy", 0)), want: updatesInPlace("a")},
+		{name: "a refused in-place update is not retried before its retry time", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(facts.ReasonUpdated, "policy", time.Minute)), wait: time.Minute},
+		{name: "a refused in-place update is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), refused(facts.ReasonUpdated, "policy", 0)), want: updatesInPlace("a")},
 	})
 }

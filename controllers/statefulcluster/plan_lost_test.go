@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 func a() *podFixture { return pod("a").on("n1").ready() }
@@ -48,7 +50,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestLostAtOnce(t *testing.T) {
-	lost := func(p *podFixture) *world { return seen(set("db"), p, b(), c()) }
+	lost := func(p *podFixture) *facts.World { return seen(set("db"), p, b(), c()) }
 	check(t, []row{
 		{name: "a member whose Node is gone is lost at once",
 			world: lost(a().nodeGone()),
@@ -60,7 +62,7 @@ func TestLostAtOnce(t *testing.T) {
 			world: lost(pod("a").on("n1").failed()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossFailed)}},
 		{name: "a failed pod with condition Ready is lost",
-			world: with(func(w *world) { w.fresh = nil }).to(lost(a().failed())),
+			world: with(func(w *facts.World) { w.Fresh = nil }).to(lost(a().failed())),
 			want:  []string{deletesLost("a", v1alpha1.LossFailed)}},
 		{name: "a member that has run and lost its claim is lost, because an empty claim has no data",
 			world: lost(a().withoutClaims()),
@@ -100,7 +102,7 @@ func TestLostAtOnce(t *testing.T) {
 }
 
 // to applies the change to a world and returns it.
-func (f with) to(w *world) *world { f(w); return w }
+func (f with) to(w *facts.World) *facts.World { f(w); return w }
 
 func TestDeadlinesThatNeverCome(t *testing.T) {
 	zero := new(int32)
@@ -111,7 +113,7 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 		{name: "unreadySeconds 0 disables the deadline", world: seen(never, pod("a").on("n1").unreadyFor(24*time.Hour), b(), c())},
 		{name: "startupSeconds 0 disables the deadline", world: seen(never, pod("a").aged(24*time.Hour).on("n1").starting(), b(), c())},
 		{name: "W6 a member whose claims a quota refuses is not replaced", world: seen(set("db"), pod("a").unschedulableFor(24*time.Hour).withoutClaims(), b(), c(),
-			refused(reasonClaim, "exceeded quota", time.Minute)), wait: time.Minute},
+			refused(facts.ReasonClaim, "exceeded quota", time.Minute)), wait: time.Minute},
 		{name: "W6 pendingSeconds counts from the creation of the claims", world: seen(set("db"), claimedFor("a", 299*time.Second), b(), c()), wait: time.Second},
 		{name: "W6 a pending member is replaced pendingSeconds after the creation of its claims", world: seen(set("db"), claimedFor("a", 300*time.Second), b(), c()),
 			want: []string{replaces("a", "f1", v1alpha1.LossPending)}},
@@ -127,7 +129,7 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	// b and c are healthy; a fills the slot of x, as the nth successive replacement.
-	nth := func(n int, age time.Duration) *world {
+	nth := func(n int, age time.Duration) *facts.World {
 		return seen(set("db"), pod("a").inPlaceOf("x", n).aged(age).on("n1").starting(), b(), c())
 	}
 	const startup = 600 * time.Second
@@ -172,7 +174,7 @@ func TestReplacementsAreCounted(t *testing.T) {
 }
 
 func TestMaxConcurrent(t *testing.T) {
-	eight := func(concurrent string, things ...thing) *world {
+	eight := func(concurrent string, things ...thing) *facts.World {
 		for i := range 8 - len(things) {
 			things = append(things, pod(fmt.Sprintf("w%d", i)).on("n9").ready())
 		}
@@ -223,7 +225,7 @@ func TestMaxConcurrent(t *testing.T) {
 			world: seen(set("db").replicas(4).maxConcurrent("1"), a().nodeGone(), b().nodeGone(), c()),
 			want:  creates("f1"), held: []string{"db-a", "db-b"}},
 		{name: "no lost member is deleted while creates of replacements are refused",
-			world: seen(set("db"), refused(reasonReplaced, "quota", time.Minute), a().nodeGone(), b().nodeGone(), c()),
+			world: seen(set("db"), refused(facts.ReasonReplaced, "quota", time.Minute), a().nodeGone(), b().nodeGone(), c()),
 			held:  []string{"db-a", "db-b"}, wait: time.Minute},
 	})
 }
@@ -253,10 +255,10 @@ func TestATemplateIsToBlame(t *testing.T) {
 	hour := 50 * time.Minute
 	check(t, []row{
 		{name: "SC-41 an unready member is not replaced if no member of its revision was ever Ready",
-			world:   seen(set("db"), nowNeverReady, pod("a").on("n1").starting(), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).withoutUpdates(),
+			world:   withoutUpdates(seen(set("db"), nowNeverReady, pod("a").on("n1").starting(), b().of("old"), c().of("old"), revisionOfImage("old", "zero"))),
 			failing: []string{"db-a"}},
 		{name: "an unschedulable member is not replaced if no member of its revision was ever Ready",
-			world:   seen(set("db"), nowNeverReady, pod("a").unschedulableFor(hour), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).withoutUpdates(),
+			world:   withoutUpdates(seen(set("db"), nowNeverReady, pod("a").unschedulableFor(hour), b().of("old"), c().of("old"), revisionOfImage("old", "zero"))),
 			failing: []string{"db-a"}},
 		{name: "an unready member is replaced if a member of its revision was Ready",
 			world: seen(set("db"), pod("a").on("n1").unreadyFor(hour), b(), c()),
@@ -277,13 +279,13 @@ func TestATemplateIsToBlame(t *testing.T) {
 			world: seen(set("db"), pod("a").recreated().on("n1").starting().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeNotReady)}},
 		{name: "an unready member whose revision was deleted is not replaced",
-			world:   seen(set("db").onDelete(), pod("a").labelled(labelRevision, "forgotten").on("n1").unreadyFor(hour), b(), c()),
+			world:   seen(set("db").onDelete(), pod("a").labelled(spec.LabelRevision, "forgotten").on("n1").unreadyFor(hour), b(), c()),
 			failing: []string{"db-a"}},
 	})
 }
 
 // withoutUpdates disables updates, so that a row shows only the effect of a loss.
-func (w *world) withoutUpdates() *world {
-	w.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+func withoutUpdates(w *facts.World) *facts.World {
+	w.Set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 	return w
 }

@@ -12,11 +12,12 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 // creating sets the names of new members in status.creating.
 func creating(ids ...string) thing {
-	return with(func(w *world) { w.set.Status.Creating = w.namesOf(ids) })
+	return with(func(w *facts.World) { w.Set.Status.Creating = w.NamesOf(ids) })
 }
 
 func TestNamesAreRecordedFirst(t *testing.T) {
@@ -36,7 +37,7 @@ func TestNamesAreRecordedFirst(t *testing.T) {
 		{name: "V2 OrderedReady records one name",
 			world: seen(set("db").orderedReady(), offRecord), want: first(creates("f1")...)},
 		{name: "V2 a refused write of names is retried later",
-			world: seen(set("db"), offRecord, a(), b(), refused(reasonNames, "too large", time.Minute)), wait: time.Minute},
+			world: seen(set("db"), offRecord, a(), b(), refused(facts.ReasonNames, "too large", time.Minute)), wait: time.Minute},
 	})
 }
 
@@ -44,10 +45,10 @@ func TestNamesAreRecordedFirst(t *testing.T) {
 func TestNamesLeaveTheRecord(t *testing.T) {
 	exists := apierrors.NewAlreadyExists(corev1.Resource("pods"), "db-f1")
 	quota := apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota"))
-	two := func(things ...thing) *world { return seen(set("db"), append(things, a(), b())...) }
+	two := func(things ...thing) *facts.World { return seen(set("db"), append(things, a(), b())...) }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		err   error
 		want  []string
 	}{
@@ -61,9 +62,9 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 			two(creating("c"), looseClaimOf("c"), pod("d").on("n4").ready()), nil, nil},
 		{"V2 a name is removed after a scale-down", seen(set("db").replicas(2), creating("f1"), a(), b()), nil, nil},
 		{"V2 a name is kept for an empty slot while creates are refused",
-			two(creating("f1", "f2"), refused(reasonMissing, "quota", time.Minute)), nil, []string{"db-f1"}},
+			two(creating("f1", "f2"), refused(facts.ReasonMissing, "quota", time.Minute)), nil, []string{"db-f1"}},
 		{"V2 SC-18 the name of a replacement is kept while creates are refused",
-			seen(set("db"), creating("f1"), a().nodeNotReadyFor(time.Hour), b(), c(), refused(reasonReplaced, "quota", time.Minute)), nil, []string{"db-f1"}},
+			seen(set("db"), creating("f1"), a().nodeNotReadyFor(time.Hour), b(), c(), refused(facts.ReasonReplaced, "quota", time.Minute)), nil, []string{"db-f1"}},
 		{"V2 names are kept while the spec is invalid",
 			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
 	} {
@@ -89,10 +90,10 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 
 // A new member never gets a name that a member has or had.
 func TestNamesOnRecordThatAreTaken(t *testing.T) {
-	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
-		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
+	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *facts.World) {
+		w.Set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
 	}))
-	if got := unusedNames(w); !slices.Equal(got, []string{"f1"}) {
+	if got := facts.UnusedNames(w); !slices.Equal(got, []string{"f1"}) {
 		t.Errorf("V2 unused names are %q, want f1", got)
 	}
 }
@@ -134,7 +135,7 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 // anotherLeads runs do as another process and then switches back to this one. Ids are random, so
 // the other process never generates those of this one.
 func (s *stage) anotherLeads(do func()) {
-	for _, id := range s.invariants.seen.fresh {
+	for _, id := range s.invariants.seen.Fresh {
 		s.used[id] = true
 	}
 	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.invariants.seen

@@ -9,21 +9,24 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // deletedByUser records that this process saw a user delete the pod.
 func deletedByUser(id string) thing {
-	return with(func(w *world) { w.deleted[w.nameOf(id)] = true })
+	return with(func(w *facts.World) { w.Deleted[w.NameOf(id)] = true })
 }
 
 // endsUnseen makes the cache still show a pod that is gone.
 func endsUnseen(id string) thing {
-	return with(func(w *world) { w.ending = append(w.ending, w.nameOf(id)) })
+	return with(func(w *facts.World) { w.Ending = append(w.Ending, w.NameOf(id)) })
 }
 
 func lostBefore(id string) thing {
-	return with(func(w *world) {
-		w.set.Status.Lost = append(w.set.Status.Lost, v1alpha1.LostMember{Name: w.nameOf(id)})
+	return with(func(w *facts.World) {
+		w.Set.Status.Lost = append(w.Set.Status.Lost, v1alpha1.LostMember{Name: w.NameOf(id)})
 	})
 }
 
@@ -58,13 +61,13 @@ func TestMembersThatVanishUnseen(t *testing.T) {
 			world: seen(keep(), b().inPlaceOf("a", 1), c(), pod("d").on("n1").ready(), looseClaimOf("a")),
 			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, labeled enge.me/retained=Lost"}},
 		{name: "W1 a member without all of its claims is replaced",
-			world: seen(keep().withClaims("data", "logs"), b(), c(), with(func(w *world) {
+			world: seen(keep().withClaims("data", "logs"), b(), c(), with(func(w *facts.World) {
 				looseClaimOf("a").into(w)
-				w.loose = w.loose[:1]
+				w.Loose = w.Loose[:1]
 			})),
 			want: []string{"create pod db-f1: Missing > create persistentvolumeclaim db-data-f1: Claim > create persistentvolumeclaim db-logs-f1: Claim"}},
 		{name: "W1 no action is taken while the cache does not show how a pod ended",
-			world: seen(keep(), b(), c(), looseClaimOf("a"), endsUnseen("a")), wait: statusInterval},
+			world: seen(keep(), b(), c(), looseClaimOf("a"), endsUnseen("a")), wait: spec.StatusInterval},
 		{name: "W1 a member whose pod disappeared unobserved is replaced with onEviction Replace",
 			world: seen(set("db"), b(), c(), looseClaimOf("a")), want: creates("f1")},
 		{name: "W1 a claim that was set aside is not used for a new member",
@@ -93,7 +96,7 @@ func TestMembersThatComeBackAreNotOnRecordAsLost(t *testing.T) {
 	keep := func() *setFixture { return set("db").keepsEvicted() }
 	for _, row := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"W1 a member that is recreated is not recorded as lost", seen(keep(), b(), c(), looseClaimOf("a")), ""},
@@ -110,7 +113,7 @@ func TestMembersThatComeBackAreNotOnRecordAsLost(t *testing.T) {
 		if got := strings.Join(lost, ","); got != row.want {
 			t.Errorf("%s: status.lost has %q, want %q", row.name, got, row.want)
 		}
-		if told := strings.Join(vanishedNow(derive(row.world)), ","); told != row.want {
+		if told := strings.Join(status.VanishedNow(facts.Derive(row.world)), ","); told != row.want {
 			t.Errorf("%s: events report %q, want %q", row.name, told, row.want)
 		}
 	}
@@ -180,10 +183,10 @@ func (c *claimFixture) givenBack() *claimFixture {
 }
 
 // offered searches for claims that were given to the set, with no names on record.
-var offered = with(func(w *world) {
-	w.set.Status.Creating = nil
-	w.offers = w.offersOf(w.loose)
-	w.fresh = append(firstIDs(w), w.fresh...)
+var offered = with(func(w *facts.World) {
+	w.Set.Status.Creating = nil
+	w.Offers = w.OffersOf(w.Loose)
+	w.Fresh = append(facts.FirstIDs(w), w.Fresh...)
 })
 
 func TestClaimsThatAreGivenBack(t *testing.T) {
@@ -209,7 +212,7 @@ func TestClaimsThatAreGivenBack(t *testing.T) {
 			world: offered.to(seen(set("db"), a(), b(), pod(xs).on("n3").ready().going().withoutClaims(), x())),
 			want:  []string{names, createsInPlaceOf(xs, "f1")}},
 		{name: "SC-51 no member is created until all of its claims are given back",
-			world: with(func(w *world) { w.loose = w.loose[:1] }).to(seen(set("db").withClaims("data", "logs"), a(), b(), c(), x()))},
+			world: with(func(w *facts.World) { w.Loose = w.Loose[:1] }).to(seen(set("db").withClaims("data", "logs"), a(), b(), c(), x()))},
 		{name: "SC-51 no existing member is replaced for a claim that was given back", world: seen(set("db"), a(), b(), c(), x())},
 		{name: "SC-51 a claim that was given back is not deleted while it waits",
 			world: seen(remove(), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) {
@@ -222,7 +225,7 @@ func TestClaimsThatAreGivenBack(t *testing.T) {
 	if got := says(statusOf(aside, &p, nil), v1alpha1.ConditionDegraded); !strings.Contains(got, "db-data-"+xs) || !strings.Contains(got, want) {
 		t.Errorf("W2 condition Degraded is %s", got)
 	}
-	is := seen(set("db"), a(), b(), pod(xs).aged(time.Minute).on("n3").ready().annotated(v1alpha1.AnnotationUpdated, restored), lostBefore(xs))
+	is := seen(set("db"), a(), b(), pod(xs).aged(time.Minute).on("n3").ready().annotated(v1alpha1.AnnotationUpdated, facts.Restored), lostBefore(xs))
 	p = planOf(is)
 	if lost := statusOf(is, &p, nil).Lost; len(lost) > 0 {
 		t.Errorf("SC-51 status.lost has a member that returned: %v", lost)
@@ -255,8 +258,8 @@ func TestClaimsAreDeletedAtASecondLook(t *testing.T) {
 		return looseClaimOf("x").retained("Scaled").setAsideUnder(v1alpha1.DeleteClaims).onRecord()
 	}
 	check(t, []row{
-		{name: "W2 a claim of a lost member is not deleted before secondLook", world: seen(set(), a(), b(), c(), lost(secondLook-1)), wait: 1},
-		{name: "W2 a claim of a lost member is deleted after secondLook", world: seen(set(), a(), b(), c(), lost(secondLook)), want: gone},
+		{name: "W2 a claim of a lost member is not deleted before secondLook", world: seen(set(), a(), b(), c(), lost(spec.SecondLook-1)), wait: 1},
+		{name: "W2 a claim of a lost member is deleted after secondLook", world: seen(set(), a(), b(), c(), lost(spec.SecondLook)), want: gone},
 		{name: "W2 a claim of a lost member is not deleted while no member is Ready",
 			world: seen(set(), pod("a").on("n1").unreadyFor(time.Minute), pod("b").on("n2").unreadyFor(time.Minute), pod("c").on("n3").unreadyFor(time.Minute), lost(time.Hour)),
 			wait:  4 * time.Minute},

@@ -14,6 +14,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // recordOf returns the claims in the status, without their UIDs.
@@ -31,7 +33,7 @@ func TestClaimsOnRecord(t *testing.T) {
 	deletes := func() *setFixture { return set("db").retention(keep, keep, remove) }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  []string
 	}{
 		{"claims of members are recorded even if no policy deletes claims", seen(set("db"), a(), b(), c()), []string{"a", "b", "c"}},
@@ -42,8 +44,8 @@ func TestClaimsOnRecord(t *testing.T) {
 		{"a recorded claim without a pod stays recorded while it exists", seen(deletes(), a(), b(), c(), looseClaimOf("x").retained(lost).onRecord()), []string{"a", "b", "c", "x"}},
 		{"an unrecorded claim without a pod is not recorded", seen(deletes(), a(), b(), c(), looseClaimOf("x")), []string{"a", "b", "c"}},
 		{"a claim is not recorded because an earlier claim with its name was", seen(deletes(), a(), b(), c(), looseClaimOf("x").onRecordAs("restored")), []string{"a", "b", "c"}},
-		{"a deleted claim is removed from the record", seen(deletes(), a(), b(), c(), with(func(w *world) {
-			w.set.Status.Claims = []v1alpha1.RecordedClaim{{Name: "db-data-x", UID: "uid-of-db-data-x"}}
+		{"a deleted claim is removed from the record", seen(deletes(), a(), b(), c(), with(func(w *facts.World) {
+			w.Set.Status.Claims = []v1alpha1.RecordedClaim{{Name: "db-data-x", UID: "uid-of-db-data-x"}}
 		})), []string{"a", "b", "c"}},
 	} {
 		if got := recordOf(told(r.world)); !slices.Equal(got, r.want) {
@@ -82,11 +84,11 @@ func TestADeletedClaimLeavesTheRecord(t *testing.T) {
 
 func TestTheRecordOfClaimsIsBounded(t *testing.T) {
 	things := []thing{pod("zz").on("n1").ready().going(), looseClaimOf("zy").retained(lost).onRecord()}
-	for i := range maxClaims + 1 {
+	for i := range facts.MaxClaims + 1 {
 		things = append(things, pod(fmt.Sprintf("m%04d", i)).on("n1").ready())
 	}
-	got := recordOf(told(seen(set("db").replicas(maxClaims+2).retention(keep, keep, remove), things...)))
-	if len(got) != maxClaims || got[0] != "m0000" || got[maxClaims-3] != "m1997" || got[maxClaims-2] != "zy" || got[maxClaims-1] != "zz" {
+	got := recordOf(told(seen(set("db").replicas(facts.MaxClaims+2).retention(keep, keep, remove), things...)))
+	if len(got) != facts.MaxClaims || got[0] != "m0000" || got[facts.MaxClaims-3] != "m1997" || got[facts.MaxClaims-2] != "zy" || got[facts.MaxClaims-1] != "zz" {
 		t.Errorf("status.claims has %d claims: %s … %s", len(got), got[0], got[len(got)-3:])
 	}
 }
@@ -119,15 +121,15 @@ func TestUnrecordedClaimsAreTold(t *testing.T) {
 	x := func() *claimFixture { return looseClaimOf("x").retained(lost).setAsideUnder(remove) }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"an unrecorded claim that the policy would delete", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
 		{"an unrecorded claim that would be deleted with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
-		{"a labeled claim with an invalid name", seen(set("db"), a(), b(), c(), with(func(w *world) {
-			w.misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
+		{"a labeled claim with an invalid name", seen(set("db"), a(), b(), c(), with(func(w *facts.World) {
+			w.Misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
 		})), want},
-		{"an unrecorded claim that the policy keeps is not reported", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected" + asideMessage(derive(seen(set("db"), x())))},
+		{"an unrecorded claim that the policy keeps is not reported", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected" + status.AsideMessage(facts.Derive(seen(set("db"), x())))},
 		{"a recorded claim is not reported", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: no problems detected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {

@@ -12,6 +12,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // Claims that an earlier set of this name left, or that a backup restored, are built like this:
@@ -21,14 +23,14 @@ import (
 const xs, ys = "xxxxxxxxxx", "yyyyyyyyyy"
 
 type leftFixture struct {
-	id, backup, why string
+	ID, backup, why string
 	uid             types.UID
 	adopt           string
 	missing         int  // number of missing claims
 	named           bool // a pod has the name
 }
 
-func left(id string) *leftFixture { return &leftFixture{id: id, uid: "uid-of-old"} }
+func left(id string) *leftFixture { return &leftFixture{ID: id, uid: "uid-of-old"} }
 
 func (l *leftFixture) by(uid types.UID) *leftFixture     { l.uid = uid; return l }
 func (l *leftFixture) from(backup string) *leftFixture   { l.backup = backup; return l }
@@ -37,8 +39,9 @@ func (l *leftFixture) given() *leftFixture               { l.adopt = "db"; retur
 func (l *leftFixture) givenTo(other string) *leftFixture { l.adopt = other; return l }
 func (l *leftFixture) without(claims int) *leftFixture   { l.missing = claims; return l }
 func (l *leftFixture) beside() *leftFixture              { l.named = true; return l }
-func (l *leftFixture) claims(w *world) (all []*corev1.PersistentVolumeClaim) {
-	for _, c := range claimsOf(w, l.id) {
+
+func (l *leftFixture) claims(w *facts.World) (all []*corev1.PersistentVolumeClaim) {
+	for _, c := range claimsOf(w, l.ID) {
 		c.Labels[v1alpha1.LabelClusterUID] = string(l.uid)
 		c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: l.adopt}
 		if l.backup != "" {
@@ -54,37 +57,37 @@ func (l *leftFixture) claims(w *world) (all []*corev1.PersistentVolumeClaim) {
 
 // leftBehindBy adds the claims to a world with no names on record.
 func leftBehindBy(all ...*leftFixture) thing {
-	return with(func(w *world) {
-		w.set.Status.Creating = nil
+	return with(func(w *facts.World) {
+		w.Set.Status.Creating = nil
 		var claims []*corev1.PersistentVolumeClaim
 		for _, l := range all {
 			claims = append(claims, l.claims(w)...)
 		}
-		w.offers = w.offersOf(claims)
+		w.Offers = w.OffersOf(claims)
 		for _, l := range all {
 			if l.named {
-				w.offers.block(l.id, "db-"+l.id)
+				w.Offers.Block(l.ID, "db-"+l.ID)
 			}
 		}
-		w.fresh = append(firstIDs(w), w.fresh...)
+		w.Fresh = append(facts.FirstIDs(w), w.Fresh...)
 	})
 }
 
 // neverRan makes no member of any revision ever Ready.
-var neverRan = with(func(w *world) {
-	for _, r := range w.revisions {
+var neverRan = with(func(w *facts.World) {
+	for _, r := range w.Revisions {
 		r.Annotations = nil
 	}
 })
 
 // asks makes the last pass one that waited for the user's decision about restored claims.
-var asks = with(func(w *world) {
-	w.set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRestoredClaims}}
+var asks = with(func(w *facts.World) {
+	w.Set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRestoredClaims}}
 })
 
 // cameWith returns a member that was created on claims given to the set.
 func cameWith(id string) *podFixture {
-	return pod(id).on("n1").ready().annotated(v1alpha1.AnnotationUpdated, restored)
+	return pod(id).on("n1").ready().annotated(v1alpha1.AnnotationUpdated, facts.Restored)
 }
 
 func (s *setFixture) from(name string) *setFixture {
@@ -151,9 +154,9 @@ func TestClaimsOfNamesakes(t *testing.T) {
 		{name: "SC-50 a given claim of the set itself that was not set aside is not used",
 			world: seen(one(), leftBehindBy(left(xs).by("uid-of-set").given())), want: fresh},
 		{name: "SC-50 a member on given claims is not created while another pod has its name",
-			world: seen(one(), leftBehindBy(left(xs).given().beside())), wait: foreignInterval},
+			world: seen(one(), leftBehindBy(left(xs).given().beside())), wait: spec.ForeignInterval},
 		{name: "SC-50 the slot of a member that waits for its name is not filled by another member",
-			world: seen(set("db").replicas(2), leftBehindBy(left(xs).given().beside(), left(ys).given())), want: []string{names, takes(ys)}, wait: foreignInterval},
+			world: seen(set("db").replicas(2), leftBehindBy(left(xs).given().beside(), left(ys).given())), want: []string{names, takes(ys)}, wait: spec.ForeignInterval},
 		{name: "SC-50 a complete set uses no given claims", world: seen(one(), leftBehindBy(left(xs).given()), a())},
 	})
 }
@@ -163,12 +166,12 @@ func TestClaimsOfNamesakes(t *testing.T) {
 func TestMembersOnGivenClaims(t *testing.T) {
 	p := planOf(seen(set("db").replicas(1), leftBehindBy(left(xs).retained("Deleted").given())))
 	chain := p.Steps[len(p.Steps)-1][0]
-	born := &member{pod: chain[0].Object.(*corev1.Pod)}
-	if !born.hasRun() || !born.cameBack() {
-		t.Errorf("the annotations of the pod are %v", born.pod.Annotations)
+	born := &facts.Member{Pod: chain[0].Object.(*corev1.Pod)}
+	if !born.HasRun() || !born.CameBack() {
+		t.Errorf("the annotations of the pod are %v", born.Pod.Annotations)
 	}
 	taken := chain[1].Object.(*corev1.PersistentVolumeClaim)
-	if taken.Labels[v1alpha1.LabelClusterUID] != "uid-of-set" || taken.Labels[v1alpha1.LabelMember] != xs || isRetained(taken) ||
+	if taken.Labels[v1alpha1.LabelClusterUID] != "uid-of-set" || taken.Labels[v1alpha1.LabelMember] != xs || facts.IsRetained(taken) ||
 		taken.Annotations[v1alpha1.AnnotationAdopt] != "" {
 		t.Errorf("the claim has labels %v and annotations %v", taken.Labels, taken.Annotations)
 	}
@@ -178,12 +181,12 @@ func TestMembersOnGivenClaims(t *testing.T) {
 }
 
 func TestRestoredClaimsAreTold(t *testing.T) {
-	waits := func(all ...*leftFixture) *world {
+	waits := func(all ...*leftFixture) *facts.World {
 		return seen(set("db").from("monday"), neverRan, leftBehindBy(all...))
 	}
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		says  []string
 	}{
 		{"SC-50 the message has the claims, the decision and the commands", waits(left(xs).from("monday"), left(ys).from("monday")), []string{

@@ -17,6 +17,10 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
@@ -42,14 +46,14 @@ func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
 			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{createsInPlaceOf("a", "f1")}},
 	})
-	if p := planOf(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.updating) != 0 {
-		t.Errorf("status.updating still has the replaced member: %v", p.updating)
+	if p := planOf(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.Updating) != 0 {
+		t.Errorf("status.updating still has the replaced member: %v", p.Updating)
 	}
 }
 
 func evictedEntry(id string) thing {
-	return with(func(w *world) {
-		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: "db-" + id, UID: types.UID("uid-of-" + id), Revision: "now", Reason: v1alpha1.UpdatingEviction}}
+	return with(func(w *facts.World) {
+		w.Set.Status.Updating = []v1alpha1.UpdatingMember{{Name: "db-" + id, UID: types.UID("uid-of-" + id), Revision: "now", Reason: v1alpha1.UpdatingEviction}}
 	})
 }
 
@@ -67,12 +71,12 @@ func TestWhyAMemberCameBack(t *testing.T) {
 
 // V1 The API server may refuse a pod of the revision recorded for a returning member.
 func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
-	bad := revisionWith("bad", func(d *revisionData) { d.Template.Spec.RuntimeClassName = new("none") }).numbered(50)
+	bad := revisionWith("bad", func(d *children.RevisionData) { d.Template.Spec.RuntimeClassName = new("none") }).numbered(50)
 	entry := updating("a", "uid-of-old-a", "bad")
 	partition := func(n int32) *setFixture { return set("db").rolling(v1alpha1.RollingUpdate{Partition: n}) }
 	rows := []struct {
 		name              string
-		world             *world
+		world             *facts.World
 		revision, because string
 	}{
 		{"V1 a member returns with the corrected template", seen(set("db"), bad, looseClaimOf("a"), b(), c(), entry), "now", "Update"},
@@ -86,7 +90,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 	}
 	for _, r := range rows {
 		pod := firstWritten(r.world)
-		if got := pod.GetLabels()[labelRevision]; got != r.revision {
+		if got := pod.GetLabels()[spec.LabelRevision]; got != r.revision {
 			t.Errorf("%s: the pod has revision %s, want %s", r.name, got, r.revision)
 		}
 		if got := pod.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != r.because {
@@ -97,7 +101,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 
 // entryOf sets the revision of the entry in status.updating.
 func entryOf(revision string) thing {
-	return with(func(w *world) { w.set.Status.Updating[0].Revision = revision })
+	return with(func(w *facts.World) { w.Set.Status.Updating[0].Revision = revision })
 }
 
 var noCommand = act{"the user restores the old template", func(s *stage) {
@@ -152,16 +156,16 @@ func TestSC48ARefusedTemplateTakesNoOneDown(t *testing.T) {
 
 func TestManyAreRecreatedInBatches(t *testing.T) {
 	var things []thing
-	for i := range recreateBatch + 5 {
+	for i := range rules.RecreateBatch + 5 {
 		things = append(things, pod(fmt.Sprintf("m%04d", i)).on("n1").ready().of("old"))
 	}
-	all := int32(recreateBatch + 5)
+	all := int32(rules.RecreateBatch + 5)
 	p := planOf(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
-	if len(p.updating) != recreateBatch || len(p.Steps[2]) != recreateBatch {
-		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[2]), recreateBatch)
+	if len(p.Updating) != rules.RecreateBatch || len(p.Steps[2]) != rules.RecreateBatch {
+		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.Updating), len(p.Steps[2]), rules.RecreateBatch)
 	}
 	check(t, []row{{name: "a refused deletion for an update waits for its retry",
-		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonUpdate, "policy", time.Minute)), wait: time.Minute}})
+		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(facts.ReasonUpdate, "policy", time.Minute)), wait: time.Minute}})
 }
 
 func TestASurgeInOrder(t *testing.T) {
@@ -188,31 +192,31 @@ func TestResourcesInPlace(t *testing.T) {
 func TestGrowingIsLookedForLive(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  bool
 	}{
 		{"no live read if no expansion was refused", seen(set("db"), a(), b(), c(), cached), false},
-		{"no live read before the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", time.Minute)), false},
-		{"live read for the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", 0)), true},
+		{"no live read before the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(facts.ReasonExpand, "no", time.Minute)), false},
+		{"live read for the retry of a refused expansion", seen(set("db"), a(), b(), c(), cached, refused(facts.ReasonExpand, "no", 0)), true},
 	} {
-		if got := planOf(r.world).look; got != r.want {
+		if got := planOf(r.world).Look; got != r.want {
 			t.Errorf("%s: p.look is %t", r.name, got)
 		}
 	}
 }
 
 func TestClaimTemplatesChangedPastAdmission(t *testing.T) {
-	w := seen(set("db"), a(), b(), c(), revisionWith("later", func(d *revisionData) {
+	w := seen(set("db"), a(), b(), c(), revisionWith("later", func(d *children.RevisionData) {
 		d.VolumeClaimTemplates = append(d.VolumeClaimTemplates, volumeClaimTemplate("logs", "1Gi"))
 	}).numbered(200))
 	want := `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`
-	if got := changedClaims(w); got != want {
+	if got := facts.ChangedClaims(w); got != want {
 		t.Errorf("changedClaims is %q, want %q", got, want)
 	}
-	if got := changedClaims(seen(set("db"))); got != "" {
+	if got := facts.ChangedClaims(seen(set("db"))); got != "" {
 		t.Errorf("changedClaims for unchanged templates is %q", got)
 	}
-	if got := changedClaims(seen(set("db"), with(func(w *world) { w.revisions = nil }))); got != "" {
+	if got := facts.ChangedClaims(seen(set("db"), with(func(w *facts.World) { w.Revisions = nil }))); got != "" {
 		t.Errorf("changedClaims without revisions is %q", got)
 	}
 }
@@ -224,10 +228,10 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 	entry := updating("a", "uid-of-a", "now")
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  int
 	}{
-		{"the first step of an update failed", seen(set("db"), oldA(), b(), c(), oldCommand(), with(func(w *world) { w.revisions = w.revisions[1:] })), 0},
+		{"the first step of an update failed", seen(set("db"), oldA(), b(), c(), oldCommand(), with(func(w *facts.World) { w.Revisions = w.Revisions[1:] })), 0},
 		{"the label of a claim of a retired returning member was not written", seen(set("db").replicas(2), looseClaimOf("a"), b(), c(), entry), 1},
 		{"a create of a returning member failed before the next members were deleted", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
 	} {
@@ -291,7 +295,7 @@ func TestW5AClaimThatIsNotOnRecordIsNoMember(t *testing.T) {
 			want: []string{"patch status of statefulcluster db: Update"}},
 	})
 	w := seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x"))
-	if got := returnsUnseen(derive(w)); !slices.Equal(got, []string{"db-y"}) {
+	if got := facts.ReturnsUnseen(facts.Derive(w)); !slices.Equal(got, []string{"db-y"}) {
 		t.Errorf("W5 returning members are %v, want db-y", got)
 	}
 	if lost := told(seen(set("db"), a(), b(), c(), recorded, looseClaimOf("x"))).Lost; len(lost) != 1 || lost[0].Name != "db-y" {

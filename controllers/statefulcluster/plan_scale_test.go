@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 func TestCreateMissing(t *testing.T) {
@@ -29,8 +30,8 @@ func TestCreateMissing(t *testing.T) {
 			world: seen(set("db"), a().going(), b().inPlaceOf("a", 1), c()), want: creates("f1")},
 		{name: "a retired member has no successor",
 			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained().going(), b(), c()), want: creates("f1")},
-		{name: "SC-18 a refused create of a missing member waits for its retry", world: seen(set("db"), a(), b(), refused(reasonMissing, "quota", time.Minute)), wait: time.Minute},
-		{name: "SC-18 the create of a missing member waits if the create of a replacement was refused", world: seen(set("db"), a(), b(), refused(reasonReplaced, "quota", time.Minute)), wait: time.Minute},
+		{name: "SC-18 a refused create of a missing member waits for its retry", world: seen(set("db"), a(), b(), refused(facts.ReasonMissing, "quota", time.Minute)), wait: time.Minute},
+		{name: "SC-18 the create of a missing member waits if the create of a replacement was refused", world: seen(set("db"), a(), b(), refused(facts.ReasonReplaced, "quota", time.Minute)), wait: time.Minute},
 		{name: "no more members are created than unused names exist", world: seen(set("db"), freshIDsAre("f7")), want: creates("f7")},
 	})
 }
@@ -38,7 +39,7 @@ func TestCreateMissing(t *testing.T) {
 // Of two members, x and y, the one that comes first in scale-down order is retired.
 func TestScaleDownOrder(t *testing.T) {
 	x, y := func() *podFixture { return pod("x").on("n1") }, func() *podFixture { return pod("y").on("n2") }
-	two := func(things ...thing) *world {
+	two := func(things ...thing) *facts.World {
 		return seen(set("db").replicas(1), append(things, revisionOfImage("old", "zero"))...)
 	}
 	long := 50 * time.Minute
@@ -66,8 +67,8 @@ func TestScaleDownOrder(t *testing.T) {
 }
 
 func TestScaleDown(t *testing.T) {
-	back := refused(reasonReturned, "quota", time.Minute)
-	five := func(s *setFixture) *world {
+	back := refused(facts.ReasonReturned, "quota", time.Minute)
+	five := func(s *setFixture) *facts.World {
 		return seen(s, a(), b(), c(), pod("d").on("n4").ready(), pod("e").on("n5").ready())
 	}
 	check(t, []row{
@@ -81,7 +82,7 @@ func TestScaleDown(t *testing.T) {
 			want:  []string{"delete pod db-a: Retired, claims db-data-a"}},
 		{name: "no member is retired while the revision of the spec is refused and a lost member waits",
 			world: seen(set("db").surge(1), a().of("before"), b().of("before"), c().of("before"), pod("x").on("n4").ready().of("old").takenByTaint(),
-				revisionOfImage("before", "half").numbered(2), revisionOfImage("old", "zero"), refused(reasonRevision, "no", time.Minute),
+				revisionOfImage("before", "half").numbered(2), revisionOfImage("old", "zero"), refused(facts.ReasonRevision, "no", time.Minute),
 				specNotRecorded),
 			wait: time.Minute},
 		{name: "a lost member is retired instead of replaced in a scale-down", world: seen(set("db").replicas(2), a().nodeGone(), b(), c()), want: retires("a")},
@@ -105,8 +106,8 @@ func TestScaleDown(t *testing.T) {
 			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, labeled enge.me/retained=Scaled", "patch status of statefulcluster db: Update"}},
 	})
 	p := planOf(seen(set("db").replicas(1), updating("x", "uid-of-x", "now"), updating("y", "uid-of-y", "now"), looseClaimOf("x"), looseClaimOf("y"), back))
-	if len(p.updating) != 1 || p.updating[0].Name != "db-x" {
-		t.Errorf("status.updating after a returning member was retired is %v, want db-x", p.updating)
+	if len(p.Updating) != 1 || p.Updating[0].Name != "db-x" {
+		t.Errorf("status.updating after a returning member was retired is %v, want db-x", p.Updating)
 	}
 }
 

@@ -16,19 +16,23 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // undoneBudget makes a policy that reverted the budget a moment ago.
 func undoneBudget() thing {
-	return with(func(w *world) {
-		w.budget.UID = "budget"
-		wanted := w.budget.DeepCopy()
-		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
-		patch := action.Action{Verb: action.Patch, Object: wanted, From: w.budget.DeepCopy()}
+	return with(func(w *facts.World) {
+		w.Budget.UID = "budget"
+		wanted := w.Budget.DeepCopy()
+		w.Budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+		patch := action.Action{Verb: action.Patch, Object: wanted, From: w.Budget.DeepCopy()}
 		var known undone.Memory
-		known.Held(w.set.Generation, w.now)
-		known.Learn([]action.Outcome{{Action: patch, Answer: w.budget.DeepCopy()}}, w.now)
-		w.undone = known.Held(w.set.Generation, w.now)
+		known.Held(w.Set.Generation, w.Now)
+		known.Learn([]action.Outcome{{Action: patch, Answer: w.Budget.DeepCopy()}}, w.Now)
+		w.Undone = known.Held(w.Set.Generation, w.Now)
 	})
 }
 
@@ -39,17 +43,17 @@ func TestNothingIsDone(t *testing.T) {
 		{name: "SC-34 a set that matches its spec has no steps", world: seen(set("db"), a(), b(), c())},
 		{name: "a set that is being deleted has no steps", world: seen(deleted, a().nodeGone())},
 		{name: "SC-28 a set with an invalid spec has no steps, and its pods keep running", world: seen(set("d.b"), a().nodeGone(), b(), c())},
-		{name: "a foreign pod causes no steps", world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.foreign = []string{"stray"} }))},
+		{name: "a foreign pod causes no steps", world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) { w.Foreign = []string{"stray"} }))},
 		{name: "SC-4 a set with replicas 0 has no steps", world: seen(set("db").replicas(0))},
 	})
 }
 
 func TestRevisionAndBudget(t *testing.T) {
-	unrecorded := with(func(w *world) { w.revisions = nil })
-	name := func(w *world) string { return buildRevision(w.settings, w.revisions).Name }
+	unrecorded := with(func(w *facts.World) { w.Revisions = nil })
+	name := func(w *facts.World) string { return children.BuildRevision(w.Settings, w.Revisions).Name }
 	hash := name(seen(set("db"), unrecorded))
 	taken := seen(set("db"), unrecorded)
-	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other", Labels: clusterLabels(taken.settings)}, Revision: 1}}
+	taken.Revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other", Labels: children.ClusterLabels(taken.Settings)}, Revision: 1}}
 	check(t, []row{
 		{name: "the revision of the spec is recorded before anything else",
 			world: seen(set("db"), unrecorded),
@@ -61,49 +65,51 @@ func TestRevisionAndBudget(t *testing.T) {
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
 			want:  []string{"patch controllerrevision now: Revision, the template matches an older revision"}},
 		{name: "a disruption budget is created when all members exist",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) { w.Budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a budget with another maxUnavailable is corrected",
-			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
+			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *facts.World) { w.Budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
 		{name: "W3 a field of the budget that a policy sets is not changed",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
-				w.budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
-				w.budget.Annotations = map[string]string{"policy": "was here"}
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) {
+				w.Budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+				w.Budget.Annotations = map[string]string{"policy": "was here"}
 			}))},
 		{name: "W3 a label that the cache needs is restored on the budget",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) { delete(w.budget.Labels, v1alpha1.LabelCluster) })),
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) { delete(w.Budget.Labels, v1alpha1.LabelCluster) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
 		{name: "W3 a budget that a policy reverts does not block other steps",
 			world: seen(set("db"), a(), b(), undoneBudget()), want: creates("f1")},
 		{name: "W3 a budget that a policy reverts waits for its retry",
 			world: seen(set("db"), a(), b(), c(), undoneBudget()), wait: 10 * time.Second},
 		{name: "a budget of another owner is not changed",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) {
+				w.Budget.OwnerReferences, w.Budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{}
+			}))},
 		{name: "a budget that is being deleted is not changed",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
-				w.budget.Spec, w.budget.DeletionTimestamp = policyv1.PodDisruptionBudgetSpec{}, ptr.To(ago(0))
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) {
+				w.Budget.Spec, w.Budget.DeletionTimestamp = policyv1.PodDisruptionBudgetSpec{}, ptr.To(ago(0))
 			}))},
 		{name: "a refused create of the budget does not block other steps",
-			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
+			world: seen(set("db"), a(), b(), with(func(w *facts.World) { w.Budget = nil }), refused(facts.ReasonBudget, "no", time.Minute)),
 			want:  creates("f1")},
 		{name: "a refused create of the budget waits for its retry",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)), wait: time.Minute},
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) { w.Budget = nil }), refused(facts.ReasonBudget, "no", time.Minute)), wait: time.Minute},
 		{name: "a refused create of the budget is retried when its retry time has come",
-			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", 0)),
+			world: seen(set("db"), a(), b(), c(), with(func(w *facts.World) { w.Budget = nil }), refused(facts.ReasonBudget, "no", 0)),
 			want:  []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a revision is marked as ready when one of its members is Ready",
 			world: seen(set("db"), nowNeverReady, a(), b(), c()), want: []string{"patch controllerrevision now: RevisionReady"}},
 		{name: "V9 a revision is marked as proven when one of its members has been Ready for 10 minutes",
-			world: seen(set("db"), nowUnproven, a(), b(), pod("c").on("n3").readyFor(settlingTime)), want: []string{"patch controllerrevision now: RevisionReady"}},
+			world: seen(set("db"), nowUnproven, a(), b(), pod("c").on("n3").readyFor(spec.SettlingTime)), want: []string{"patch controllerrevision now: RevisionReady"}},
 		{name: "V9 a requeue is planned for the time when a revision is proven",
-			world: seen(set("db").replicas(1), nowUnproven, pod("c").on("n3").readyFor(settlingTime-time.Minute)), wait: time.Minute},
+			world: seen(set("db").replicas(1), nowUnproven, pod("c").on("n3").readyFor(spec.SettlingTime-time.Minute)), wait: time.Minute},
 		{name: "a revision is not marked as ready while its member is being patched, which may be Ready with its old image",
 			world: seen(set("db").replicas(1), nowNeverReady, a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one"}}}`))},
 	})
 }
 
 // otherName returns the name that the plan gives a new revision, which must not be taken.
-func otherName(t *testing.T, w *world, taken string) string {
+func otherName(t *testing.T, w *facts.World, taken string) string {
 	t.Helper()
 	got := firstWritten(w).GetName()
 	if got == taken {
@@ -129,7 +135,7 @@ func TestHistory(t *testing.T) {
 		{name: "a revision of a returning member is kept",
 			world: seen(set("db").change(none), pod("a").on("n1").going(), updating("a", "uid-of-a", "v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
 		{name: "large revisions are deleted before revisionHistoryLimit is reached",
-			world: seen(set("db"), a(), b(), c(), revisionOfImage("v1", strings.Repeat("x", maxHistory/2)).numbered(1), v2, revisionOfImage("v3", "3").numbered(3)), want: []string{gone("v1"), gone("v2")}},
+			world: seen(set("db"), a(), b(), c(), revisionOfImage("v1", strings.Repeat("x", rules.MaxHistory/2)).numbered(1), v2, revisionOfImage("v3", "3").numbered(3)), want: []string{gone("v1"), gone("v2")}},
 		{name: "the current revision is kept", world: seen(inUse, a(), b(), c(), v1, v2), want: []string{gone("v2")}},
 	})
 }
@@ -139,16 +145,16 @@ func TestLabelsComeBack(t *testing.T) {
 	check(t, []row{{name: "a member whose labels were removed remains a member and its labels are restored",
 		world: world, want: []string{"patch pod db-a: Relabel, membership depends on the owner, not on labels"}}})
 	patched := firstWritten(world).GetLabels()
-	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
+	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[spec.LabelRevision] != "now" {
 		t.Errorf("the patched labels are %v", patched)
 	}
 }
 
 // The first rule that has something to do acts alone.
 func TestRulesComeInOrder(t *testing.T) {
-	everything := func() *world {
+	everything := func() *facts.World {
 		return seen(set("db").keepsEvicted().replacesInOutage().image("two").maxConcurrent("3"),
-			with(func(w *world) { w.budget = nil }),
+			with(func(w *facts.World) { w.Budget = nil }),
 			pod("a").aged(time.Minute).labelled(v1alpha1.LabelMember, "").on("n1").starting().of("v1"),
 			pod("b").on("n1").ready().of("v1").evicted(),
 			pod("c").withoutClaims().of("v1"),
@@ -159,25 +165,25 @@ func TestRulesComeInOrder(t *testing.T) {
 	// Each remedy removes the cause on which the previous rule acted.
 	remedies := []struct {
 		rule   string
-		remedy func(*world)
+		remedy func(*facts.World)
 	}{
-		{"restore the operator's labels", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
-		{"keep evicted members", func(w *world) { updating("b", "uid-of-b", "v1").into(w) }},
-		{"create missing claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
-		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)) }},
-		{"recreate updated members", func(w *world) {
-			w.set.Status.Updating, w.loose = w.set.Status.Updating[1:], w.loose[1:]
+		{"restore the operator's labels", func(w *facts.World) { w.Members[0].Pod.Labels[v1alpha1.LabelMember] = "a" }},
+		{"keep evicted members", func(w *facts.World) { updating("b", "uid-of-b", "v1").into(w) }},
+		{"create missing claims", func(w *facts.World) { w.Members[2].Claims = claimsOf(w, "c") }},
+		{"retire surplus members", func(w *facts.World) { w.Set.Spec.Replicas = ptr.To(int32(5)) }},
+		{"recreate updated members", func(w *facts.World) {
+			w.Set.Status.Updating, w.Loose = w.Set.Status.Updating[1:], w.Loose[1:]
 		}},
-		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
-		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
-		{"reconcile the disruption budget", func(w *world) { w.budget = buildBudget(w.settings, w.replicas()) }},
-		{"retain or delete claims of former members", func(w *world) { w.loose = nil }},
-		{"update members", func(w *world) {
-			for _, m := range w.members {
-				m.pod.Labels[labelRevision] = "now"
+		{"replace lost members", func(w *facts.World) { w.Members[3].Node = facts.Node{} }},
+		{"create missing members", func(w *facts.World) { w.Set.Spec.Replicas = ptr.To(int32(4)) }},
+		{"reconcile the disruption budget", func(w *facts.World) { w.Budget = children.BuildBudget(w.Settings, w.Replicas()) }},
+		{"retain or delete claims of former members", func(w *facts.World) { w.Loose = nil }},
+		{"update members", func(w *facts.World) {
+			for _, m := range w.Members {
+				m.Pod.Labels[spec.LabelRevision] = "now"
 			}
 		}},
-		{"", func(*world) {}},
+		{"", func(*facts.World) {}},
 	}
 	w := everything()
 	for _, r := range remedies {
@@ -212,7 +218,7 @@ func TestWhatANewMemberIs(t *testing.T) {
 		"SC-15 volumes are kept":                         slices.Equal(volumes, []string{"data", "scratch"}),
 		"claims keep their labels and annotations":       claim.Labels["backup"] == "daily" && claim.Annotations["why"] == "kept",
 		"SC-26 hostname and subdomain are set":           p.Spec.Hostname == "db-f1" && p.Spec.Subdomain == "peers",
-		"the pod has its revision":                       revisionOf(p) == "now",
+		"the pod has its revision":                       facts.RevisionOf(p) == "now",
 		"both have the labels that the cache selects":    p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
 		"SC-27 claims are owned with whenDeleted Delete": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
 		"the pod replaces no member":                     p.Annotations[v1alpha1.AnnotationReplaces] == "",
@@ -232,10 +238,10 @@ func TestWhatANewMemberIs(t *testing.T) {
 }
 
 func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
-	noBudget := with(func(w *world) { w.budget = nil })
-	neverReady := with(func(w *world) { w.revisions[0].Annotations = nil })
+	noBudget := with(func(w *facts.World) { w.Budget = nil })
+	neverReady := with(func(w *facts.World) { w.Revisions[0].Annotations = nil })
 	for name, c := range map[string]struct {
-		world *world
+		world *facts.World
 		live  bool
 	}{
 		"no steps are decided from the cache":                                               {seen(set("db"), a(), b(), c()), false},
@@ -247,8 +253,8 @@ func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
 		"a returning member that the cache shows as alive requires a live read":             {seen(set("db"), oldA(), starting("b"), oldC(), oldCommand(), cached, updating("a", "uid-of-a", "now")), true},
 		"a surplus member requires a live read":                                             {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
 	} {
-		if p := planOf(c.world); p.wantsLive() != c.live {
-			t.Errorf("%s: wantsLive is %v, want %v; steps are\n  %s", name, p.wantsLive(), c.live, strings.Join(p.Steps.Strings(), "\n  "))
+		if p := planOf(c.world); p.WantsLive() != c.live {
+			t.Errorf("%s: wantsLive is %v, want %v; steps are\n  %s", name, p.WantsLive(), c.live, strings.Join(p.Steps.Strings(), "\n  "))
 		}
 	}
 }

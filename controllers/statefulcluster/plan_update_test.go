@@ -18,18 +18,24 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // oldA, oldB and oldC are the members before their template changed: only the image, or a field
 // that cannot be changed in a running pod.
 func oldA() *podFixture { return a().of("old") }
+
 func oldB() *podFixture { return b().of("old") }
 func oldC() *podFixture { return c().of("old") }
 
 func oldImage() thing { return revisionOfImage("old", "zero") }
 
 func oldCommand() thing {
-	return revisionWith("old", func(d *revisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
+	return revisionWith("old", func(d *children.RevisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
 }
 
 func TestRollOutRecreates(t *testing.T) {
@@ -67,7 +73,7 @@ func TestRollOutRecreates(t *testing.T) {
 		{name: "SC-23 a member deleted under OnDelete is replaced under a new name",
 			world: seen(set("db").onDelete(), oldA().going(), oldB(), oldC(), oldCommand()), want: []string{createsInPlaceOf("a", "f1")}},
 		{name: "a member whose revision was deleted is recreated",
-			world: seen(set("db"), a().labelled(labelRevision, "forgotten"), b(), c()), want: recreates("a")},
+			world: seen(set("db"), a().labelled(spec.LabelRevision, "forgotten"), b(), c()), want: recreates("a")},
 		{name: "inPlace Never recreates a member for a new image",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever }), oldA(), oldB(), oldC(), oldImage()),
 			want:  recreates("a")},
@@ -79,7 +85,7 @@ func TestRollOutRecreates(t *testing.T) {
 
 // SC-48 A dry-run create of the new pod comes before the deletion of the first old one.
 func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
-	policy := refused(reasonTrial, "policy", time.Minute)
+	policy := refused(facts.ReasonTrial, "policy", time.Minute)
 	overSurge := func() *setFixture {
 		return set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(1)), MaxSurge: ptr.To(intstr.FromInt32(1))})
 	}
@@ -87,11 +93,11 @@ func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
 		{name: "SC-48 an update starts with a dry-run create of the first new pod", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
 		{name: "SC-48 no pod is deleted while the new pod is refused", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
 		{name: "SC-48 no unready pod is deleted while the new pod is refused", world: seen(set("db"), pod("a").aged(time.Minute).on("n1").starting().of("old"), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
-		{name: "SC-48 a refused dry-run create is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonTrial, "policy", 0)), want: recreates("a")},
+		{name: "SC-48 a refused dry-run create is retried when its retry time has come", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(facts.ReasonTrial, "policy", 0)), want: recreates("a")},
 		{name: "an in-place update continues while new pods are refused", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), policy), want: updatesInPlace("a")},
 		{name: "a returning member is recreated while the dry-run create is refused", world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), policy), want: brings("a")},
 		{name: "SC-48 no member is retired for a surge update while new members are refused",
-			world: seen(overSurge(), oldA(), oldB(), oldC(), oldCommand(), refused(reasonMissing, "policy", time.Minute)), wait: time.Minute},
+			world: seen(overSurge(), oldA(), oldB(), oldC(), oldCommand(), refused(facts.ReasonMissing, "policy", time.Minute)), wait: time.Minute},
 	})
 	tried := planOf(seen(set("db"), oldA(), oldB(), oldC(), oldCommand())).Steps[0][0][0].Object
 	made := firstWritten(seen(set("db"), looseClaimOf("a"), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")))
@@ -105,12 +111,12 @@ func TestARefusedTrialIsTold(t *testing.T) {
 	w := seen(set("db"), oldA(), oldB(), oldC(), oldCommand())
 	p := planOf(w)
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-a", errors.New("no PriorityClass with name none was found"))
-	known := &remembered{refused: map[string]refusal{}, retired: map[types.UID]bool{}, crashed: map[types.UID]bool{}}
+	known := &observe.Remembered{Refused: map[string]facts.Refusal{}, Retired: map[types.UID]bool{}, Crashed: map[types.UID]bool{}}
 	outcomes := []action.Outcome{{Action: p.Steps[0][0][0], Err: fmt.Errorf("try pod db-a: %w", no)}}
-	if err := known.learn(derive(w), p.givenUp, outcomes); err != nil {
+	if err := known.Learn(facts.Derive(w), p.GivenUp, outcomes); err != nil {
 		t.Errorf("a refused dry-run create is retried at once: %v", err)
 	}
-	status := summarize(derive(w), &p, results{outcomes, known.refused})
+	status := status.Summarize(facts.Derive(w), &p, status.Results{Outcomes: outcomes, Refused: known.Refused})
 	want := `True WriteRefused: no pod is deleted for the update, because the API server would refuse the new pod; ` +
 		`correct the template or the cause of the refusal: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found; create it, or name another in the template: kubectl get priorityclasses`
 	if got := says(status, v1alpha1.ConditionDegraded); got != want {
@@ -161,18 +167,18 @@ func TestEvictions(t *testing.T) {
 		{name: "an evicted member with a successor is not recreated with onEviction Keep",
 			world: seen(set("db").keepsEvicted(), a().evicted(), b().inPlaceOf("a", 1), c(), pod("d").on("n4").ready())},
 		{name: "a lost member whose pod is evicted later is not recreated with onEviction Keep",
-			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), with(func(w *world) {
-				w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-a", Reason: v1alpha1.LossNodeGone}}
+			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), with(func(w *facts.World) {
+				w.Set.Status.Lost = []v1alpha1.LostMember{{Name: "db-a", Reason: v1alpha1.LossNodeGone}}
 			})), want: []string{createsInPlaceOf("a", "f1")}},
 	})
 	p := planOf(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
-	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old", Reason: v1alpha1.UpdatingEviction}) {
-		t.Errorf("status.updating is %v, want db-a with revision old", p.updating)
+	if len(p.Updating) != 1 || p.Updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old", Reason: v1alpha1.UpdatingEviction}) {
+		t.Errorf("status.updating is %v, want db-a with revision old", p.Updating)
 	}
 }
 
 func TestW2SurgeUpdates(t *testing.T) {
-	one := func(things ...thing) *world {
+	one := func(things ...thing) *facts.World {
 		return seen(set("db").replicas(1).surge(1), append(things, oldImage())...)
 	}
 	down := func(id, node string) *podFixture {
@@ -219,14 +225,14 @@ func TestUpdatingEntries(t *testing.T) {
 			world: seen(set("db").replicas(4).maxUnavailable(4), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now"), updating("d", "uid-of-d", "now"), looseClaimOf("d")),
 			want:  []string{"patch status of statefulcluster db: Update"}},
 		{name: "a refused create of a returning member waits for its retry and keeps its slot",
-			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
+			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), refused(facts.ReasonReturned, "quota", time.Minute)), wait: time.Minute},
 	})
-	for name, w := range map[string]*world{
+	for name, w := range map[string]*facts.World{
 		"void": seen(set("db"), a(), b(), c(), updating("a", "uid-of-a", "now")),
 		"done": seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now")),
 	} {
-		if p := planOf(w); len(p.updating) != 0 {
-			t.Errorf("a %s entry is kept: %v", name, p.updating)
+		if p := planOf(w); len(p.Updating) != 0 {
+			t.Errorf("a %s entry is kept: %v", name, p.Updating)
 		}
 	}
 }
@@ -237,14 +243,14 @@ func TestWhatComesBack(t *testing.T) {
 	switch {
 	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
 		t.Errorf("%s is recreated with volumes %v", made.Name, made.Spec.Volumes)
-	case revisionOf(made) != "old" || made.Spec.Containers[0].Image != "zero":
-		t.Errorf("the pod has revision %s and image %s, want old and zero as in its entry", revisionOf(made), made.Spec.Containers[0].Image)
+	case facts.RevisionOf(made) != "old" || made.Spec.Containers[0].Image != "zero":
+		t.Errorf("the pod has revision %s and image %s, want old and zero as in its entry", facts.RevisionOf(made), made.Spec.Containers[0].Image)
 	case made.Annotations[v1alpha1.AnnotationUpdated] != string(v1alpha1.UpdatingUpdate):
 		t.Error("the pod has no annotation with the reason of its return, so it would be lost while unready")
 	}
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
-	if made := firstWritten(w).(*corev1.Pod); revisionOf(made) != "now" {
-		t.Errorf("a member whose revision was deleted returns with revision %s, want that of the spec", revisionOf(made))
+	if made := firstWritten(w).(*corev1.Pod); facts.RevisionOf(made) != "now" {
+		t.Errorf("a member whose revision was deleted returns with revision %s, want that of the spec", facts.RevisionOf(made))
 	}
 }
 
@@ -254,7 +260,7 @@ func TestAServiceRollsOut(t *testing.T) {
 		return set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName = service })
 	}
 	old := func(service string) thing {
-		return revisionWith("old", func(d *revisionData) { d.ServiceName = service })
+		return revisionWith("old", func(d *children.RevisionData) { d.ServiceName = service })
 	}
 	check(t, []row{
 		{name: "SC-26 adding a service recreates members", world: seen(in("peers"), oldA(), oldB(), oldC(), old("")), want: recreates("a")},
@@ -270,7 +276,7 @@ func TestAServiceRollsOut(t *testing.T) {
 			t.Errorf("SC-26 a member that returns with revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
 		}
 	}
-	if raw := string(buildRevision(seen(in("")).settings, nil).Data.Raw); strings.Contains(raw, "serviceName") {
+	if raw := string(children.BuildRevision(seen(in("")).Settings, nil).Data.Raw); strings.Contains(raw, "serviceName") {
 		t.Errorf("a set without a service has serviceName in its revision, which changes its name: %s", raw)
 	}
 }
@@ -282,7 +288,7 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 		s.Status.CurrentRevision = "old"
 		for _, a := range planOf(seen(s, append(things, oldImage())...)).Steps[0][0] {
 			if made, isPod := a.Object.(*corev1.Pod); isPod && a.Verb == action.Create {
-				return revisionOf(made)
+				return facts.RevisionOf(made)
 			}
 		}
 		return "none"
@@ -302,7 +308,7 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 	s.Status.CurrentRevision = "old"
 	var made []string
 	for _, chain := range planOf(seen(s, oldImage())).Steps[0] {
-		made = append(made, revisionOf(chain[0].Object.(*corev1.Pod)))
+		made = append(made, facts.RevisionOf(chain[0].Object.(*corev1.Pod)))
 	}
 	if len(made) != 3 || made[0] != "old" || made[1] != "now" || made[2] != "now" {
 		t.Errorf("revisions of three new members with partition 1 are %v", made)

@@ -11,6 +11,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
 // situation is a description of the pods by an engineer on call, with the columns Desired, Ready,
@@ -18,7 +19,7 @@ import (
 // and words that must be in the message of one of them.
 type situation struct {
 	sentence string
-	world    *world
+	world    *facts.World
 	columns  string
 	says     string
 	words    string
@@ -31,8 +32,8 @@ func situations() []situation {
 	never := set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
 		s.Replacement.UnreadySeconds, s.Replacement.StartupSeconds, s.Replacement.PendingSeconds = new(int32(0)), new(int32(0)), new(int32(0))
 	})
-	restarted := with(func(w *world) { w.watch = leadership.Watch{Since: noon.Add(-time.Second)} })
-	foreign := with(func(w *world) { w.foreign = []string{"one", "two", "three"} })
+	restarted := with(func(w *facts.World) { w.Watch = leadership.Watch{Since: noon.Add(-time.Second)} })
+	foreign := with(func(w *facts.World) { w.Foreign = []string{"one", "two", "three"} })
 	const (
 		allThere   = "True AllMembersAvailable, "
 		someAway   = "False MembersUnavailable, "
@@ -67,7 +68,7 @@ func situations() []situation {
 			"3 1 1 2", someAway + "True Replacing, True ReplacementHeld", "pending replacement: db-b"},
 		{"a user deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
-		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
+		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(facts.ReasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
 			"3 2 2 0", someAway + "True Scaling, True WriteRefused", "exceeded quota"},
 		{"an update is in progress", seen(set("db"), oldA(), oldB(), well("c"), oldImage()),
 			"3 3 1 0", allThere + "True Updating, " + healthy, "1 of 3 members have revision now"},
@@ -106,7 +107,7 @@ func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 		if !strings.Contains(strings.Join(messages, "\n"), r.words) {
 			t.Errorf("%q: no condition contains %q:\n  %s", r.sentence, r.words, strings.Join(messages, "\n  "))
 		}
-		if got := fmt.Sprintf("%d %d %d %d", *r.world.set.Spec.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.LostReplicas); got != r.columns {
+		if got := fmt.Sprintf("%d %d %d %d", *r.world.Set.Spec.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.LostReplicas); got != r.columns {
 			t.Errorf("%q: the columns show %s, want %s", r.sentence, got, r.columns)
 		}
 	}
@@ -115,7 +116,7 @@ func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 // V11 While an update recreates members, the set does not report scaling after any step that
 // succeeded.
 func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
-	for name, w := range map[string]*world{
+	for name, w := range map[string]*facts.World{
 		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),
 		"the new pod was just created": seen(set("db"), looseClaimOf("a"), b(), oldC(), updating("a", "uid-of-a", "now"), oldCommand()),
 	} {
@@ -135,8 +136,8 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 }
 
 func TestAMemberThatComesBackIsNoOutage(t *testing.T) {
-	f := derive(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
-	if len(f.down) > 0 {
-		t.Errorf("members reported as an outage while one returns: %v", f.down)
+	f := facts.Derive(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
+	if len(f.Down) > 0 {
+		t.Errorf("members reported as an outage while one returns: %v", f.Down)
 	}
 }

@@ -22,6 +22,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // stage is a simulated cluster with an operator whose passes are run one by one. Ids are a, b, c,
@@ -30,7 +34,7 @@ type stage struct {
 	t *testing.T
 	*simtest.Cluster
 	invariants *invariants
-	r          *reader
+	r          *observe.Reader
 	used       map[string]bool // ids that a pod had
 
 	shown *objects.Objects // the operator's cache
@@ -43,7 +47,7 @@ type stage struct {
 func newStage(t *testing.T, set *setFixture) *stage {
 	s := &stage{t: t, Cluster: simtest.New(noon), used: map[string]bool{}}
 	s.Indexes = map[string]func(client.Object) string{
-		indexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
+		observe.IndexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
 	}
 	s.invariants = newInvariants(s)
 	s.Changed = s.invariants.changed
@@ -59,13 +63,13 @@ func newStage(t *testing.T, set *setFixture) *stage {
 
 // restart replaces the operator by a new process without the memory of the old one.
 func (s *stage) restart() {
-	s.r = &reader{live: s.Cluster, now: func() time.Time { return s.Now }}
+	s.r = &observe.Reader{Live: s.Cluster, Now: func() time.Time { return s.Now }}
 }
 
 // look updates the operator's cache to the present state, with its transforms applied.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.cache = s.shown
+	s.r.Cache = s.shown
 }
 
 func cutAsCached(obj client.Object) client.Object {
@@ -121,19 +125,19 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return false, 0
 	}
-	f := derive(s.observe(&cached, engine.View{Reader: s.shown}))
-	c := considered{f, decide(f)}
+	f := facts.Derive(s.observe(&cached, engine.View{Reader: s.shown}))
+	c := considered{f, rules.Decide(f)}
 	if (&Reconciler{reader: s.r}).wantsLive(c) {
-		f = derive(s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}))
-		c = considered{f, decide(f)}
+		f = facts.Derive(s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}))
+		c = considered{f, rules.Decide(f)}
 		if s.race != nil {
 			s.race()
 		}
 	}
-	s.invariants.seen = f.world
+	s.invariants.seen = f.World
 	before := s.Writes()
 	outcomes, alive := s.Apply(c.plan.Steps)
-	done := results{outcomes, f.refused}
+	done := status.Results{Outcomes: outcomes, Refused: f.Refused}
 	if alive {
 		done, alive = s.report(c, outcomes)
 	}
@@ -142,21 +146,21 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		s.look()
 	}
 	s.since = s.Writes()
-	for _, r := range done.refused {
-		c.plan.lookAgain(r.until)
+	for _, r := range done.Refused {
+		c.plan.RequeueAt(r.Until)
 	}
 	return s.Writes() > before, c.plan.Wait
 }
 
-func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *world {
-	w, err := s.r.observe(context.Background(), set, from)
+func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *facts.World {
+	w, err := s.r.Observe(context.Background(), set, from)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	old := len(unusedNames(w))
-	for n := 0; old < len(w.fresh); n++ {
-		if id := idNumber(n); !s.used[id] && !slices.Contains(w.fresh[:old], id) {
-			w.fresh[old] = id
+	old := len(facts.UnusedNames(w))
+	for n := 0; old < len(w.Fresh); n++ {
+		if id := idNumber(n); !s.used[id] && !slices.Contains(w.Fresh[:old], id) {
+			w.Fresh[old] = id
 			old++
 		}
 	}
@@ -171,17 +175,17 @@ func idNumber(n int) string {
 	return idNumber(n/len(letters)-1) + idNumber(n%len(letters))
 }
 
-func (s *stage) report(c considered, outcomes []action.Outcome) (done results, alive bool) {
-	known := s.r.of(c.facts.set)
-	_ = known.learn(c.facts, c.plan.givenUp, outcomes) // an error means a retry, and passes are run anyway
-	done = results{outcomes, maps.Clone(known.refused)}
-	base := c.facts.set
+func (s *stage) report(c considered, outcomes []action.Outcome) (done status.Results, alive bool) {
+	known := s.r.Of(c.facts.Set)
+	_ = known.Learn(c.facts, c.plan.GivenUp, outcomes) // an error means a retry, and passes are run anyway
+	done = status.Results{Outcomes: outcomes, Refused: maps.Clone(known.Refused)}
+	base := c.facts.Set
 	for _, o := range outcomes {
 		if o.Verb == action.PatchStatus && o.Err == nil {
 			base = o.Answer.(*v1alpha1.StatefulCluster)
 		}
 	}
-	status := summarize(c.facts, &c.plan, done)
+	status := status.Summarize(c.facts, &c.plan, done)
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
 		return done, true
 	}
@@ -232,21 +236,21 @@ func (s *stage) ends() {
 	set := s.set()
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	good := 0
-	for _, m := range w.members {
-		if podstate.Terminating(m.pod) {
+	for _, m := range w.Members {
+		if podstate.Terminating(m.Pod) {
 			continue
 		}
-		if podstate.Ready(m.pod) && m.pod.Spec.Containers[0].Image == set.Spec.Template.Spec.Containers[0].Image &&
-			revisionOf(m.pod) == specRevision(w).Name && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" && len(missingClaims(w, m)) == 0 {
+		if podstate.Ready(m.Pod) && m.Pod.Spec.Containers[0].Image == set.Spec.Template.Spec.Containers[0].Image &&
+			facts.RevisionOf(m.Pod) == facts.SpecRevision(w).Name && m.Pod.Annotations[v1alpha1.AnnotationInPlace] == "" && len(facts.MissingClaims(w, m)) == 0 {
 			good++
 			continue
 		}
-		s.Breaks("%s does not match the spec", m.name())
+		s.Breaks("%s does not match the spec", m.Name())
 	}
 	if good != int(*set.Spec.Replicas) {
 		s.Breaks("%d members match the spec, want %d", good, *set.Spec.Replicas)
 	}
-	for _, c := range w.loose {
+	for _, c := range w.Loose {
 		if c.Labels[v1alpha1.LabelRetained] == "" {
 			s.Breaks("claim %s has no pod and no reason", c.Name)
 		}

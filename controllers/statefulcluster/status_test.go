@@ -16,10 +16,14 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
 
 // told returns the status of a world after a pass in which nothing was refused.
-func told(w *world) v1alpha1.StatefulClusterStatus {
+func told(w *facts.World) v1alpha1.StatefulClusterStatus {
 	p := planOf(w)
 	return statusOf(w, &p, nil)
 }
@@ -39,7 +43,7 @@ func TestAvailableCondition(t *testing.T) {
 	slow := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 })
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"all members are available", seen(set("db"), a(), b(), c()), "True AllMembersAvailable: 3 of 3 members are available"},
@@ -60,7 +64,7 @@ func TestProgressingCondition(t *testing.T) {
 	partition := func() *setFixture { return set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}) }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"no operation in progress with 3 members", seen(set("db"), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
@@ -144,45 +148,45 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
 	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
-	known := &remembered{retired: map[types.UID]bool{}}
+	known := &observe.Remembered{Retired: map[types.UID]bool{}}
 	look := func(why, want string) {
 		t.Helper()
-		known.recall(w)
-		f := derive(w)
-		p := decide(f)
-		status := summarize(f, &p, results{})
+		known.Recall(w)
+		f := facts.Derive(w)
+		p := rules.Decide(f)
+		status := status.Summarize(f, &p, status.Results{})
 		if got := says(status, v1alpha1.ConditionProgressing); got != want {
 			t.Errorf("%s: %s, want %s", why, got, want)
 		}
-		if err := known.learn(f, p.givenUp, nil); err != nil {
+		if err := known.Learn(f, p.GivenUp, nil); err != nil {
 			t.Error(err)
 		}
 	}
 	look("the container waits after a crash", crashes)
-	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
+	w.Members[2].Pod = seen(set("db"), starting("c")).Members[0].Pod
 	look("the container runs between two crashes", crashes)
-	w.members[2].pod.Status.ContainerStatuses = waiting("ErrImagePull")
+	w.Members[2].Pod.Status.ContainerStatuses = waiting("ErrImagePull")
 	look("the image cannot be pulled after a crash", strings.ReplaceAll(crashes, "CrashLoopBackOff", "ImagePullBackOff"))
-	w.members[2].pod.Status.ContainerStatuses = waiting("CrashLoopBackOff")
+	w.Members[2].Pod.Status.ContainerStatuses = waiting("CrashLoopBackOff")
 	look("the container crashes again", crashes)
-	w.members[2].pod.Status.ContainerStatuses = nil
-	w.set.Generation++
+	w.Members[2].Pod.Status.ContainerStatuses = nil
+	w.Set.Generation++
 	look("a user changed the spec", strings.TrimSuffix(crashes, " (CrashLoopBackOff)"))
 }
 
 func TestDegradedCondition(t *testing.T) {
 	gone := func(id string) *podFixture { return pod(id).on("n9").ready().nodeGone() }
-	theirs := with(func(w *world) { w.budget.OwnerReferences = nil })
-	foreign := with(func(w *world) { w.foreign = []string{"p1", "p2"} })
-	many := with(func(w *world) {
+	theirs := with(func(w *facts.World) { w.Budget.OwnerReferences = nil })
+	foreign := with(func(w *facts.World) { w.Foreign = []string{"p1", "p2"} })
+	many := with(func(w *facts.World) {
 		for i := range 12 {
-			w.foreign = append(w.foreign, fmt.Sprintf("p%d", i))
+			w.Foreign = append(w.Foreign, fmt.Sprintf("p%d", i))
 		}
 	})
 	failing := pod("c").recreated().on("n3").starting()
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"no problems", seen(set("db"), a(), b(), c()), "False Healthy: no problems detected"},
@@ -193,8 +197,8 @@ func TestDegradedCondition(t *testing.T) {
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 2 members at a time; lost members pending replacement: db-c, db-d; raise it to replace all at once"},
 		{"SC-41 a template fails", seen(set("db"), a(), b(), failing),
 			"True RevisionFailing: members do not become Ready and are not replaced, because new members with the same template would fail in the same way: db-c; `kubectl -n ns describe pod db-c` shows why; correct the template"},
-		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota"},
-		{"the expansion of a claim is refused", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
+		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(facts.ReasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota"},
+		{"the expansion of a claim is refused", seen(set("db"), a(), b(), c(), refused(facts.ReasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
 		{"many members are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
 			"True ReplacementHeld: 2 members are unready at the same time, more than replacement.maxConcurrent (1), so unready members are not replaced; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
 		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
@@ -203,12 +207,12 @@ func TestDegradedCondition(t *testing.T) {
 			"True ForeignPods: pods that are not members match the selector and are ignored: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic; `kubectl -n ns get pod p0 --show-labels` shows which labels to change"},
 		{"a budget of another owner", seen(set("db"), a(), b(), c(), theirs),
 			"True WriteRefused: PodDisruptionBudget db exists and belongs to another owner, so none is created; rename it if the members need one"},
-		{"the most severe problem is reported: held replacements before refused writes before foreign pods", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
+		{"the most severe problem is reported: held replacements before refused writes before foreign pods", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(facts.ReasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent allows replacing 1 member at a time; lost members pending replacement: db-b; raise it to replace all at once"},
-		{"lost members that wait for a refused create are not reported as held", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
+		{"lost members that wait for a refused create are not reported as held", seen(set("db"), a().nodeGone(), b(), c(), refused(facts.ReasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
 			"True WriteRefused: create pod db-x: exceeded quota; raise the quota or free some of it: kubectl -n ns describe quota; lost members waiting for their replacements: db-a"},
-		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what rejects the pod, or change the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
-		{"a long message is truncated", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
+		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(facts.ReasonExpand, "no", time.Minute), refused(facts.ReasonClaim, "quota", time.Minute)), "True WriteRefused: quota; change what rejects the pod, or change the template: kubectl -n ns get events --field-selector reason=FailedCreate"},
+		{"a long message is truncated", seen(set("db"), a(), b(), c(), refused(facts.ReasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
@@ -218,15 +222,15 @@ func TestDegradedCondition(t *testing.T) {
 
 func TestConditionsAreDated(t *testing.T) {
 	w := seen(set("db"), a(), b(), c())
-	w.set.Status = told(w)
-	w.now = noon.Add(time.Hour)
+	w.Set.Status = told(w)
+	w.Now = noon.Add(time.Hour)
 	for _, c := range told(w).Conditions {
 		if !c.LastTransitionTime.Time.Equal(noon) || c.ObservedGeneration != 7 {
 			t.Errorf("%s did not change, but has lastTransitionTime %v and observedGeneration %d", c.Type, c.LastTransitionTime, c.ObservedGeneration)
 		}
 	}
-	w.members[0].pod.Status.Conditions = nil
-	if c := meta.FindStatusCondition(told(w).Conditions, v1alpha1.ConditionAvailable); !c.LastTransitionTime.Time.Equal(w.now) {
+	w.Members[0].Pod.Status.Conditions = nil
+	if c := meta.FindStatusCondition(told(w).Conditions, v1alpha1.ConditionAvailable); !c.LastTransitionTime.Time.Equal(w.Now) {
 		t.Errorf("Available changed now, but has lastTransitionTime %v", c.LastTransitionTime)
 	}
 }
@@ -235,12 +239,12 @@ func TestCounts(t *testing.T) {
 	at := func(current string, s *setFixture) *setFixture { s.Status.CurrentRevision = current; return s }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		// replicas ready available current updated lost, current revision
 		want string
 	}{
 		{"SC-20 all members are available", seen(set("db"), a(), b(), c()), "3 3 3 3 3 0 now"},
-		{"the first pass of a new set", seen(at("", set("db")), with(func(w *world) { w.set.Status.CurrentRevision = "" })), "0 0 0 0 0 0 now"},
+		{"the first pass of a new set", seen(at("", set("db")), with(func(w *facts.World) { w.Set.Status.CurrentRevision = "" })), "0 0 0 0 0 0 now"},
 		{"one member is starting", seen(set("db"), a(), b(), starting("c")), "3 2 2 3 3 0 now"},
 		{"one member is lost", seen(set("db"), a(), b(), c().nodeGone()), "2 2 2 2 2 1 now"},
 		{"one replacement is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "3 2 2 3 3 1 now"},
@@ -279,7 +283,7 @@ func lines(lost []v1alpha1.LostMember) (out []string) {
 }
 
 func TestLostMembersAreListed(t *testing.T) {
-	deleted := func(w *world, err error) v1alpha1.StatefulClusterStatus {
+	deleted := func(w *facts.World, err error) v1alpha1.StatefulClusterStatus {
 		p := planOf(w)
 		var outcomes []action.Outcome
 		for _, a := range p.Steps[0][0] {
@@ -326,11 +330,11 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 	if len(first.Lost) != 10 {
 		t.Fatalf("%d lost members are listed, want the last 10", len(first.Lost))
 	}
-	w.set.Status, w.now = first, noon.Add(time.Minute)
+	w.Set.Status, w.Now = first, noon.Add(time.Minute)
 	if second := told(w); !slices.Equal(lines(second.Lost), lines(first.Lost)) {
 		t.Errorf("status.lost changes without a new loss:\n%q\n%q", lines(first.Lost), lines(second.Lost))
 	}
-	w.members = append(w.members, seen(set("db"), pod("new").on("n2").ready().goingFor(-30*time.Second)).members...)
+	w.Members = append(w.Members, seen(set("db"), pod("new").on("n2").ready().goingFor(-30*time.Second)).Members...)
 	if third := told(w); third.Lost[0].Name != "db-new" {
 		t.Errorf("status.lost does not begin with the new loss: %q", lines(third.Lost))
 	}
@@ -368,7 +372,7 @@ func TestDeletionIsNotCounted(t *testing.T) {
 }
 
 func TestARefusalThatIsOver(t *testing.T) {
-	w := seen(set("db"), a(), b(), c(), refused(reasonUpdate, "policy", 0), refused(reasonExpand, "no", 0))
+	w := seen(set("db"), a(), b(), c(), refused(facts.ReasonUpdate, "policy", 0), refused(facts.ReasonExpand, "no", 0))
 	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: no problems detected" {
 		t.Errorf("condition Degraded after the refused writes are no longer wanted is %s", got)
 	}

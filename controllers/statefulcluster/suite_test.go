@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
@@ -40,7 +41,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for i := 1; i <= 4; i++ {
 		addNode(ctx, fmt.Sprintf("node-%d", i))
 	}
-	server.ServeWebhooks(statefulcluster.SetupWebhook)
+	server.ServeWebhooks(webhooks.SetupWebhook)
 })
 
 // operator is an instance of the operator, running in this process.

@@ -15,6 +15,9 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 func texts(errs field.ErrorList) (out []string) {
@@ -45,7 +48,7 @@ func TestV11Advice(t *testing.T) {
 			at + "restartPolicy: with Never, the pod may end when a container ends; its member is then lost and replaced with empty claims; remove it, or set Always",
 			at + "activeDeadlineSeconds: each pod is terminated after 60 seconds; its member is then lost and replaced with empty claims; remove it"}},
 	} {
-		if got := advise(&set("db").change(r.change).StatefulCluster); !slices.Equal(got, r.want) {
+		if got := spec.Advise(&set("db").change(r.change).StatefulCluster); !slices.Equal(got, r.want) {
 			t.Errorf("V11 %s: %q, want %q", r.name, got, r.want)
 		}
 	}
@@ -113,7 +116,7 @@ func TestValidate(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := set("db")
 			r.change(&s.StatefulCluster)
-			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+			if got := strings.Join(texts(spec.Validate(spec.WithDefaults(&s.StatefulCluster))), "\n"); got != r.want {
 				t.Errorf("problem is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
@@ -145,7 +148,7 @@ func TestValidateDrains(t *testing.T) {
 	} {
 		s := set("db")
 		r.change(&s.StatefulCluster)
-		if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+		if got := strings.Join(texts(spec.Validate(spec.WithDefaults(&s.StatefulCluster))), "\n"); got != r.want {
 			t.Errorf("%s: problem is\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}
@@ -181,7 +184,7 @@ func TestBounds(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			s := set("db")
 			r.change(&s.StatefulCluster)
-			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+			if got := strings.Join(texts(spec.Validate(spec.WithDefaults(&s.StatefulCluster))), "\n"); got != r.want {
 				t.Errorf("problem is\n  %s\nwant\n  %s", got, r.want)
 			}
 		})
@@ -190,10 +193,10 @@ func TestBounds(t *testing.T) {
 
 // A spec may be as large as kubectl can apply, and no larger.
 func TestALongSpec(t *testing.T) {
-	s := withDefaults(&set("db").StatefulCluster)
+	s := spec.WithDefaults(&set("db").StatefulCluster)
 	arg := func(n int) string {
 		s.Spec.Template.Spec.Containers[0].Args = []string{strings.Repeat("x", n)}
-		return problem(s)
+		return spec.Problem(s)
 	}
 	text, err := json.Marshal(s.Spec)
 	if err != nil {
@@ -216,7 +219,7 @@ func TestAllFaultsAreNamedAtOnce(t *testing.T) {
 	s.Spec.VolumeClaimTemplates[0].Name = ""
 	want := `[metadata.name: Invalid value: "d.b": must not contain dots, spec.replicas: Invalid value: -1: must be 0 or more, ` +
 		`spec.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name]`
-	if got := problem(withDefaults(&s.StatefulCluster)); got != want {
+	if got := spec.Problem(spec.WithDefaults(&s.StatefulCluster)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
@@ -249,7 +252,7 @@ func TestValidateChange(t *testing.T) {
 	} {
 		now := set("db")
 		r.change(&now.Spec)
-		if got := texts(validateChange(&set("db").StatefulCluster, &now.StatefulCluster)); !slices.Equal(got, r.want) {
+		if got := texts(spec.ValidateChange(&set("db").StatefulCluster, &now.StatefulCluster)); !slices.Equal(got, r.want) {
 			t.Errorf("%s:\n  %q\nwant\n  %q", r.name, got, r.want)
 		}
 	}
@@ -258,7 +261,7 @@ func TestValidateChange(t *testing.T) {
 // An object that was created without the schema's defaults is served like any other.
 func TestDefaults(t *testing.T) {
 	bare := &v1alpha1.StatefulCluster{}
-	spec := withDefaults(bare).Spec
+	spec := spec.WithDefaults(bare).Spec
 	r := spec.Replacement
 	for what, ok := range map[string]bool{
 		"SC-4 one replica": *spec.Replicas == 1, "ten revisions": *spec.RevisionHistoryLimit == 10,
@@ -278,26 +281,26 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestShares(t *testing.T) {
-	w := func(replicas int32, unavailable, surge, concurrent string) *world {
+	w := func(replicas int32, unavailable, surge, concurrent string) *facts.World {
 		s := set("db").replicas(replicas).maxConcurrent(concurrent)
 		s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(unavailable)), MaxSurge: ptr.To(intstr.Parse(surge))})
-		return &world{settings: settings{withDefaults(&s.StatefulCluster)}}
+		return &facts.World{Settings: spec.Settings{Set: spec.WithDefaults(&s.StatefulCluster)}}
 	}
 	for _, r := range []struct {
 		name      string
 		got, want int
 	}{
-		{"maxUnavailable is rounded up", w(10, "25%", "0", "1").maxUnavailable(), 3},
-		{"maxSurge is rounded up", w(10, "1", "25%", "1").maxSurge(), 3},
-		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").maxConcurrent(), 2},
-		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").maxConcurrent(), 1},
-		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%").settings, 10).Spec.MaxUnavailable.IntVal), 2},
-		{"maxUnavailable 0 without a surge is 1, so that updates make progress", w(0, "25%", "0", "1").maxUnavailable(), 1},
-		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
-		{"maxSurge of an old object is at most maxReplicas", w(10, "1", "2147483647", "1").maxSurge(), 20000},
-		{"maxSurge above 100% of an old object is at most maxReplicas", w(20000, "1", "2147483647%", "1").maxSurge(), 20000},
-		{"maxConcurrent of an old object is at most maxReplicas", w(10, "1", "0", "2147483647").maxConcurrent(), 20000},
-		{"maxConcurrent that is not a number is 1", w(10, "many", "0", "many").maxConcurrent(), 1},
+		{"maxUnavailable is rounded up", w(10, "25%", "0", "1").MaxUnavailable(), 3},
+		{"maxSurge is rounded up", w(10, "1", "25%", "1").MaxSurge(), 3},
+		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").MaxConcurrent(), 2},
+		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").MaxConcurrent(), 1},
+		{"the disruption budget is a number", int(children.BuildBudget(w(10, "1", "0", "25%").Settings, 10).Spec.MaxUnavailable.IntVal), 2},
+		{"maxUnavailable 0 without a surge is 1, so that updates make progress", w(0, "25%", "0", "1").MaxUnavailable(), 1},
+		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").MaxUnavailable(), 0},
+		{"maxSurge of an old object is at most maxReplicas", w(10, "1", "2147483647", "1").MaxSurge(), 20000},
+		{"maxSurge above 100% of an old object is at most maxReplicas", w(20000, "1", "2147483647%", "1").MaxSurge(), 20000},
+		{"maxConcurrent of an old object is at most maxReplicas", w(10, "1", "0", "2147483647").MaxConcurrent(), 20000},
+		{"maxConcurrent that is not a number is 1", w(10, "many", "0", "many").MaxConcurrent(), 1},
 	} {
 		if r.got != r.want {
 			t.Errorf("%s: %d, want %d", r.name, r.got, r.want)
