@@ -11,7 +11,7 @@ import (
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
@@ -27,7 +27,7 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 	}{
 		{statefulclusterwebhooks.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
 		{replicatedstatefulset.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
-		{extendedstatefulset.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
+		{extendedstatefulsetwebhooks.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
 		{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
 	} {
 		t.Run(row.kind.Name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
@@ -90,7 +90,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 		t.Fatal(err)
 	}
 	for _, setup := range []func(ctrl.Manager) error{
-		extendedstatefulset.SetupWebhook, statefulclusterwebhooks.SetupWebhook,
+		extendedstatefulsetwebhooks.SetupWebhook, statefulclusterwebhooks.SetupWebhook,
 		func(mgr ctrl.Manager) error {
 			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
 		},

@@ -21,6 +21,7 @@ import (
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
@@ -37,7 +38,7 @@ var kinds = []kind{
 		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
 	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, installReplicated,
 		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
-	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil,
+	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulsetwebhooks.SetupWebhook), extendedstatefulset.Cache, extendedstatefulsetwebhooks.Requester, nil,
 		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingletonwebhooks.Requester, installSingletons,
 		&statefulsingletonv1.StatefulSingletonList{}, of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions })},

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
@@ -30,8 +30,8 @@ import (
 // continuously applies manifests, such as Argo CD, would remove it from a path in a manifest.
 var webhookPaths = map[string]string{
 	"mpod.kb.io": statefulsingletonwebhooks.PodPath,
-	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulset.PodPath,
-	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedstatefulset.ReplicasPath,
+	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulsetwebhooks.PodPath,
+	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedstatefulsetwebhooks.ReplicasPath,
 	"extendedstatefulsets.fissile.cloudfoundry.org":           "/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
 	"replicatedstatefulsets.clusterlabs.org":                  "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
 	"statefulclusters.enge.me":                                "/validate-enge-me-v1alpha1-statefulcluster",
@@ -39,7 +39,7 @@ var webhookPaths = map[string]string{
 }
 
 // podPaths are the paths of the webhooks that are called for the pods of all tenants.
-var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulset.PodPath, replicatedstatefulset.EvictionPath}
+var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulsetwebhooks.PodPath, replicatedstatefulset.EvictionPath}
 
 // pathKeeper maintains the paths in the configurations of the webhooks.
 type pathKeeper struct {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
@@ -123,9 +125,9 @@ func TestBoundsOfWhatIsInside(t *testing.T) {
 	for _, row := range insideBounds {
 		t.Run(row.name, func(t *testing.T) {
 			said := func(n int) string {
-				set := withDefaults(fakeSet(3))
+				set := spec.WithDefaults(fakeSet(3))
 				row.set(&set.Spec, n)
-				if errs := validate(set); len(errs) > 0 {
+				if errs := spec.Validate(set); len(errs) > 0 {
 					return errs.ToAggregate().Error()
 				}
 				return ""
@@ -169,13 +171,13 @@ func TestALargeObjectCostsLittle(t *testing.T) {
 			corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(i)}}})
 	}
 	began := time.Now()
-	if why := problem(withDefaults(set)); !strings.Contains(why, "spec.zones: Invalid value: 50000: may be at most 64; take fewer zones") {
+	if why := spec.Problem(spec.WithDefaults(set)); !strings.Contains(why, "spec.zones: Invalid value: 50000: may be at most 64; take fewer zones") {
 		t.Error(why)
 	}
-	if n := len(zonesOf(set, &set.Status)); n != maxZones {
+	if n := len(children.ZonesOf(set, &set.Status)); n != spec.MaxZones {
 		t.Errorf("got %d zones of a spec above the limit", n)
 	}
-	if n := len(buildServices(set, nil)[0].Spec.Ports); n != maxPorts {
+	if n := len(children.BuildServices(set, nil)[0].Spec.Ports); n != spec.MaxPorts {
 		t.Errorf("got a Service with %d ports of a spec above the limit", n)
 	}
 	if n := len(configuration.Origins(pod)); n > configuration.MaxSources+1 {

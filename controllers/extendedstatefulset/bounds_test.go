@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
 // allocated returns the number of bytes that f allocates, including freed memory.
@@ -91,14 +93,14 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 // TestALargeSetComesInParts verifies that each pass reads a limited number of names, and that a large
 // set is complete after several passes.
 func TestALargeSetComesInParts(t *testing.T) {
-	const replicas = 2*namesAtOnce + 50
+	const replicas = 2*observe.NamesAtOnce + 50
 	s := newStage(t, withClaims(fakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
-	s.r.reader.live = counted
+	s.r.reader.Live = counted
 	for range 8 {
 		counted.asked = 0
 		s.steps(1)
-		if counted.asked > 3*namesAtOnce {
+		if counted.asked > 3*observe.NamesAtOnce {
 			s.Fatal(t, fmt.Sprintf("a pass sends %d requests", counted.asked))
 		}
 	}
@@ -112,7 +114,7 @@ func TestALargeSetComesInParts(t *testing.T) {
 	s.steps(2)
 	s.scale(replicas)
 	s.steps(1)
-	if n := *s.children()[0].Spec.Replicas; n == 0 || n > namesAtOnce {
+	if n := *s.children()[0].Spec.Replicas; n == 0 || n > observe.NamesAtOnce {
 		t.Errorf("%d ordinals were assigned in one pass before all their pods were checked", n)
 	}
 	s.steps(4)
@@ -166,7 +168,7 @@ func TestBounds(t *testing.T) {
 		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: &low, Max: &high} }
 	}
 	canaries := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
-		return both(replicas(maxReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
+		return both(replicas(spec.MaxReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
 	}
 	for _, row := range []struct {
 		name       string
@@ -188,12 +190,12 @@ func TestBounds(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			set := withClaims(fakeSet(3))
 			row.most(set)
-			if errs := validate(withDefaults(set)); len(errs) > 0 {
+			if errs := spec.Validate(spec.WithDefaults(set)); len(errs) > 0 {
 				t.Errorf("a value at the limit is refused: %v", errs)
 			}
 			set = withClaims(fakeSet(3))
 			row.more(set)
-			if errs := validate(withDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
+			if errs := spec.Validate(spec.WithDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
 				t.Errorf("got %v, want %s", errs, row.want)
 			}
 		})
@@ -205,10 +207,10 @@ func TestBounds(t *testing.T) {
 func TestWideRulesOfBefore(t *testing.T) {
 	set := plain()
 	set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](math.MaxInt32)}
-	if why := problem(withDefaults(set)); why != "" {
+	if why := spec.Problem(spec.WithDefaults(set)); why != "" {
 		t.Error(why)
 	}
-	if len(validate(withDefaults(set))) == 0 {
+	if len(spec.Validate(spec.WithDefaults(set))) == 0 {
 		t.Error("scaling rules above the limit were accepted")
 	}
 }
@@ -219,7 +221,7 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	s := newStage(t, zoned(1, "a"))
 	s.rest()
 	s.change("many zones in the status", func(set *v1alpha1.ExtendedStatefulSet) {
-		for i := len(set.Status.Zones); i < maxZonesEver; i++ {
+		for i := len(set.Status.Zones); i < spec.MaxZonesEver; i++ {
 			set.Status.Zones = append(set.Status.Zones, v1alpha1.ZoneStatus{Name: fmt.Sprintf("z%d", i), Index: int32(i)})
 		}
 	})
@@ -231,7 +233,7 @@ func TestZonesThatWereEverNamed(t *testing.T) {
 	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones would have been used over time, and at most 256 are allowed; reuse earlier zones") {
 		s.Fatal(t, "condition: "+c.Message)
 	}
-	if n := len(s.set().Status.Zones); n != maxZonesEver {
+	if n := len(s.set().Status.Zones); n != spec.MaxZonesEver {
 		t.Errorf("got %d zones in the status", n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 )
 
 // theirs returns a claim of another owner.
@@ -209,13 +210,13 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 			if row.claim != nil {
 				s.Put(row.claim)
 			}
-			got := admit(t, s.Cluster, newPod(volumes(), zone{index: noZone}, 2))
+			got := admit(t, s.Cluster, newPod(volumes(), children.Zone{Index: children.NoZone}, 2))
 			if got.Allowed != (row.want == "") || !got.Allowed && !strings.HasPrefix(got.Result.Message, row.want) {
 				t.Errorf("allowed: %t, %v", got.Allowed, got.Result)
 			}
 		})
 	}
-	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
+	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), children.Zone{Index: children.NoZone}, 2)); got.Allowed {
 		t.Error("the pod is allowed although the API server does not respond")
 	}
 }

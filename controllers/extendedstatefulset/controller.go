@@ -25,6 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
@@ -41,17 +47,17 @@ import (
 
 // Reconciler reconciles ExtendedStatefulSets.
 type Reconciler struct {
-	reader *reader
+	reader *observe.Reader
 	// runner is the only writer.
 	runner *action.Runner
 	// tracker tracks writes that the cache does not show yet.
 	tracker  *consistency.Tracker
-	reporter *reporter
+	reporter *status.Reporter
 }
 
 // newReconciler returns a Reconciler of which the runner makes all writes.
-func newReconciler(reader *reader, runner *action.Runner, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &reporter{reader: reader, runner: runner, events: events}}
+func newReconciler(reader *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
 
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
@@ -81,29 +87,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // decision has the facts and the plan of a pass.
 type decision struct {
-	facts *facts
-	plan  plan
+	facts *facts.Facts
+	plan  rules.Plan
 }
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, decision] {
 	return engine.Pass[*v1alpha1.ExtendedStatefulSet, decision]{
-		Cache: r.reader.cache, Live: r.reader.live, Tracker: r.tracker, AsCached: asCached,
+		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
-		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return unreadParts(set).Any() },
+		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return spec.UnreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide:  r.consider,
-		Recheck: func(d decision) bool { return d.plan.changes() || d.facts.unsure() }, // the cache may lack a StatefulSet
-		Size:    func(d decision) (int, any) { return len(d.facts.pods), &d.facts.set.Spec.Template.Spec.Template },
+		Recheck: func(d decision) bool { return d.plan.Changes() || d.facts.Unsure() }, // the cache may lack a StatefulSet
+		Size:    func(d decision) (int, any) { return len(d.facts.Pods), &d.facts.Set.Spec.Template.Spec.Template },
 		Act:     r.act,
 		Deleted: r.forget,
 	}
-}
-
-// unreadParts returns the reasons why the operator did not read parts of a set.
-func unreadParts(set *v1alpha1.ExtendedStatefulSet) unread.Parts {
-	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
 
 // slimSet is a cache transform that drops the spec of a set that exceeds the size limit.
@@ -122,30 +123,30 @@ func slimSet(obj any) (any, error) {
 func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
-	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
+	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (decision, error) {
-	w, err := r.reader.observe(ctx, set, from)
+	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
 		return decision{}, err
 	}
-	f := derive(w)
-	return decision{f, decide(f)}, nil
+	f := record.Derive(w)
+	return decision{f, rules.Decide(f)}, nil
 }
 
 func (r *Reconciler) act(ctx context.Context, d decision) report.Outcome {
-	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(d.facts.set), d.plan.Steps)
-	r.reader.keepBoard(d.facts.world)
-	return r.reporter.report(ctx, d.facts, &d.plan, outcomes)
+	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(d.facts.Set), d.plan.Steps)
+	r.reader.KeepBoard(d.facts.World)
+	return r.reporter.Report(ctx, d.facts, &d.plan, outcomes)
 }
 
 // forget drops the state that is kept for a deleted object. The garbage collector deletes its children;
 // its claims are kept for the user.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.tracker.Forget(key)
-	r.reader.forget(ctx, key)
-	forgetMetrics(key)
+	r.reader.Forget(ctx, key)
+	status.ForgetMetrics(key)
 	return report.Done()
 }
 
@@ -248,24 +249,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
-// named returns an object that has only a namespace and a name.
-func named(key types.NamespacedName) client.Object {
-	return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-}
-
 // setup adds the controller to the manager, with run as the function that runs commands in pods.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {
 		return fmt.Errorf("create cache: %w", err)
 	}
-	if err := indexConfig(own); err != nil {
+	if err := observe.IndexConfig(own); err != nil {
 		return fmt.Errorf("index references to configuration: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add cache to manager: %w", err)
 	}
-	board, answered, err := podexec.Attach(mgr, run, named)
+	board, answered, err := podexec.Attach(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}
@@ -274,9 +270,9 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		return err
 	}
 	tracker := &consistency.Tracker{}
-	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, cutOrigin, indexSecrets)}
+	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, cutOrigin, observe.IndexSecrets)}
 	cached := secrets.Beside(own)
-	read := &reader{cache: cached, live: live, board: board, now: time.Now, lease: o.Lease}
+	read := &observe.Reader{Cache: cached, Live: live, Board: board, Now: time.Now, Lease: o.Lease}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -285,9 +281,9 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Lease:    o.Lease,
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	read.config = newConfigReader(cached, mgr.GetAPIReader(), secrets,
-		configSettings{key: o.Key, account: o.Account, restarts: o.Restarts, lease: o.Lease}, woken)
-	secrets.Users = read.config.users
+	read.Config = observe.NewConfigReader(cached, mgr.GetAPIReader(), secrets,
+		observe.ConfigSettings{Key: o.Key, Account: o.Account, Restarts: o.Restarts, Lease: o.Lease}, woken)
+	secrets.Users = read.Config.Users
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -301,13 +297,27 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, jobHandler{owned, read})).
+		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, observe.JobHandler{EventHandler: owned, R: read})).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(read.config.users))).
+		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(read.Config.Users))).
 		WatchesRawSource(secrets).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
 		Complete(newReconciler(read, runner, tracker, mgr.GetEventRecorder("extendedstatefulset")))
+}
+
+// cutJob is a cache transform that keeps only one field manager of a Job: the one that suspended it.
+func cutJob(obj any) (any, error) {
+	job, ok := obj.(*batchv1.Job)
+	if !ok {
+		return slim.Child(obj)
+	}
+	by := facts.Suspender(job)
+	cut, err := slim.Child(job)
+	if kept, isJob := cut.(*batchv1.Job); isJob && by != "" {
+		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{}}}`)}}
+	}
+	return cut, err
 }

@@ -21,7 +21,7 @@
 // the old version. Then the next attempt begins, or the version is marked stale and stays at 0 pods.
 //
 // With good canaries, an upgrade stays in Canary until the Job for the canaries ends, and with approval
-// Manual until a user approves the revision (plan_approval.go).
+// Manual until a user approves the revision (record/approval.go).
 //
 // # Write order
 //
@@ -45,12 +45,11 @@
 // ordinal manually, for example with kubectl scale, is faster than the operator; in this case the
 // webhook denies the second pod.
 //
-// # Files
+// # Packages
 //
-// The observe*.go files read the cluster into a world. facts.go derives the state of pods and
-// StatefulSets, and the state of a version in all zones. plan.go lists the rules in order:
-// plan_record.go advances the record, plan_move.go moves ordinals, plan_children.go writes the
-// StatefulSets, plan_claims.go and plan_consent.go decide which claims the operator may use. status.go
-// builds the status, events.go the events. timing.go has all durations, memory.go the state that a
-// process keeps between passes.
+// Each package imports only those that are named before it: spec (defaults, validation, limits, all
+// durations), children (builds what the operator creates), facts (what a pass has read and what follows
+// from it), observe (reads the cluster, and keeps the state of the process between passes), record
+// (advances the record), rules (decide the actions; rules.go lists them in order), status (conditions,
+// events and metrics), webhooks. This package wires them.
 package extendedstatefulset

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
@@ -16,7 +17,7 @@ func TestSoonest(t *testing.T) {
 		{0, 0, 0}, {time.Second, 0, time.Second}, {0, time.Second, time.Second}, {-time.Second, time.Minute, time.Minute},
 		{time.Minute, time.Second, time.Second}, {-time.Second, -time.Minute, 0},
 	} {
-		if got := soonest(row.a, row.b); got != row.want {
+		if got := facts.Soonest(row.a, row.b); got != row.want {
 			t.Errorf("the soonest of %s and %s is %s, want %s", row.a, row.b, got, row.want)
 		}
 	}
@@ -34,19 +35,19 @@ func TestClock(t *testing.T) {
 	away := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-5 * time.Second), To: noon}}}
 	for _, row := range []struct {
 		says              string
-		clock             clock
+		clock             facts.Clock
 		ready             time.Duration
 		available, proven bool
 	}{
-		{"a pod that was Ready for ten seconds is good", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, true},
-		{"a pod that was Ready for less than ten seconds is not good", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10*time.Second - 1, true, false},
-		{"a pod is not good if the operator was down in that time", clock{noon, away, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, false},
-		{"a pod that was Ready for less than minReadySeconds is not available", clock{noon, leadership.Watch{}, minReady}, 10 * time.Second, false, false},
-		{"a pod that was Ready for minReadySeconds is good", clock{noon, leadership.Watch{}, minReady}, 30 * time.Second, true, true},
-		{"half of a short canaryWatchTime is enough", clock{noon, leadership.Watch{}, hasty}, 2 * time.Second, true, true},
+		{"a pod that was Ready for ten seconds is good", facts.Clock{Now: noon, Watch: leadership.Watch{}, Spec: &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, true},
+		{"a pod that was Ready for less than ten seconds is not good", facts.Clock{Now: noon, Watch: leadership.Watch{}, Spec: &v1alpha1.ExtendedStatefulSetSpec{}}, 10*time.Second - 1, true, false},
+		{"a pod is not good if the operator was down in that time", facts.Clock{Now: noon, Watch: away, Spec: &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, false},
+		{"a pod that was Ready for less than minReadySeconds is not available", facts.Clock{Now: noon, Watch: leadership.Watch{}, Spec: minReady}, 10 * time.Second, false, false},
+		{"a pod that was Ready for minReadySeconds is good", facts.Clock{Now: noon, Watch: leadership.Watch{}, Spec: minReady}, 30 * time.Second, true, true},
+		{"half of a short canaryWatchTime is enough", facts.Clock{Now: noon, Watch: leadership.Watch{}, Spec: hasty}, 2 * time.Second, true, true},
 	} {
 		pod := readyFor(row.ready)
-		if available, proven := row.clock.available(pod), row.clock.proven(pod); available != row.available || proven != row.proven {
+		if available, proven := row.clock.Available(pod), row.clock.Proven(pod); available != row.available || proven != row.proven {
 			t.Errorf("%s: available %v, proven %v; want %v, %v", row.says, available, proven, row.available, row.proven)
 		}
 	}

@@ -22,6 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
@@ -55,12 +60,12 @@ func FuzzValidate(f *testing.F) {
 		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
 			return
 		}
-		set := withDefaults(&object)
-		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+		set := spec.WithDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, spec.WithDefaults(set)) {
 			t.Error("defaults are not idempotent")
 		}
-		warnings(set)
-		if len(validate(set)) == 0 {
+		webhooks.Warnings(set)
+		if len(spec.Validate(set)) == 0 {
 			checkServed(t, set)
 		}
 	})
@@ -72,44 +77,44 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	s := &set.Spec
 	replicas, zones, claims := int(*s.Template.Spec.Replicas), max(1, len(s.Zones)), len(s.Template.Spec.VolumeClaimTemplates)
 	for name, within := range map[string]bool{
-		"replicas": 0 <= replicas && replicas <= 1000 && replicas == int(replicasOf(set)),
+		"replicas": 0 <= replicas && replicas <= 1000 && replicas == int(spec.ReplicasOf(set)),
 		"zones":    zones <= 64 && replicas*zones <= 2000,
 		"claims":   claims <= 16 && replicas*zones*claims <= 4000,
 		"rules":    s.Scaling == nil || ptr.Deref(s.Scaling.Min, 0) <= *s.Template.Spec.Replicas && *s.Template.Spec.Replicas <= ptr.Deref(s.Scaling.Max, 1000),
 		"canaries": 1 <= *s.UpdateStrategy.Canaries && *s.UpdateStrategy.Canaries <= 1000,
 		"probes":   len(s.ActivePassiveProbes) <= 16,
 		"times":    0 < s.UpdateStrategy.CanaryWatchTime.Duration && s.UpdateStrategy.CanaryWatchTime.Duration <= s.UpdateStrategy.UpdateWatchTime.Duration,
-		"length":   len(tooLarge(s, nil)) == 0,
+		"length":   len(spec.TooLarge(s, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s above the limit was accepted", name)
 		}
 	}
-	digest, err := digestOf(set)
+	digest, err := children.DigestOf(set)
 	if err != nil || len(digest) != 64 {
 		t.Errorf("got digest %q: %v", digest, err)
 	}
-	z := zone{index: noZone}
+	z := children.Zone{Index: children.NoZone}
 	if len(s.Zones) > 0 {
-		z = zone{name: s.Zones[0], index: 99}
+		z = children.Zone{Name: s.Zones[0], Index: 99}
 	}
-	child := buildChild(set, z, version{number: 99999}, span{0, int32(replicas)})
-	if faults := validation.IsDNS1123Label(child.Name); len(faults) > 0 || len(child.Name) > maxStatefulSetName {
+	child := children.BuildChild(set, z, children.Version{Number: 99999}, children.Span{Start: 0, Replicas: int32(replicas)})
+	if faults := validation.IsDNS1123Label(child.Name); len(faults) > 0 || len(child.Name) > spec.MaxStatefulSetName {
 		t.Errorf("StatefulSet %s: %v", child.Name, faults)
 	}
-	if index, number, ok := parseChild(set.Name, child.Name); !ok || index != z.index || number != 99999 {
+	if index, number, ok := children.ParseChild(set.Name, child.Name); !ok || index != z.Index || number != 99999 {
 		t.Errorf("StatefulSet %s is parsed as version %d of zone %d, %v", child.Name, number, index, ok)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(child.Spec.Selector)
 	if err != nil || !selector.Matches(labels.Set(child.Spec.Template.Labels)) {
 		t.Errorf("%v does not select %v: %v", child.Spec.Selector, child.Spec.Template.Labels, err)
 	}
-	for _, trial := range trials(set) {
-		if trial.object.GetName() == "" || len(trial.object.GetOwnerReferences()) > 0 {
-			t.Errorf("unexpected dry run of %v", trial.object)
+	for _, trial := range webhooks.Trials(set) {
+		if trial.Object.GetName() == "" || len(trial.Object.GetOwnerReferences()) > 0 {
+			t.Errorf("unexpected dry run of %v", trial.Object)
 		}
 	}
-	buildServices(set, nil)
+	children.BuildServices(set, nil)
 }
 
 // noAnswer is an API server that fails each request.
@@ -132,9 +137,9 @@ func (noAnswer) Create(context.Context, client.Object, ...client.CreateOption) e
 // FuzzWebhook sends arbitrary bodies to the webhook. It must respond, and an allowed object must be
 // valid.
 func FuzzWebhook(f *testing.F) {
-	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{live: noAnswer{}, court: trial.NewCourt(noAnswer{})}, stranger.Samples(f, samples, v1alpha1.Kind),
+	stranger.Webhook(f, v1alpha1.AddToScheme, &webhooks.Validator{Live: noAnswer{}, Court: trial.NewCourt(noAnswer{})}, stranger.Samples(f, samples, v1alpha1.Kind),
 		func(object *v1alpha1.ExtendedStatefulSet) string {
-			if errs := validate(withDefaults(object)); len(errs) > 0 {
+			if errs := spec.Validate(spec.WithDefaults(object)); len(errs) > 0 {
 				return errs.ToAggregate().Error()
 			}
 			return ""
@@ -144,7 +149,7 @@ func FuzzWebhook(f *testing.F) {
 // FuzzDefaultReplicas sends arbitrary objects to the webhook that sets default replicas. It must allow
 // all objects, and set a number that the rules allow, only once.
 func FuzzDefaultReplicas(f *testing.F) {
-	hook := &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)}
+	hook := &admission.Webhook{Handler: admission.HandlerFunc(webhooks.DefaultReplicas)}
 	f.Add([]byte(`{"spec":{"scaling":{"min":2,"oddOnly":true},"template":{"spec":{"new":1}}}}`))
 	f.Add([]byte(`{"spec":{"scaling":{"min":2147483647,"oddOnly":true},"template":{"spec":{}}}}`))
 	f.Add([]byte(`{"spec":{"scaling":{"max":0},"template":{"spec":{"replicas":null}}}}`))
@@ -174,7 +179,7 @@ func FuzzDefaultReplicas(f *testing.F) {
 		if err := json.Unmarshal(filled, &after); err != nil {
 			t.Fatal(err)
 		}
-		if errs := validateReplicas(&after.Spec, nil); len(errs) > 0 {
+		if errs := spec.ValidateReplicas(&after.Spec, nil); len(errs) > 0 {
 			t.Errorf("the defaults are invalid: %v", errs)
 		}
 		if again := stranger.Ask(t, hook, stranger.Review(filled, nil)); again.Patch != nil {
@@ -186,8 +191,8 @@ func FuzzDefaultReplicas(f *testing.F) {
 // FuzzPodWebhook sends arbitrary pods to the webhook. Its patch must apply, only once, and assign only
 // the claims of the pod's ordinal.
 func FuzzPodWebhook(f *testing.F) {
-	hook := &admission.Webhook{Handler: &podHandler{noAnswer{}}}
-	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
+	hook := &admission.Webhook{Handler: &webhooks.PodHandler{Live: noAnswer{}}}
+	for _, pod := range []*corev1.Pod{newPod(volumes(), children.Zone{Index: children.NoZone}, 1), newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
 		if err != nil {
 			f.Fatal(err)
@@ -210,11 +215,11 @@ func FuzzPodWebhook(f *testing.F) {
 			t.Fatal(err)
 		}
 		incomingPod := readBorn(t, &pod)
-		changes, _ := inject(incomingPod)
+		changes, _ := children.Inject(incomingPod)
 		if len(changes) == 0 {
 			return
 		}
-		m, _ := memberOf(incomingPod)
+		m, _ := children.MemberOf(incomingPod)
 		text, err := json.Marshal(changes)
 		if err != nil {
 			t.Fatal(err)
@@ -227,11 +232,11 @@ func FuzzPodWebhook(f *testing.F) {
 		}
 		for i, v := range after.Spec.Volumes {
 			if is, was := v.PersistentVolumeClaim, pod.Spec.Volumes[i].PersistentVolumeClaim; is != nil && is.ClaimName != was.ClaimName &&
-				(was.ClaimName != m.set+v1alpha1.UnassignedClaim || is.ClaimName != m.claim(v.Name)) {
+				(was.ClaimName != m.Set+v1alpha1.UnassignedClaim || is.ClaimName != m.Claim(v.Name)) {
 				t.Errorf("volume %s has claim %s, was %s", v.Name, is.ClaimName, was.ClaimName)
 			}
 		}
-		if again, _ := inject(readBorn(t, &after)); len(again) > 0 {
+		if again, _ := children.Inject(readBorn(t, &after)); len(again) > 0 {
 			t.Errorf("a second call changes %v", again)
 		}
 	})
@@ -244,21 +249,21 @@ func FuzzNames(f *testing.F) {
 		f.Add("db", name, int32(1), int64(2))
 	}
 	f.Fuzz(func(t *testing.T, set, name string, index int32, number int64) {
-		if i, n, ok := parseChild(set, name); ok && (n <= 0 || i < noZone || childName(set, zone{index: i}, n) != name) {
+		if i, n, ok := children.ParseChild(set, name); ok && (n <= 0 || i < children.NoZone || children.ChildName(set, children.Zone{Index: i}, n) != name) {
 			t.Errorf("%s is parsed as version %d of zone %d of %s", name, n, i, set)
 		}
-		index, number = max(noZone, index), max(1, number)
-		made := childName(set, zone{index: index}, number)
-		if i, n, ok := parseChild(set, made); !ok || i != index || n != number {
+		index, number = max(children.NoZone, index), max(1, number)
+		made := children.ChildName(set, children.Zone{Index: index}, number)
+		if i, n, ok := children.ParseChild(set, made); !ok || i != index || n != number {
 			t.Errorf("%s is parsed as version %d of zone %d, %v", made, n, i, ok)
 		}
-		w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: set}}}
+		w := &facts.World{Set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: set}}}
 		for _, pod := range []string{name, made + "-" + strconv.Itoa(math.MaxInt32)} {
-			w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}})
+			observe.AddPod(w, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}})
 		}
-		for _, podOfOrdinal := range w.pods {
-			if !strings.HasPrefix(podOfOrdinal.pod.Name, childName(set, zone{index: podOfOrdinal.zone}, podOfOrdinal.version)+"-") {
-				t.Errorf("pod %s is parsed as version %d of zone %d", podOfOrdinal.pod.Name, podOfOrdinal.version, podOfOrdinal.zone)
+		for _, podOfOrdinal := range w.Pods {
+			if !strings.HasPrefix(podOfOrdinal.Pod.Name, children.ChildName(set, children.Zone{Index: podOfOrdinal.Zone}, podOfOrdinal.Version)+"-") {
+				t.Errorf("pod %s is parsed as version %d of zone %d", podOfOrdinal.Pod.Name, podOfOrdinal.Version, podOfOrdinal.Zone)
 			}
 		}
 	})
@@ -273,15 +278,15 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, record, written string) {
 		child := &appsv1.StatefulSet{}
 		child.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: record, v1alpha1.AnnotationApplied: written}
-		if r := recordOf(child); r != nil {
+		if r := facts.RecordOf(child); r != nil {
 			child.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
-			if again := recordOf(child); !apiequality.Semantic.DeepEqual(again, r) {
+			if again := facts.RecordOf(child); !apiequality.Semantic.DeepEqual(again, r) {
 				t.Errorf("%s is parsed as %v, was %v", r, again, r)
 			}
 		}
-		a := appliedOf(child)
+		a := children.AppliedOf(child)
 		child.Annotations[v1alpha1.AnnotationApplied] = a.String()
-		if again := appliedOf(child); again != a {
+		if again := children.AppliedOf(child); again != a {
 			t.Errorf("%s is parsed as %v", a, again)
 		}
 	})
@@ -295,22 +300,22 @@ func FuzzZones(f *testing.F) {
 	f.Add("c", "2147483647", "", "-1")
 	f.Add("x", "+1", "y", "01")
 	f.Fuzz(func(t *testing.T, name, index, otherName, otherIndex string) {
-		w := &world{set: zoned(1, "a", "b", "c"), claims: map[string]*corev1.PersistentVolumeClaim{}}
+		w := &facts.World{Set: zoned(1, "a", "b", "c"), Claims: map[string]*corev1.PersistentVolumeClaim{}}
 		for claim, said := range map[string][2]string{"one": {name, index}, "two": {otherName, otherIndex}} {
-			w.claims[claim] = &corev1.PersistentVolumeClaim{}
-			w.claims[claim].Labels = map[string]string{v1alpha1.LabelZoneName: said[0], v1alpha1.LabelZoneIndex: said[1]}
+			w.Claims[claim] = &corev1.PersistentVolumeClaim{}
+			w.Claims[claim].Labels = map[string]string{v1alpha1.LabelZoneName: said[0], v1alpha1.LabelZoneIndex: said[1]}
 		}
-		w.recoverZones(nil)
+		observe.RecoverZones(w, nil)
 		var names []string
 		var indexes []int32
-		for _, z := range w.zones {
-			if slices.Contains(names, z.name) || slices.Contains(indexes, z.index) || z.index < 0 {
-				t.Fatalf("got zones %v", w.zones)
+		for _, z := range w.Zones {
+			if slices.Contains(names, z.Name) || slices.Contains(indexes, z.Index) || z.Index < 0 {
+				t.Fatalf("got zones %v", w.Zones)
 			}
-			names, indexes = append(names, z.name), append(indexes, z.index)
+			names, indexes = append(names, z.Name), append(indexes, z.Index)
 		}
-		if !slices.Equal(names, w.set.Spec.Zones) {
-			t.Errorf("got zones %v, want %v", names, w.set.Spec.Zones)
+		if !slices.Equal(names, w.Set.Spec.Zones) {
+			t.Errorf("got zones %v, want %v", names, w.Set.Spec.Zones)
 		}
 	})
 }

@@ -7,22 +7,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes/causestest"
 )
 
 // kept returns a world in which a sample has blocked pod db-v1-2 for the given time. It returns nil for
 // a sample that has no pod.
-func kept(s *causestest.Sample, age time.Duration) *world {
+func kept(s *causestest.Sample, age time.Duration) *facts.World {
 	if s.Fails {
 		return nil
 	}
-	w := of(plain()).has(1, span{0, 3}, 2).w
-	pods := w.children[0].pods
+	w := of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 2).w
+	pods := w.Children[0].Pods
 	since := noon.Add(-age)
 	switch {
 	case s.Refused != "":
 		delete(pods, 2)
-		w.refusals, w.refusalsDue = map[string]string{"db-v1-2": "it cannot be created: " + s.Refused}, noon.Add(time.Minute)
+		w.Refusals, w.RefusalsDue = map[string]string{"db-v1-2": "it cannot be created: " + s.Refused}, noon.Add(time.Minute)
 	case s.Pod != nil:
 		s.Pod(pods[2], since)
 	default:
@@ -32,7 +35,7 @@ func kept(s *causestest.Sample, age time.Duration) *world {
 			pods[2].Status.Conditions[i].LastTransitionTime.Time = since
 		}
 	}
-	w.causes = s.Read(noon, servingPods(w))
+	w.Causes = s.Read(noon, facts.ServingPods(w))
 	return w
 }
 
@@ -47,10 +50,10 @@ func TestW17EachCauseIsToldOf(t *testing.T) {
 			continue
 		}
 		f, p := decided(w)
-		set := w.set.DeepCopy()
+		set := w.Set.DeepCopy()
 		set.Generation = 1
-		w.set.Generation = 1
-		set.Status = summarize(f, p)
+		w.Set.Generation = 1
+		set.Status = status.Summarize(f, p)
 		s.Check(t, v1alpha1.ConditionDegraded, set, set.Status.Conditions)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 )
 
 // asPod returns the JSON of a pod that includes the given fields.
@@ -26,7 +29,7 @@ func asPod(meta, spec string) []byte {
 
 // handled returns the response of the webhook to a raw pod.
 func handled(ctx context.Context, raw []byte) admission.Response {
-	return (&podHandler{noAnswer{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+	return (&webhooks.PodHandler{Live: noAnswer{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
 // TestAPodOfAnySizeIsReadOnceAndNotKept verifies that the webhook reads a pod once and keeps only the
@@ -57,15 +60,15 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			raw := row.raw(200_000)
 			began := time.Now()
-			n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
+			n, err := children.ReadIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("parsing %d bytes takes %s", len(raw), took)
 			}
-			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.waiting) > maxVolumes+1 {
-				t.Errorf("kept %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.waiting))
+			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.Waiting) > spec.MaxVolumes+1 {
+				t.Errorf("kept %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.Waiting))
 			}
 			if got := handled(context.Background(), raw); !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 {
 				t.Errorf("got response %v for a pod of another application", got)
@@ -99,10 +102,10 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 	for _, row := range []struct {
 		volumes int
 		patched bool
-	}{{maxClaimsOf, true}, {maxClaimsOf + 1, false}, {maxVolumes, false}, {maxVolumes + 1, false}} {
-		pod := newPod(volumes(), zone{index: noZone}, 1)
+	}{{spec.MaxClaimsOf, true}, {spec.MaxClaimsOf + 1, false}, {spec.MaxVolumes, false}, {spec.MaxVolumes + 1, false}} {
+		pod := newPod(volumes(), children.Zone{Index: children.NoZone}, 1)
 		pod.Spec.Volumes = slices.Repeat(pod.Spec.Volumes[:1], row.volumes)
-		changes, why := inject(readBorn(t, pod))
+		changes, why := children.Inject(readBorn(t, pod))
 		if len(changes) > 0 != row.patched || !row.patched && why != "more than 16 volumes use claim db-unassigned" {
 			t.Errorf("%d volumes: %d changes, %s", row.volumes, len(changes), why)
 		}
@@ -111,7 +114,7 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 
 // FuzzReadIncomingPod verifies that the fields read from a pod equal those of a full decode.
 func FuzzReadIncomingPod(f *testing.F) {
-	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
+	for _, pod := range []*corev1.Pod{newPod(volumes(), children.Zone{Index: children.NoZone}, 1), newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
 		if err != nil {
 			f.Fatal(err)
@@ -120,7 +123,7 @@ func FuzzReadIncomingPod(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec": {"volumes": [null, {"name": null, "persistentVolumeClaim": null}]}, "metadata": null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
+		_, err := children.ReadIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 		var pod corev1.Pod
 		strict := json.NewDecoder(bytes.NewReader(raw))
 		if err != nil || strict.Decode(&pod) != nil {
@@ -130,14 +133,14 @@ func FuzzReadIncomingPod(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(again)))
+		n, err := children.ReadIncomingPod(json.NewDecoder(bytes.NewReader(again)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n.Name != pod.Name || n.hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {
+		if n.Name != pod.Name || n.Hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {
 			t.Errorf("parsed %+v from %s", n, again)
 		}
-		for _, label := range readLabels {
+		for _, label := range children.ReadLabels {
 			if n.Labels[label] != pod.Labels[label] {
 				t.Errorf("label %s is parsed as %q", label, n.Labels[label])
 			}
@@ -146,14 +149,14 @@ func FuzzReadIncomingPod(f *testing.F) {
 		if (a == nil) != (b == nil) || a != nil && (a.Kind != b.Kind || a.Name != b.Name || a.APIVersion != b.APIVersion) {
 			t.Errorf("the controller is parsed as %v", a)
 		}
-		var want []unassignedVolume
+		var want []children.UnassignedVolume
 		for i, v := range pod.Spec.Volumes {
 			if c := v.PersistentVolumeClaim; c != nil && strings.HasSuffix(c.ClaimName, v1alpha1.UnassignedClaim) {
-				want = append(want, unassignedVolume{i, v.Name, c.ClaimName})
+				want = append(want, children.UnassignedVolume{At: i, Name: v.Name, Claim: c.ClaimName})
 			}
 		}
-		if !n.more && !slices.Equal(n.waiting, want) {
-			t.Errorf("got unassigned volumes %v, want %v", n.waiting, want)
+		if !n.More && !slices.Equal(n.Waiting, want) {
+			t.Errorf("got unassigned volumes %v, want %v", n.Waiting, want)
 		}
 	})
 }

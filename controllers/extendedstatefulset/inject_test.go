@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 )
 
 // newPod returns the pod that the StatefulSet controller creates for ordinal 2 of a child.
-func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod {
-	child := buildChild(set, z, version{number: number}, span{})
+func newPod(set *v1alpha1.ExtendedStatefulSet, z children.Zone, number int64) *corev1.Pod {
+	child := children.BuildChild(set, z, children.Version{Number: number}, children.Span{})
 	pod := &corev1.Pod{ObjectMeta: *child.Spec.Template.ObjectMeta.DeepCopy(), Spec: *child.Spec.Template.Spec.DeepCopy()}
 	pod.Name = child.Name + "-2"
 	pod.Labels[appsv1.PodIndexLabel] = "2"
@@ -26,13 +27,13 @@ func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod
 }
 
 // readBorn returns a pod as the webhook reads it.
-func readBorn(t *testing.T, pod *corev1.Pod) *incomingPod {
+func readBorn(t *testing.T, pod *corev1.Pod) *children.IncomingPod {
 	t.Helper()
 	raw, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
+	n, err := children.ReadIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,16 +41,16 @@ func readBorn(t *testing.T, pod *corev1.Pod) *incomingPod {
 }
 
 // injected applies the webhook's response to a pod, like the API server.
-func injected(t *testing.T, pod *corev1.Pod) (asked *incomingPod, why string) {
+func injected(t *testing.T, pod *corev1.Pod) (asked *children.IncomingPod, why string) {
 	t.Helper()
 	asked = readBorn(t, pod)
-	changes, why := inject(asked)
+	changes, why := children.Inject(asked)
 	patched(t, pod, changes)
 	return asked, why
 }
 
 // patched applies the webhook's changes to a pod.
-func patched(t *testing.T, pod *corev1.Pod, changes []change) {
+func patched(t *testing.T, pod *corev1.Pod, changes []children.Change) {
 	t.Helper()
 	if len(changes) == 0 {
 		return
@@ -79,7 +80,7 @@ func patched(t *testing.T, pod *corev1.Pod, changes []change) {
 func claimOf(pod *corev1.Pod) string { return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName }
 
 func TestInject(t *testing.T) {
-	only := zone{index: noZone}
+	only := children.Zone{Index: children.NoZone}
 	side := withClaims(fakeSet(3))
 	side.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 	for _, r := range []struct {
@@ -89,7 +90,7 @@ func TestInject(t *testing.T) {
 	}{
 		{"version 1 gets the claim and the host name of the ordinal", newPod(withClaims(fakeSet(3)), only, 1), "data-db-2", "db-2"},
 		{"version 12 gets the claim and the host name of the ordinal", newPod(withClaims(fakeSet(3)), only, 12), "data-db-2", "db-2"},
-		{"with zones, the claim and the host name have the zone", newPod(withClaims(fakeSet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
+		{"with zones, the claim and the host name have the zone", newPod(withClaims(fakeSet(3)), children.Zone{Name: "a", Index: 10}, 12), "data-db-z10-2", "db-z10-2"},
 		{"with Coexist, the host name has the version", newPod(side, only, 12), "data-db-2", "db-v12-2"},
 	} {
 		if _, why := injected(t, r.pod); why != "" {
@@ -104,14 +105,14 @@ func TestInject(t *testing.T) {
 		if got := r.pod.Labels[v1alpha1.LabelPodOrdinal]; got != "2" {
 			t.Errorf("%s: ordinal %q", r.name, got)
 		}
-		if changes, why := inject(readBorn(t, r.pod)); why != "" || len(changes) > 0 {
+		if changes, why := children.Inject(readBorn(t, r.pod)); why != "" || len(changes) > 0 {
 			t.Errorf("%s: a second call changes the pod: %s, %v", r.name, why, changes)
 		}
 	}
 }
 
 func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
-	pod := newPod(withClaims(fakeSet(3)), zone{index: noZone}, 1)
+	pod := newPod(withClaims(fakeSet(3)), children.Zone{Index: children.NoZone}, 1)
 	users := []corev1.Volume{
 		{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}},
 		{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "other-unassigned"}}},
@@ -164,7 +165,7 @@ func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 		{"a zone index with a leading zero", labelled(v1alpha1.LabelStatefulSet, "db-z00"), label},
 		{"no name", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelSet], pod.Labels[v1alpha1.LabelStatefulSet] = "", "" }, label},
 	} {
-		pod := newPod(withClaims(fakeSet(3)), zone{index: noZone}, 1)
+		pod := newPod(withClaims(fakeSet(3)), children.Zone{Index: children.NoZone}, 1)
 		r.change(pod)
 		before := pod.DeepCopy()
 		if _, why := injected(t, pod); why != r.want {

@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -40,7 +43,7 @@ func revisionOf(set *appsv1.StatefulSet) string {
 
 // statefulSetMoves returns the next steps of the StatefulSet controller with Parallel pod management.
 func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
-	sp := (&child{set: set}).span()
+	sp := (&facts.Child{Set: set}).Span()
 	now := func() bool { // reports whether the StatefulSet is unchanged
 		var is appsv1.StatefulSet
 		return s.Get(context.Background(), client.ObjectKeyFromObject(set), &is) == nil && is.ResourceVersion == set.ResourceVersion
@@ -63,7 +66,7 @@ func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 		n, _ := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
 		ordinal := int32(n)
 		there[ordinal] = pod
-		if !sp.has(ordinal) && metav1.IsControlledBy(pod, set) && !podstate.Terminating(pod) {
+		if !sp.Has(ordinal) && metav1.IsControlledBy(pod, set) && !podstate.Terminating(pod) {
 			moves = append(moves, func() {
 				if now() {
 					s.Say("    %s is deleted by its StatefulSet", pod.Name)
@@ -72,7 +75,7 @@ func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 			})
 		}
 	}
-	for o := sp.start; o < sp.end(); o++ {
+	for o := sp.Start; o < sp.End(); o++ {
 		if pod := there[o]; pod == nil {
 			moves = append(moves, func() {
 				if now() {
@@ -81,7 +84,7 @@ func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 			})
 		}
 	}
-	for o := sp.end() - 1; o >= sp.start && whole; o-- {
+	for o := sp.End() - 1; o >= sp.Start && whole; o-- {
 		switch pod := there[o]; {
 		case pod == nil || podstate.Terminating(pod):
 			whole = false
@@ -108,13 +111,13 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 		return
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-	pod.Annotations = merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
-	pod.Labels = merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
+	pod.Annotations = children.Merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
+	pod.Labels = children.Merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
 	asked, why := injected(s.t, pod)
 	if why != "" {
 		s.Fatal(s.t, pod.Name+" has no claims: "+why)
 	}
-	if why, err := denial(context.Background(), s.Cluster, set.Namespace, asked); err != nil || why != "" {
+	if why, err := webhooks.Denial(context.Background(), s.Cluster, set.Namespace, asked); err != nil || why != "" {
 		s.Say("    %s is refused: %s", pod.Name, why)
 		return
 	}

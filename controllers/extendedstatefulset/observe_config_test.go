@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
@@ -33,7 +35,7 @@ type ctlOfTest struct {
 	stored []byte // the key on the API server; nil means the same
 	keys   int    // number of reads of the stored key
 	noKey  error  // error of reads of the stored key
-	reader *configReader
+	reader *observe.ConfigReader
 	set    *v1alpha1.ExtendedStatefulSet
 	child  *appsv1.StatefulSet
 	now    time.Time
@@ -72,7 +74,7 @@ containers:
 func newCtl(t *testing.T, pod string, objects ...client.Object) *ctlOfTest {
 	t.Helper()
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
-		WithIndex(&appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince)).Build()
+		WithIndex(&appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(facts.RestartsSince)).Build()
 	c := &ctlOfTest{t: t, client: inner, key: []byte("0123456789abcdef0123456789abcdef"), now: noon,
 		set:   &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", UID: "set"}},
 		child: carrying(nil, "")}
@@ -94,10 +96,10 @@ func (c *ctlOfTest) restartOperator(live client.Reader) {
 	if live == nil {
 		live = c.reader.Live
 	}
-	c.reader = &configReader{
+	c.reader = &observe.ConfigReader{
 		Reader: configuration.Reader{Cache: c.client, Live: live, Key: c},
-		turns: configuration.Turns{
-			Limiter: configuration.Limiter{Most: 10}, Cache: c.client, Kind: v1alpha1.Kind, Began: restartsSince,
+		Turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: 10}, Cache: c.client, Kind: v1alpha1.Kind, Began: facts.RestartsSince,
 			Wake: func(n types.NamespacedName) { c.woken = append(c.woken, n.Name) },
 		},
 	}
@@ -108,12 +110,12 @@ func (c *ctlOfTest) restartOperator(live client.Reader) {
 func (c *ctlOfTest) pass() string {
 	c.t.Helper()
 	c.reads = 0
-	l, err := c.reader.observe(context.Background(), c.set, []*appsv1.StatefulSet{c.child}, func(*appsv1.StatefulSet) string { return "" }, nil, c.now)
+	l, err := c.reader.Observe(context.Background(), c.set, []*appsv1.StatefulSet{c.child}, func(*appsv1.StatefulSet) string { return "" }, nil, c.now)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	w := l.views[c.child.UID].Target(c.now)
-	moved := w.Restarts(stampOf(c.child))
+	w := l.Views[c.child.UID].Target(c.now)
+	moved := w.Restarts(facts.StampOf(c.child))
 	c.child = c.child.DeepCopy()
 	metav1.SetMetaDataAnnotation(&c.child.ObjectMeta, v1alpha1.AnnotationConfigRecord, w.Record)
 	if w.Hash != "" {
@@ -258,12 +260,12 @@ func nameOfKey(t *testing.T, key []byte) string {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.key = key
 	c.pass()
-	return recordOf(c.child).Key
+	return facts.RecordOf(c.child).Key
 }
 
 // anotherMay reports whether another set may restart its pods now.
 func anotherMay(c *ctlOfTest) bool {
-	return c.reader.turns.Ask(types.NamespacedName{Namespace: "ns", Name: "another"}, noon, c.now, nil).Granted
+	return c.reader.Turns.Ask(types.NamespacedName{Namespace: "ns", Name: "another"}, noon, c.now, nil).Granted
 }
 
 // TestNoHashIsWrittenWithAKeyThatIsStoredNowhere verifies ES07: two operators start at the same time,
@@ -273,7 +275,7 @@ func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.stored = []byte("ffffffffffffffffffffffffffffffff")
 	c.want("key stored by another operator", "ConfigFollowed, 4 read")
-	if got, want := recordOf(c.child).Key, nameOfKey(t, c.stored); got != want {
+	if got, want := facts.RecordOf(c.child).Key, nameOfKey(t, c.stored); got != want {
 		t.Errorf("got a record of key %s, want stored key %s", got, want)
 	}
 	c.want("no edit", ", 0 read")
@@ -281,7 +283,7 @@ func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 	c = newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.noKey = errors.New("the API server is unreachable")
 	c.want("unknown stored key", "ConfigUnreadable, 2 read")
-	if recordOf(c.child) != nil {
+	if facts.RecordOf(c.child) != nil {
 		t.Error("a record was written with a key that may not be stored")
 	}
 }
@@ -291,7 +293,7 @@ func TestManyThatUseTheSameShareOneRead(t *testing.T) {
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
-	c.child = carrying(recordOf(c.child), "")
+	c.child = carrying(facts.RecordOf(c.child), "")
 	c.child.UID, c.child.Spec.Template.Spec = "another", *podSpec(t, usesTwo)
 	c.want("another StatefulSet with the same configuration", "ConfigChanged, 0 read")
 }
@@ -302,7 +304,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	other.Status.CurrentRevision, other.Status.UpdateRevision = "a", "b"
 	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "other", Controller: ptr.To(true)}}
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"), other)
-	c.reader.turns.Most = 1
+	c.reader.Turns.Most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
@@ -313,7 +315,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	if err := c.client.Status().Update(context.Background(), other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.reader.observe(context.Background(), &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "ns"}}, nil, nil, nil, c.now); err != nil {
+	if _, err := c.reader.Observe(context.Background(), &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "ns"}}, nil, nil, nil, c.now); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(c.woken, " ") != "db" {
@@ -327,7 +329,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 // cache may show it much later.
 func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
-	c.reader.turns.Most = 1
+	c.reader.Turns.Most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 )
 
 // cacheWith returns a cache that has only these sets.
@@ -32,7 +34,7 @@ func cacheWith(t *testing.T, sets ...*v1alpha1.ExtendedStatefulSet) client.Reade
 
 // endings is an operator that sees Jobs being deleted. Its cache has the sets db and neighbor.
 type endings struct {
-	*reader
+	*observe.Reader
 	t            *testing.T
 	db, neighbor *v1alpha1.ExtendedStatefulSet
 }
@@ -40,21 +42,21 @@ type endings struct {
 func newEndings(t *testing.T) endings {
 	db, neighbor := plain(), plain()
 	db.UID, neighbor.UID, neighbor.Name = "uid", "uid of neighbor", "neighbor"
-	return endings{reader: &reader{cache: cacheWith(t, db, neighbor), now: func() time.Time { return noon }}, t: t, db: db, neighbor: neighbor}
+	return endings{Reader: &observe.Reader{Cache: cacheWith(t, db, neighbor), Now: func() time.Time { return noon }}, t: t, db: db, neighbor: neighbor}
 }
 
 // deleted passes the deletion of a complete Job of a set to the handler.
 func (e endings) deleted(set *v1alpha1.ExtendedStatefulSet, uid types.UID, change func(*batchv1.Job)) {
-	j := buildJob(set, job("any"), preJob, 2, 1)
+	j := children.BuildJob(set, job("any"), children.PreJob, 2, 1)
 	j.UID = uid
 	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	change(j)
-	jobHandler{handler.Funcs{}, e.reader}.Delete(e.t.Context(), event.DeleteEvent{Object: j}, nil)
+	observe.JobHandler{EventHandler: handler.Funcs{}, R: e.Reader}.Delete(e.t.Context(), event.DeleteEvent{Object: j}, nil)
 }
 
 // knows reports whether the end of a Job of that object is stored.
 func (e endings) knows(name string, uid types.UID) bool {
-	_, known := e.ends.Get(types.NamespacedName{Namespace: e.db.Namespace, Name: name}, uid)
+	_, known := e.Ends.Get(types.NamespacedName{Namespace: e.db.Namespace, Name: name}, uid)
 	return known
 }
 
@@ -86,7 +88,7 @@ func TestN8EndsOfForgedJobs(t *testing.T) {
 				of.Name = j.OwnerReferences[0].Name
 			}
 		})
-		if _, known := e.ends.Get(of, "j"); known != row.want {
+		if _, known := e.Ends.Get(of, "j"); known != row.want {
 			t.Errorf("%s: stored: %t", row.name, known)
 		}
 	}
@@ -105,11 +107,11 @@ func TestN8EndsOfJobsAreBounded(t *testing.T) {
 	for i := range all {
 		if e.knows("db", types.UID(fmt.Sprint(i))) {
 			stored++
-		} else if i >= all-maxEnds {
+		} else if i >= all-observe.MaxEnds {
 			t.Errorf("of %d results, number %d is not stored", all, i)
 		}
 	}
-	if stored > 2*maxEnds {
+	if stored > 2*observe.MaxEnds {
 		t.Errorf("of %d results, %d are stored", all, stored)
 	}
 	if !e.knows("neighbor", "of neighbor") {
@@ -121,7 +123,7 @@ func TestN8EndsOfJobsAreBounded(t *testing.T) {
 func TestN8EndsOfADeletedObject(t *testing.T) {
 	e := newEndings(t)
 	e.deleted(e.db, "j", asBuilt)
-	e.forget(t.Context(), client.ObjectKeyFromObject(e.db))
+	e.Forget(t.Context(), client.ObjectKeyFromObject(e.db))
 	if e.knows("db", "j") {
 		t.Error("the result is stored")
 	}

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 )
 
 // admit sends a new pod of the fake cluster to the webhook.
@@ -26,7 +28,7 @@ func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &podHandler{live}
+	h := &webhooks.PodHandler{Live: live}
 	return h.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
@@ -40,7 +42,7 @@ func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
 // TestNoTwoPodsShareClaims verifies that a second pod of an ordinal is denied unless the handover of
 // the set is Coexist.
 func TestNoTwoPodsShareClaims(t *testing.T) {
-	only, sets := zone{index: noZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
+	only, sets := children.Zone{Index: children.NoZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
 		"PerOrdinal": func(*v1alpha1.ExtendedStatefulSet) {},
 		"Coexist": func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
@@ -68,8 +70,8 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 		{"the pod of another version is terminating", "PerOrdinal", ends, newPod(volumes(), only, 2), refused},
 		{"the pod of a newer version exists", "PerOrdinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
 		{"a pod of another ordinal exists", "PerOrdinal", at(newPod(volumes(), only, 1), "1"), newPod(volumes(), only, 2), ""},
-		{"a pod of another zone exists", "PerOrdinal", newPod(zoned(3, "a", "b"), zone{"a", 0}, 1), newPod(zoned(3, "a", "b"), zone{"b", 1}, 2), ""},
-		{"a pod of the same zone and ordinal exists", "PerOrdinal", newPod(zoned(3, "a"), zone{"a", 0}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
+		{"a pod of another zone exists", "PerOrdinal", newPod(zoned(3, "a", "b"), children.Zone{Name: "a", Index: 0}, 1), newPod(zoned(3, "a", "b"), children.Zone{Name: "b", Index: 1}, 2), ""},
+		{"a pod of the same zone and ordinal exists", "PerOrdinal", newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 1), newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
 		{"a pod of another namespace exists", "PerOrdinal", elsewhere, newPod(volumes(), only, 2), ""},
 		{"both pods have no claims", "PerOrdinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
 		{"another client labeled a pod", "PerOrdinal", dressed, newPod(volumes(), only, 2), ""},

@@ -12,6 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
@@ -21,13 +25,13 @@ type probedPod struct {
 	version int64
 	ordinal int32
 	pod     *corev1.Pod
-	probed  probed
+	probed  facts.Probed
 	strange bool // it has no owner, or another owner
 }
 
 func pod(version int64, ordinal int32) *probedPod {
 	name := fmt.Sprintf("db-v%d-%d", version, ordinal)
-	p := &probedPod{version: version, ordinal: ordinal, probed: probed{results: map[string]podexec.Result{}}, pod: &corev1.Pod{
+	p := &probedPod{version: version, ordinal: ordinal, probed: facts.Probed{Results: map[string]podexec.Result{}}, pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelSet: "db"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "main", ContainerID: "first", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}}
@@ -55,13 +59,13 @@ func (p *probedPod) strangers() *probedPod {
 }
 
 func (p *probedPod) busy() *probedPod {
-	p.probed.busy = true
+	p.probed.Busy = true
 	return p
 }
 
 // said adds a result of the first container from the given time ago.
 func (p *probedPod) said(outcome podexec.Outcome, ago time.Duration) *probedPod {
-	p.probed.results["main"] = podexec.Result{Command: podexec.Command{Name: "main", ContainerID: "first"}, Outcome: outcome, Sent: true,
+	p.probed.Results["main"] = podexec.Result{Command: podexec.Command{Name: "main", ContainerID: "first"}, Outcome: outcome, Sent: true,
 		Began: noon.Add(-ago), Ended: noon.Add(-ago + 100*time.Millisecond)}
 	return p
 }
@@ -69,9 +73,9 @@ func (p *probedPod) said(outcome podexec.Outcome, ago time.Duration) *probedPod 
 // silent adds a probe that timed out.
 func (p *probedPod) silent() *probedPod {
 	p.said(podexec.Unknown, 20*time.Second)
-	r := p.probed.results["main"]
-	r.Ended = r.Began.Add(probeTimeout)
-	p.probed.results["main"] = r
+	r := p.probed.Results["main"]
+	r.Ended = r.Began.Add(spec.ProbeTimeout)
+	p.probed.Results["main"] = r
 	return p
 }
 
@@ -86,14 +90,14 @@ func (p *probedPod) crashed() *probedPod {
 	return p
 }
 
-func probedWorld(single bool, pods ...*probedPod) *world {
+func probedWorld(single bool, pods ...*probedPod) *facts.World {
 	set := fakeSet(3)
 	set.Status.CurrentVersion = 1
 	set.Spec.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": {Exec: &corev1.ExecAction{Command: []string{"/active"}}, SingleActive: single}}
-	w := &world{now: noon, set: set, probes: map[types.UID]probed{}}
+	w := &facts.World{Now: noon, Set: set, Probes: map[types.UID]facts.Probed{}}
 	for _, p := range pods {
-		w.pods = append(w.pods, podOfOrdinal{noZone, p.version, p.ordinal, p.pod, !p.strange})
-		w.probes[p.pod.UID] = p.probed
+		w.Pods = append(w.Pods, facts.PodOfOrdinal{Zone: children.NoZone, Version: p.version, Ordinal: p.ordinal, Pod: p.pod, Owned: !p.strange})
+		w.Probes[p.pod.UID] = p.probed
 	}
 	return w
 }
@@ -138,8 +142,8 @@ func TestFollowProbes(t *testing.T) {
 		{"singleActive keeps the label of a pod with a successful probe if several have it", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).active().said(yes, recent), pod(1, 2).active().said(yes, recent)},
 			[]string{off("db-v1-0"), off("db-v1-2")}, 20 * time.Second},
 	} {
-		w, p := probedWorld(r.single, r.pods...), plan{}
-		followProbes(&facts{world: w}, &p)
+		w, p := probedWorld(r.single, r.pods...), rules.Plan{}
+		rules.FollowProbes(&facts.Facts{World: w}, &p)
 		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
 		}
@@ -150,9 +154,9 @@ func TestFollowProbes(t *testing.T) {
 }
 
 func TestProbesThatAreTakenOffTheSpecTakeTheLabelsAlong(t *testing.T) {
-	w, p := probedWorld(true, pod(1, 0).active().said(podexec.Succeeded, time.Second), pod(1, 1)), plan{}
-	w.set.Spec.ActivePassiveProbes = nil
-	followProbes(&facts{world: w}, &p)
+	w, p := probedWorld(true, pod(1, 0).active().said(podexec.Succeeded, time.Second), pod(1, 1)), rules.Plan{}
+	w.Set.Spec.ActivePassiveProbes = nil
+	rules.FollowProbes(&facts.Facts{World: w}, &p)
 	if got, want := p.Steps.Strings(), []string{"patch pod db-v1-0: Passive"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -172,11 +176,11 @@ func TestSeveralProbesMustAgree(t *testing.T) {
 		{podexec.Succeeded, []string{"patch pod db-v1-0: Active"}},
 	} {
 		if r.outcome != "" {
-			two.probed.results["side"] = podexec.Result{Command: podexec.Command{ContainerID: "s"}, Outcome: r.outcome, Sent: true, Began: noon, Ended: noon}
+			two.probed.Results["side"] = podexec.Result{Command: podexec.Command{ContainerID: "s"}, Outcome: r.outcome, Sent: true, Began: noon, Ended: noon}
 		}
-		w, p := probedWorld(false, two), plan{}
-		w.set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
-		followProbes(&facts{world: w}, &p)
+		w, p := probedWorld(false, two), rules.Plan{}
+		w.Set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
+		rules.FollowProbes(&facts.Facts{World: w}, &p)
 		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("result %q of container side: got %q, want %q", r.outcome, got, r.want)
 		}
@@ -197,8 +201,8 @@ func TestNeverTwoActive(t *testing.T) {
 			default:
 				p.said([]podexec.Outcome{podexec.Succeeded, podexec.Failed, podexec.Unknown}[random.Intn(3)], time.Second)
 			}
-			plan := plan{}
-			followProbes(&facts{world: probedWorld(true, pods...)}, &plan)
+			plan := rules.Plan{}
+			rules.FollowProbes(&facts.Facts{World: probedWorld(true, pods...)}, &plan)
 			for _, chains := range plan.Steps {
 				random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
 				for _, chain := range chains {
@@ -218,7 +222,7 @@ func TestNeverTwoActive(t *testing.T) {
 
 func count(pods []*probedPod) (n int) {
 	for _, p := range pods {
-		if isActive(p.pod) {
+		if rules.IsActive(p.pod) {
 			n++
 		}
 	}

@@ -7,20 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 )
 
 // givenBack returns a set whose template was reverted to that of version 1, and whose version 2 has no
 // pods left.
 func givenBack() *scene {
-	return of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, span{start: 3}).but(backToOne)
+	return of(volumes()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, children.Span{Start: 3}).but(backToOne)
 }
 
 func TestCleanUp(t *testing.T) {
 	for _, row := range []sentence{
 		{"a version that is no longer needed is deleted", givenBack(), "delete statefulset db-v2: OldVersion\n"},
-		{"a version is not deleted before its StatefulSet controller has observed 0 replicas", givenBack().but(func(w *world) {
-			observedLater(w.children[1])
-			w.children[1].set.Annotations[v1alpha1.AnnotationApplied] = ""
+		{"a version is not deleted before its StatefulSet controller has observed 0 replicas", givenBack().but(func(w *facts.World) {
+			observedLater(w.Children[1])
+			w.Children[1].Set.Annotations[v1alpha1.AnnotationApplied] = ""
 		}), ""},
 	} {
 		t.Run(row.name, row.check)
@@ -116,14 +119,14 @@ func TestZonesComeAndGo(t *testing.T) {
 func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
 	set := fakeSet(1)
 	set.Spec.Zones = []string{"a", "b"}
-	w := &world{set: set, claims: map[string]*corev1.PersistentVolumeClaim{}}
+	w := &facts.World{Set: set, Claims: map[string]*corev1.PersistentVolumeClaim{}}
 	for _, name := range set.Spec.Zones {
 		c := &corev1.PersistentVolumeClaim{}
-		c.Labels = ownLabels("db", zone{name, 0}, 0)
-		w.claims[name] = c
+		c.Labels = children.OwnLabels("db", children.Zone{Name: name, Index: 0}, 0)
+		w.Claims[name] = c
 	}
-	w.recoverZones(nil)
-	if w.zones[0] != (zone{"a", 0}) || w.zones[1] != (zone{"b", 1}) {
-		t.Errorf("conflicting labels: got zones %v", w.zones)
+	observe.RecoverZones(w, nil)
+	if w.Zones[0] != (children.Zone{Name: "a", Index: 0}) || w.Zones[1] != (children.Zone{Name: "b", Index: 1}) {
+		t.Errorf("conflicting labels: got zones %v", w.Zones)
 	}
 }

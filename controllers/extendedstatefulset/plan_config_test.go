@@ -11,6 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
@@ -52,7 +55,7 @@ func TestARestartIsSeenInTheStatefulSet(t *testing.T) {
 	} {
 		child := carrying(begun, "h")
 		row.change(child)
-		if got := !restartsSince(child).IsZero(); got != row.want {
+		if got := !facts.RestartsSince(child).IsZero(); got != row.want {
 			t.Errorf("%s: restarts: got %v", row.sentence, got)
 		}
 	}
@@ -93,7 +96,7 @@ func TestHoldsRestart(t *testing.T) {
 		{"restarts of the current version do not wait in phase Stale", under(v1alpha1.PhaseStale), 1, ""},
 		{"restarts of the current version do not wait in phase Aborted", under(v1alpha1.PhaseAborted), 1, ""},
 	} {
-		if got := holdsRestart(row.status, row.number); got != row.want {
+		if got := facts.HoldsRestart(row.status, row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.says, got, row.want)
 		}
 	}
@@ -102,27 +105,27 @@ func TestHoldsRestart(t *testing.T) {
 // TestW20APodWithOldContentsIsTold verifies W20: the kubelet keeps the content of an immutable
 // ConfigMap while a pod on its Node uses it.
 func TestW20APodWithOldContentsIsTold(t *testing.T) {
-	s := of(plain()).has(1, span{0, 2})
+	s := of(plain()).has(1, children.Span{Start: 0, Replicas: 2})
 	r := configuration.Record{Key: "k", Seen: "s", Hash: "new", Recreated: []string{"ConfigMap web"}}
-	c := s.w.children[0]
-	c.set.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
-	c.set.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationConfigHash: "new"}
+	c := s.w.Children[0]
+	c.Set.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
+	c.Set.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationConfigHash: "new"}
 	for o, hash := range map[int32]string{0: "old", 1: "new"} {
-		pod := c.pods[o]
+		pod := c.Pods[o]
 		pod.UID, pod.Spec.NodeName, pod.Annotations = types.UID(pod.Name), "n1", map[string]string{v1alpha1.AnnotationConfigHash: hash}
 		if hash == "new" {
 			pod.CreationTimestamp = metav1.NewTime(noon)
 		}
 	}
-	view := viewOf(c.set)
+	view := facts.ViewOf(c.Set)
 	view.State = configuration.State{Key: "k", Seen: "s"} // there was no edit since
-	s.w.config = configure(s.w, look{views: map[types.UID]*configuration.View{c.set.UID: view}}, nil)
-	if got := configuration.ParseRecord(s.w.config.stamps["db-v1"].record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
+	s.w.Config = facts.Configure(s.w, facts.Look{Views: map[types.UID]*configuration.View{c.Set.UID: view}}, nil)
+	if got := configuration.ParseRecord(s.w.Config.Stamps["db-v1"].Record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
 		t.Errorf("got cached pods %q", got.Cached)
 	}
 	f, p := decided(s.w)
 	const want = "kubectl cordon n1 && kubectl -n ns delete pod db-v1-1 && kubectl uncordon n1"
-	if c := degraded(f, p); c.Reason != v1alpha1.ReasonConfigCached || !strings.Contains(c.Message, want) {
+	if c := status.Degraded(f, p); c.Reason != v1alpha1.ReasonConfigCached || !strings.Contains(c.Message, want) {
 		t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
@@ -31,21 +35,21 @@ type deadline struct {
 func saying(scene func() *scene, words string) func(time.Time, leadership.Watch) bool {
 	return func(now time.Time, watch leadership.Watch) bool {
 		s := scene()
-		s.w.now, s.w.watch = now, watch
+		s.w.Now, s.w.Watch = now, watch
 		return strings.Contains(s.says(), words)
 	}
 }
 
 // readySince makes the canary Ready at the given time after noon.
-func readySince(d time.Duration) func(*world) {
-	return func(w *world) {
-		w.children.find(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
+func readySince(d time.Duration) func(*facts.World) {
+	return func(w *facts.World) {
+		w.Children.Find(w.Zones[0].Index, 2).Pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
 	}
 }
 
 func deadlines() []deadline {
 	canary := func(unready ...int32) *scene {
-		return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, unready...)
+		return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 1}, unready...)
 	}
 	pod := func(deleted bool) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v1-2", UID: "u", CreationTimestamp: metav1.NewTime(noon)}}
@@ -54,45 +58,45 @@ func deadlines() []deadline {
 		}
 		return p
 	}
-	set := func(now time.Time, watch leadership.Watch) *world {
+	set := func(now time.Time, watch leadership.Watch) *facts.World {
 		s := of(volumes())
-		s.w.now, s.w.watch = now, watch
+		s.w.Now, s.w.Watch = now, watch
 		return s.w
 	}
 	return []deadline{
 		{"canaryWatchTime of a canary that is not Ready", 5 * time.Minute, saying(func() *scene { return canary(0) }, "CanaryFailed"), false},
 		{"canaryWatchTime of a canary that was Ready for 2 of the required 5 s", 5 * time.Minute, saying(func() *scene {
-			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 5 })
+			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *facts.World) { w.Set.Spec.Template.Spec.MinReadySeconds = 5 })
 		}, "CanaryFailed"), true},
 		{"canaryWatchTime of a canary that failed while it waited for approval", 5 * time.Minute, saying(func() *scene { return canary(0).but(manual).but(approved) }, "CanaryFailed"), false},
-		{"updateWatchTime while the job for the canary runs", 10*time.Minute + maxProbation, saying(func() *scene {
+		{"updateWatchTime while the job for the canary runs", 10*time.Minute + spec.MaxProbation, saying(func() *scene {
 			return canary().but(askedAt(v1alpha1.WhenCanary, ""))
 		}, "UpdateTimeout"), false},
 		{"updateWatchTime in phase Promoting", 10 * time.Minute, saying(func() *scene {
-			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}, 2)
+			return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 3}, 2)
 		}, "UpdateTimeout"), false},
 		{"updateWatchTime while the job before the upgrade runs", 10 * time.Minute, saying(func() *scene {
-			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).
-				but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("hangs") })
+			return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).
+				but(func(w *facts.World) { w.Set.Spec.UpdateStrategy.PreUpdateJob = job("hangs") })
 		}, "Aborted"), false},
-		{"updateWatchTime while the job after the upgrade runs and all pods are Ready", 10*time.Minute + maxProbation, saying(func() *scene {
-			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
+		{"updateWatchTime while the job after the upgrade runs and all pods are Ready", 10*time.Minute + spec.MaxProbation, saying(func() *scene {
+			return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
 		{"canaryWatchTime of a pod that is not Ready and delays a rollback", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
-			return set(now, watch).clock().hadItsTime(pod(false))
+			return set(now, watch).Clock().HadItsTime(pod(false))
 		}, false},
 		{"canaryWatchTime of a terminating pod that keeps its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			w := set(now, watch)
-			w.pods = []podOfOrdinal{{w.zones[0].index, 1, 2, pod(true), true}}
-			return !w.inTransit(w.zones[0], 2)
+			w.Pods = []facts.PodOfOrdinal{{Zone: w.Zones[0].Index, Version: 1, Ordinal: 2, Pod: pod(true), Owned: true}}
+			return !w.InTransit(w.Zones[0], 2)
 		}, false},
-		{"probation of a canary, which does not count while the operator is down", maxProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
-		{"timeoutSeconds of an active/passive probe", probeTimeout, func(now time.Time, watch leadership.Watch) bool {
+		{"probation of a canary, which does not count while the operator is down", spec.MaxProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
+		{"timeoutSeconds of an active/passive probe", spec.ProbeTimeout, func(now time.Time, watch leadership.Watch) bool {
 			w, p := set(now, watch), pod(false)
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-			w.probes = map[types.UID]probed{p.UID: {results: map[string]podexec.Result{
+			w.Probes = map[types.UID]facts.Probed{p.UID: {Results: map[string]podexec.Result{
 				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
-			return answer(w, p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
+			return rules.Answer(w, p, "main", &v1alpha1.ActivePassiveProbe{}) == rules.Passive
 		}, false},
 	}
 }
@@ -128,12 +132,12 @@ func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 // TestV5LooksAgainWhenTheTimeIsOver verifies V5: the requeue delay includes the gap that extends a
 // deadline.
 func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
-	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0)
-	s.w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(time.Minute)}}}
+	s := of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 1}, 0)
+	s.w.Watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(time.Minute)}}}
 	s.after(time.Minute)
 	for range 10 {
 		_, p := decided(s.w)
-		if p.recordFirst {
+		if p.RecordFirst {
 			return
 		}
 		if p.Wait <= 0 {
@@ -145,16 +149,16 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 }
 
 // madeAt sets the creation of version 2's StatefulSet to the given time after noon.
-func madeAt(late time.Duration) func(*world) {
-	return func(w *world) { w.children[1].set.CreationTimestamp = metav1.NewTime(noon.Add(late)) }
+func madeAt(late time.Duration) func(*facts.World) {
+	return func(w *facts.World) { w.Children[1].Set.CreationTimestamp = metav1.NewTime(noon.Add(late)) }
 }
 
 func TestACanaryIsWatchedFromItsCreation(t *testing.T) {
 	canary, coexist := v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
-		{"a canary that was not created has not failed", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
-		{"canaryWatchTime of a canary begins at its creation", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
-		{"a canary that was created late fails after canaryWatchTime", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
+		{"a canary that was not created has not failed", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
+		{"canaryWatchTime of a canary begins at its creation", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(canary, coexist).has(2, children.Span{Start: 0, Replicas: 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
+		{"a canary that was created late fails after canaryWatchTime", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(canary, coexist).has(2, children.Span{Start: 0, Replicas: 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
 			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 	} {
 		t.Run(row.name, row.check)

@@ -12,6 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 )
 
 // TestN10APodThatCopiesLabelsLosesThem verifies N10: labels alone never make a pod an endpoint of the
@@ -29,29 +33,29 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	}{
 		{"a pod with another name", "evil", nil, false, nil},
 		{"a pod with a name without an ordinal", "db-v1-x", nil, false, nil},
-		{"a pod of a version", "db-v1-0", controller("apps/v1", "StatefulSet", "db-v1"), false, ownPodLabels},
-		{"an orphaned pod of a version", "db-v1-0", nil, false, ownPodLabels},
+		{"a pod of a version", "db-v1-0", controller("apps/v1", "StatefulSet", "db-v1"), false, children.OwnPodLabels},
+		{"an orphaned pod of a version", "db-v1-0", nil, false, children.OwnPodLabels},
 		{"a pod of another StatefulSet", "db-v1-9", controller("apps/v1", "StatefulSet", "other"), false, []string{stays}},
 		{"a pod of another kind with the name of a version", "db-v1-9", controller("x.example/v1", "StatefulSet", "db-v1"), false, []string{stays}},
 		{"a pod of a version with another UID", "db-v2-0", controller("apps/v1", "StatefulSet", "db-v2"), false, []string{stays}},
-		{"a pod of a recreated version with the previous UID", "db-v3-0", controller("apps/v1", "StatefulSet", "db-v3"), false, ownPodLabels},
-		{"a terminating pod with another name", "evil", nil, true, ownPodLabels},
+		{"a pod of a recreated version with the previous UID", "db-v3-0", controller("apps/v1", "StatefulSet", "db-v3"), false, children.OwnPodLabels},
+		{"a terminating pod with another name", "evil", nil, true, children.OwnPodLabels},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: row.pod, OwnerReferences: row.owners, Labels: map[string]string{"mine": "stays"}}}
 			if row.deleted {
 				pod.DeletionTimestamp = ptr.To(metav1.Now())
 			}
-			for _, label := range ownPodLabels {
+			for _, label := range children.OwnPodLabels {
 				pod.Labels[label] = "db"
 			}
 			// A pod without a time is older than version 3, and not older than version 2.
-			versions := siblings{{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v2", UID: "now"}}, zone: noZone, version: 2},
-				{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v3", UID: "now", CreationTimestamp: metav1.Now()}}, zone: noZone, version: 3}}
-			w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, children: versions}
-			w.addPod(pod)
-			var p plan
-			removeLabels(&facts{world: w}, &p)
+			versions := facts.Siblings{{Set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v2", UID: "now"}}, Zone: children.NoZone, Version: 2},
+				{Set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v3", UID: "now", CreationTimestamp: metav1.Now()}}, Zone: children.NoZone, Version: 3}}
+			w := &facts.World{Set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}, Children: versions}
+			observe.AddPod(w, pod)
+			var p rules.Plan
+			rules.RemoveLabels(&facts.Facts{World: w}, &p)
 			labels := pod.Labels
 			for _, step := range p.Steps {
 				for _, chain := range step {
@@ -62,11 +66,11 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(labels)); !slices.Equal(got, want) {
 				t.Errorf("got labels %v, want %v", got, want)
 			}
-			p = plan{}
+			p = rules.Plan{}
 			pod.Labels = labels
-			w = &world{set: w.set, children: versions}
-			w.addPod(pod)
-			removeLabels(&facts{world: w}, &p)
+			w = &facts.World{Set: w.Set, Children: versions}
+			observe.AddPod(w, pod)
+			rules.RemoveLabels(&facts.Facts{World: w}, &p)
 			if p.Acts() != 0 {
 				t.Error("the pod is written again")
 			}
@@ -77,13 +81,13 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 // TestN10ForeignPodsThatAreDoneLeaveRoom verifies that pods whose labels are already removed do not
 // count towards the limit of a pass (N10).
 func TestN10ForeignPodsThatAreDoneLeaveRoom(t *testing.T) {
-	w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
+	w := &facts.World{Set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}}
 	of := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "other", UID: "u", Controller: ptr.To(true)}}
-	for i := range maxForeign {
-		w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("db-v1-", i), OwnerReferences: of, Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
+	for i := range facts.MaxForeign {
+		observe.AddPod(w, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("db-v1-", i), OwnerReferences: of, Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
 	}
-	w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
-	if len(w.foreignPods) != 1 || w.foreignPods[0].pod.Name != "evil" {
-		t.Errorf("got %d foreign pods", len(w.foreignPods))
+	observe.AddPod(w, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "evil", Labels: map[string]string{v1alpha1.LabelSet: "db"}}})
+	if len(w.ForeignPods) != 1 || w.ForeignPods[0].Pod.Name != "evil" {
+		t.Errorf("got %d foreign pods", len(w.ForeignPods))
 	}
 }

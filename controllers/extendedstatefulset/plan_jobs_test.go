@@ -14,27 +14,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 )
 
 // beforeUpdate returns an upgrade whose preUpdateJob is recorded and suspended.
 func beforeUpdate(changes ...func(*batchv1.Job)) *scene {
-	return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).but(func(w *world) {
-		w.set.Spec.UpdateStrategy.PreUpdateJob = job("any")
-		j := buildJob(w.set, w.set.Spec.UpdateStrategy.PreUpdateJob, preJob, 2, 1)
+	return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).but(func(w *facts.World) {
+		w.Set.Spec.UpdateStrategy.PreUpdateJob = job("any")
+		j := children.BuildJob(w.Set, w.Set.Spec.UpdateStrategy.PreUpdateJob, children.PreJob, 2, 1)
 		j.UID = "j"
 		for _, change := range changes {
 			change(j)
 		}
-		w.jobs = map[string]*batchv1.Job{j.Name: j}
-		w.set.Status.Update.PreJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
+		w.Jobs = map[string]*batchv1.Job{j.Name: j}
+		w.Set.Status.Update.PreJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
 	})
 }
 
 func started(j *batchv1.Job) {
-	j.Annotations = merged(j.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
+	j.Annotations = children.Merged(j.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
 }
 
-func queued(j *batchv1.Job) { j.Labels[queueLabel] = "tests" }
+func queued(j *batchv1.Job) { j.Labels[facts.QueueLabel] = "tests" }
 
 func managedBy(manager, fields string) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
@@ -51,8 +58,8 @@ func TestW18AJobIsStartedOnce(t *testing.T) {
 			if ago > 0 {
 				j.Annotations[v1alpha1.AnnotationStopped] = noon.Add(-ago).Format(time.RFC3339)
 			}
-		}).but(func(w *world) {
-			w.set.Status.Phase, w.set.Status.Update.Reason = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed
+		}).but(func(w *facts.World) {
+			w.Set.Status.Phase, w.Set.Status.Update.Reason = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed
 		})
 	}
 	for _, row := range []sentence{
@@ -60,8 +67,8 @@ func TestW18AJobIsStartedOnce(t *testing.T) {
 		{"W18 a job that another client suspended is not started again", beforeUpdate(started, managedBy("kubectl", suspendField)), ""},
 		{"W18 a job that a queue admits is not started by the operator", beforeUpdate(queued), ""},
 		{"W18 a job that is no longer needed is suspended", notNeeded(0), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
-		{"W18 a job that another client resumes is not suspended again immediately", notNeeded(stopInterval - time.Second), ""},
-		{"W18 a job that another client resumes is suspended again after a minute", notNeeded(stopInterval), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
+		{"W18 a job that another client resumes is not suspended again immediately", notNeeded(spec.StopInterval - time.Second), ""},
+		{"W18 a job that another client resumes is suspended again after a minute", notNeeded(spec.StopInterval), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
 	} {
 		t.Run(row.name, row.check)
 	}
@@ -84,16 +91,16 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := row.scene.w
-			cut, err := cutJob(w.jobs["db-pre-v2-1"])
+			cut, err := cutJob(w.Jobs["db-pre-v2-1"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as stored in the cache
+			w.Jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as stored in the cache
 			f, p := decided(w)
-			if c := progressing(f, p); !strings.Contains(c.Message, row.progress) {
+			if c := status.Progressing(f, p); !strings.Contains(c.Message, row.progress) {
 				t.Errorf("Progressing: %s", c.Message)
 			}
-			if c := degraded(f, p); c.Reason+": "+c.Message != row.trouble {
+			if c := status.Degraded(f, p); c.Reason+": "+c.Message != row.trouble {
 				t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
 			}
 		})
@@ -102,7 +109,7 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 
 func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
 	s := beforeUpdate(started).after(10 * time.Minute)
-	if got := advance(s.w).Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
+	if got := record.Advance(s.w).Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
 		t.Errorf("got message %s", got)
 	}
 }
@@ -124,14 +131,14 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 		{"W19 a job was running in the last watch event", "", true, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			j := buildJob(set, job("any"), preJob, 2, 1)
+			j := children.BuildJob(set, job("any"), children.PreJob, 2, 1)
 			j.UID = "j"
 			if row.is != "" {
 				j.Status.Conditions = []batchv1.JobCondition{{Type: row.is, Status: corev1.ConditionTrue}}
 			}
-			r := &reader{cache: cacheWith(t, set), now: func() time.Time { return noon }}
-			r.learnEnd(t.Context(), j, row.missed)
-			if got, known := r.ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
+			r := &observe.Reader{Cache: cacheWith(t, set), Now: func() time.Time { return noon }}
+			r.LearnEnd(t.Context(), j, row.missed)
+			if got, known := r.Ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
 				t.Errorf("got result %q, known %t", got, known)
 			}
 		})
@@ -139,22 +146,22 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 }
 
 // TestW19AMissingJobIsWaitedFor verifies W19: the result of a missing Job is unknown only after
-// lostJobTime, because a watch may lag behind a list.
+// LostJobTime, because a watch may lag behind a list.
 func TestW19AMissingJobIsWaitedFor(t *testing.T) {
 	s := beforeUpdate(started)
-	s.w.jobs = nil
-	r := &reader{live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}
+	s.w.Jobs = nil
+	r := &observe.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()}
 	look := func(after time.Duration) v1alpha1.JobResult {
-		s.w.now, s.w.lostDue = noon.Add(after), time.Time{}
-		if err := r.readLostJobs(t.Context(), s.w); err != nil {
+		s.w.Now, s.w.LostDue = noon.Add(after), time.Time{}
+		if err := r.ReadLostJobs(t.Context(), s.w); err != nil {
 			t.Fatal(err)
 		}
-		return s.w.lostJobs["j"]
+		return s.w.LostJobs["j"]
 	}
-	if got := look(0); got != "" || !s.w.lostDue.Equal(noon.Add(lostJobTime)) {
-		t.Errorf("first result %q, next read at %s", got, s.w.lostDue)
+	if got := look(0); got != "" || !s.w.LostDue.Equal(noon.Add(spec.LostJobTime)) {
+		t.Errorf("first result %q, next read at %s", got, s.w.LostDue)
 	}
-	if got := look(lostJobTime); got != v1alpha1.JobUnknown || !s.w.lostDue.IsZero() {
+	if got := look(spec.LostJobTime); got != v1alpha1.JobUnknown || !s.w.LostDue.IsZero() {
 		t.Errorf("got result %q after lostJobTime", got)
 	}
 }
@@ -173,21 +180,21 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := beforeUpdate(started)
-			name := s.w.set.Status.Update.PreJob.Name
-			live := s.w.jobs[name].DeepCopy()
-			s.w.jobs = map[string]*batchv1.Job{}
-			live.Namespace, live.Labels = s.w.set.Namespace, nil
-			r := &reader{cache: cacheWith(t, s.w.set), now: func() time.Time { return noon }}
-			r.learnEnd(t.Context(), live, false)
+			name := s.w.Set.Status.Update.PreJob.Name
+			live := s.w.Jobs[name].DeepCopy()
+			s.w.Jobs = map[string]*batchv1.Job{}
+			live.Namespace, live.Labels = s.w.Set.Namespace, nil
+			r := &observe.Reader{Cache: cacheWith(t, s.w.Set), Now: func() time.Time { return noon }}
+			r.LearnEnd(t.Context(), live, false)
 			row.change(live)
-			r.live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
-			if err := r.readLostJobs(t.Context(), s.w); err != nil {
+			r.Live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
+			if err := r.ReadLostJobs(t.Context(), s.w); err != nil {
 				t.Fatal(err)
 			}
-			job, result := s.w.jobs[name], s.w.lostJobs["j"]
-			_, known := r.ends.Get(client.ObjectKeyFromObject(s.w.set), "j")
-			if row.exists && (job == nil || result != "" || s.w.lostDue.IsZero() || known) {
-				t.Errorf("job %v, result %q, next read at %s, stored %t", job, result, s.w.lostDue, known)
+			job, result := s.w.Jobs[name], s.w.LostJobs["j"]
+			_, known := r.Ends.Get(client.ObjectKeyFromObject(s.w.Set), "j")
+			if row.exists && (job == nil || result != "" || s.w.LostDue.IsZero() || known) {
+				t.Errorf("job %v, result %q, next read at %s, stored %t", job, result, s.w.LostDue, known)
 			}
 			if !row.exists && (job != nil || result != v1alpha1.JobFailed) {
 				t.Errorf("job %v, result %q", job, result)
@@ -209,22 +216,22 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := beforeUpdate(started)
-			name, live := s.w.set.Status.Update.PreJob.Name, s.w.jobs[s.w.set.Status.Update.PreJob.Name].DeepCopy()
-			s.w.jobs, s.w.set.Status.Update.PreJob = map[string]*batchv1.Job{}, nil
-			live.Namespace, live.Labels = s.w.set.Namespace, nil
+			name, live := s.w.Set.Status.Update.PreJob.Name, s.w.Jobs[s.w.Set.Status.Update.PreJob.Name].DeepCopy()
+			s.w.Jobs, s.w.Set.Status.Update.PreJob = map[string]*batchv1.Job{}, nil
+			live.Namespace, live.Labels = s.w.Set.Namespace, nil
 			row.change(live)
-			r := &reader{live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()}
-			if err := r.readNewJob(t.Context(), s.w); err != nil {
+			r := &observe.Reader{Live: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()}
+			if err := r.ReadNewJob(t.Context(), s.w); err != nil {
 				t.Fatal(err)
 			}
-			if seen := s.w.jobs[name] != nil; seen != row.seen {
+			if seen := s.w.Jobs[name] != nil; seen != row.seen {
 				t.Errorf("found: %t", seen)
 			}
 			if !row.seen {
 				return
 			}
-			begun := start(asRecorded(s.w), s.w.jobs[name])[0].Object.(*batchv1.Job)
-			if begun.Labels[v1alpha1.LabelSet] != s.w.set.Name {
+			begun := rules.Start(asRecorded(s.w), s.w.Jobs[name])[0].Object.(*batchv1.Job)
+			if begun.Labels[v1alpha1.LabelSet] != s.w.Set.Name {
 				t.Errorf("got labels %v", begun.Labels)
 			}
 		})
@@ -233,9 +240,9 @@ func TestW3AJobThatIsCreatedWithoutItsLabel(t *testing.T) {
 
 func TestW19APersonIsToldOfBothWays(t *testing.T) {
 	s := beforeUpdate(started)
-	s.w.jobs, s.w.set.Status.Update.PreJob.Result = nil, v1alpha1.JobUnknown
+	s.w.Jobs, s.w.Set.Status.Update.PreJob.Result = nil, v1alpha1.JobUnknown
 	f, p := decided(s.w)
-	c := degraded(f, p)
+	c := status.Degraded(f, p)
 	for _, want := range []string{`-p '{"spec":{"updateStrategy":{"preUpdateJob":{"onFailure":"Continue"}}}}'`, `-p '{"spec":{"updateStrategy":{"retryCount":1}}}'`} {
 		if c.Reason != v1alpha1.ReasonJobResultUnknown || !strings.Contains(c.Message, want) {
 			t.Errorf("got %s: %s", c.Reason, c.Message)

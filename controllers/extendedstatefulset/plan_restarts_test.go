@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 )
 
 // counted returns a set that has the number of replicas in the environment of its pods, so that scaling
@@ -24,36 +26,36 @@ func counted() *v1alpha1.ExtendedStatefulSet {
 }
 
 // deletedClaim makes a claim terminating that its pod still uses.
-func deletedClaim(ordinal int32) func(*world) {
-	return func(w *world) {
-		for o := range w.replicas {
-			c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
+func deletedClaim(ordinal int32) func(*facts.World) {
+	return func(w *facts.World) {
+		for o := range w.Replicas {
+			c := children.BuildClaim(w.Set, &w.Set.Spec.Template.Spec.VolumeClaimTemplates[0], w.Zones[0], o)
 			if o == ordinal {
 				c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 			}
-			w.claims[c.Name] = c
+			w.Claims[c.Name] = c
 		}
 	}
 }
 
 // uncounted changes the pod template without creating a version.
-func uncounted(w *world) { w.set.Spec.InjectReplicasEnv = ptr.To(false) }
+func uncounted(w *facts.World) { w.Set.Spec.InjectReplicasEnv = ptr.To(false) }
 
 // backToOne reverts the template to that of version 1 during an upgrade.
-func backToOne(w *world) {
-	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
-	w.digest, _ = digestOf(w.set)
-	st := &w.set.Status
+func backToOne(w *facts.World) {
+	w.Set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
+	w.Digest, _ = children.DigestOf(w.Set)
+	st := &w.Set.Status
 	st.Phase, st.Update, st.UpdateVersion, st.Attempts = v1alpha1.PhaseCleaningUp, nil, 1, 0
 }
 
 // postJobRuns adds a postUpdateJob that has not ended.
-func postJobRuns(w *world) {
-	w.set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
-	j := buildJob(w.set, job("hangs"), postJob, 2, 1)
+func postJobRuns(w *facts.World) {
+	w.Set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
+	j := children.BuildJob(w.Set, job("hangs"), children.PostJob, 2, 1)
 	j.UID, j.Spec.Suspend = "j", ptr.To(false)
-	w.jobs = map[string]*batchv1.Job{j.Name: j}
-	w.set.Status.Update.PostJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
+	w.Jobs = map[string]*batchv1.Job{j.Name: j}
+	w.Set.Status.Update.PostJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
 }
 
 // TestRestartsWait verifies that restarts wait while an ordinal moves, because a second pod would be
@@ -61,20 +63,20 @@ func postJobRuns(w *world) {
 func TestRestartsWait(t *testing.T) {
 	perOrdinal := v1alpha1.HandoverPerOrdinal
 	for _, row := range []sentence{
-		{"a kept edit is not reverted while ordinals move", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
-			has(2, span{2, 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
-		{"a kept edit is not reverted while a claim is terminating", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(deletedClaim(0)), ""},
-		{"a version in phase PostJob is not restarted while a claim is terminating", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
-			has(2, span{0, 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
-		{"canaries are not restarted while a claim is terminating", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
-		{"canaries are restarted without a terminating claim", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
+		{"a kept edit is not reverted while ordinals move", of(volumes()).has(1, children.Span{Start: 0, Replicas: 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
+			has(2, children.Span{Start: 2, Replicas: 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
+		{"a kept edit is not reverted while a claim is terminating", of(volumes()).has(1, children.Span{Start: 0, Replicas: 3}).but(keptEdit).but(deletedClaim(0)), ""},
+		{"a version in phase PostJob is not restarted while a claim is terminating", of(counted()).has(1, children.Span{Start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
+			has(2, children.Span{Start: 0, Replicas: 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
+		{"canaries are not restarted while a claim is terminating", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
+		{"canaries are restarted without a terminating claim", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}, 2).but(uncounted),
 			"patch statefulset db-v2: Template\n"},
-		{"a stale version is not restarted in a rollback", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
-			has(2, span{1, 2}).but(stale2).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"a version whose post job failed is not restarted in a rollback", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}).
-			but(func(w *world) { w.set.Status.Update.Returning = true }).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"a good canary is not restarted while the second ordinal is taken", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}).
-			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }).but(uncounted), "patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
+		{"a stale version is not restarted in a rollback", of(counted()).has(1, children.Span{Start: 0, Replicas: 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
+			has(2, children.Span{Start: 1, Replicas: 2}).but(stale2).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"a version whose post job failed is not restarted in a rollback", of(counted()).has(1, children.Span{Start: 0, Replicas: 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, children.Span{Start: 1, Replicas: 2}).
+			but(func(w *facts.World) { w.Set.Status.Update.Returning = true }).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"a good canary is not restarted while the second ordinal is taken", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}).
+			but(func(w *facts.World) { w.Set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }).but(uncounted), "patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.check(t)
@@ -104,7 +106,7 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 func (s *stage) rollOut(name string) {
 	s.edit(name, func(c *appsv1.StatefulSet) {
-		c.Spec.Template.Annotations = merged(c.Spec.Template.Annotations, map[string]string{restartedAt: "now"})
+		c.Spec.Template.Annotations = children.Merged(c.Spec.Template.Annotations, map[string]string{restartedAt: "now"})
 	})
 }
 

@@ -5,6 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand"
+	"path/filepath"
+	"strings"
+	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"path/filepath"
-	"strings"
-	"testing"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -30,7 +31,8 @@ type story struct {
 }
 
 // plain and volumes return the sets that stories begin with.
-func plain() *v1alpha1.ExtendedStatefulSet   { return fakeSet(3) }
+func plain() *v1alpha1.ExtendedStatefulSet { return fakeSet(3) }
+
 func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(3)) }
 
 // budgeted adds a budget to a set that allows a drain to take the given number of pods.
@@ -398,15 +400,15 @@ func TestEachWriteGoesWrong(t *testing.T) {
 }
 
 func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
-	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2)
+	s := of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(stale2)
 	f := asRecorded(s.w)
-	f.record.Phase = v1alpha1.PhaseCanary
-	c := s.w.children.find(noZone, 2)
-	next := c.set.DeepCopy()
-	(&childPatch{f: f, c: c, next: next}).markStale()
+	f.Record.Phase = v1alpha1.PhaseCanary
+	c := s.w.Children.Find(children.NoZone, 2)
+	next := c.Set.DeepCopy()
+	(&rules.ChildPatch{F: f, C: c, Next: next}).MarkStale()
 	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
-		if c.set.Annotations[key] == "" || next.Annotations[key] != "" {
-			t.Errorf("a retried version has %s=%q, before the retry %q", key, next.Annotations[key], c.set.Annotations[key])
+		if c.Set.Annotations[key] == "" || next.Annotations[key] != "" {
+			t.Errorf("a retried version has %s=%q, before the retry %q", key, next.Annotations[key], c.Set.Annotations[key])
 		}
 	}
 }

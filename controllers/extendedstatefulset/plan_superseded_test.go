@@ -6,27 +6,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
 // toThree changes the template again during an upgrade.
-func toThree(w *world) {
-	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
-	w.digest, _ = digestOf(w.set)
+func toThree(w *facts.World) {
+	w.Set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
+	w.Digest, _ = children.DigestOf(w.Set)
 }
 
 // TestSuperseded verifies that a superseded version replaces the old one only if it has passed all
 // checks. With handover PerOrdinal the old version finally has no pods, even if it is good.
 func TestSuperseded(t *testing.T) {
 	moved := func(unready ...int32) *scene {
-		return of(volumes()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, span{0, 3}, unready...)
+		return of(volumes()).has(1, children.Span{Start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, children.Span{Start: 0, Replicas: 3}, unready...)
 	}
 	for _, row := range []sentence{
 		{"a version with all ordinals and good pods becomes current", moved().but(toThree), "record: Canary, version 2 to 3, attempt 1"},
 		{"a version with a pod that is not Ready does not become current", moved(1).but(toThree), "record: Waiting, version 1"},
-		{"a version with a pod on probation does not become current", moved().turned(1, 1, maxProbation-1).but(toThree), "record: Waiting, version 1"},
+		{"a version with a pod on probation does not become current", moved().turned(1, 1, spec.MaxProbation-1).but(toThree), "record: Waiting, version 1"},
 		{"a version in phase PostJob does not become current", moved().but(postJobRuns).but(toThree), "record: Waiting, version 1"},
-		{"a version with Ready pods becomes current if the old one has none", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
-			has(2, span{2, 1}).but(toThree), "record: Waiting, version 2"},
+		{"a version with Ready pods becomes current if the old one has none", of(volumes()).has(1, children.Span{Start: 0, Replicas: 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
+			has(2, children.Span{Start: 2, Replicas: 1}).but(toThree), "record: Waiting, version 2"},
 	} {
 		t.Run(row.name, row.check)
 	}

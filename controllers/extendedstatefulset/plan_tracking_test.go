@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
@@ -89,8 +90,8 @@ func TestE13E15OwnerReferences(t *testing.T) {
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			before := row.object.DeepCopy()
-			track := &tracking{set: row.set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{row.object}, namespace: "space"}
-			chains := track.chains()
+			track := &facts.Tracking{Set: row.set, Origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, Objects: []*metav1.PartialObjectMetadata{row.object}, Namespace: "space"}
+			chains := track.Chains()
 			if owners(row.object) != owners(before) {
 				t.Error("the object that was read was changed")
 			}
@@ -109,8 +110,8 @@ func TestE13E15OwnerReferences(t *testing.T) {
 }
 
 func TestE13TheReferenceIsAsSpecified(t *testing.T) {
-	track := &tracking{set: trackedSet(), origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{metadata(configuration.KindSecret, "used")}, namespace: "space"}
-	refs := track.chains()[0][0].Object.GetOwnerReferences()
+	track := &facts.Tracking{Set: trackedSet(), Origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, Objects: []*metav1.PartialObjectMetadata{metadata(configuration.KindSecret, "used")}, Namespace: "space"}
+	refs := track.Chains()[0][0].Object.GetOwnerReferences()
 	r := refs[len(refs)-1]
 	if r.APIVersion != "fissile.cloudfoundry.org/v1alpha1" || r.Kind != "ExtendedStatefulSet" || r.Name != "db" || r.UID != "set" ||
 		r.Controller == nil || *r.Controller || r.BlockOwnerDeletion == nil || !*r.BlockOwnerDeletion {
@@ -121,21 +122,21 @@ func TestE13TheReferenceIsAsSpecified(t *testing.T) {
 func TestTheFinalizerGoesOnFirstAndOffLast(t *testing.T) {
 	object := metadata(configuration.KindSecret, "used")
 	set := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.Finalizers = nil })
-	track := &tracking{set: set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{object}, namespace: "space"}
-	if !track.needsFinalizer() || len(track.chains()) > 0 {
+	track := &facts.Tracking{Set: set, Origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, Objects: []*metav1.PartialObjectMetadata{object}, Namespace: "space"}
+	if !track.NeedsFinalizer() || len(track.Chains()) > 0 {
 		t.Error("an owner reference is written before the finalizer")
 	}
 	goes := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: noon} })
 	tracked := withGuard(metadata(configuration.KindSecret, "used", ownerOf("Namespace", "space"), ownerOf(v1alpha1.Kind, "set")))
-	track = &tracking{set: goes, objects: []*metav1.PartialObjectMetadata{tracked}}
-	if track.needsNoFinalizer() || len(track.chains()) != 1 {
+	track = &facts.Tracking{Set: goes, Objects: []*metav1.PartialObjectMetadata{tracked}}
+	if track.NeedsNoFinalizer() || len(track.Chains()) != 1 {
 		t.Error("the finalizer is removed before the owner references")
 	}
-	track.objects = nil
-	if !track.needsNoFinalizer() {
+	track.Objects = nil
+	if !track.NeedsNoFinalizer() {
 		t.Error("the finalizer is kept without owner references")
 	}
-	if got := track.finalizer(false)[0].Object.GetFinalizers(); len(got) > 0 {
+	if got := track.Finalizer(false)[0].Object.GetFinalizers(); len(got) > 0 {
 		t.Errorf("got finalizers %v", got)
 	}
 }
@@ -228,25 +229,25 @@ func (g *garden) operator() {
 		return
 	}
 	seen := g.seenByUs
-	track := &tracking{set: g.set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, namespace: "space"}
-	if !track.owns() {
+	track := &facts.Tracking{Set: g.set, Origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, Namespace: "space"}
+	if !track.Owns() {
 		seen = g.secret // a live read
 	}
-	if track.concerns(seen) {
-		track.objects = append(track.objects, seen)
+	if track.Concerns(seen) {
+		track.Objects = append(track.Objects, seen)
 	}
-	switch chains := track.chains(); {
-	case track.needsFinalizer():
-		g.set = track.finalizer(true)[0].Object.(*v1alpha1.ExtendedStatefulSet)
+	switch chains := track.Chains(); {
+	case track.NeedsFinalizer():
+		g.set = track.Finalizer(true)[0].Object.(*v1alpha1.ExtendedStatefulSet)
 	case len(chains) > 0:
 		o := chains[0][0].Object.(*metav1.PartialObjectMetadata).DeepCopy()
 		if g.unguarded {
-			o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, toNamespace)
+			o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, facts.ToNamespace)
 		}
 		g.write(o, seen.ResourceVersion)
 		g.tell("the operator writes")
-	case track.needsNoFinalizer():
-		g.set = track.finalizer(false)[0].Object.(*v1alpha1.ExtendedStatefulSet)
+	case track.NeedsNoFinalizer():
+		g.set = track.Finalizer(false)[0].Object.(*v1alpha1.ExtendedStatefulSet)
 		g.tell("the operator removes the finalizer")
 	}
 }

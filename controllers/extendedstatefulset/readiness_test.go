@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
 
@@ -11,49 +14,53 @@ import (
 func readAsToolsDo() map[golden.Situation]*scene {
 	const current, moving, failed = "Current", "InProgress", "Failed"
 	const canary, coexist = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist
-	well := func() *scene { return of(plain()).has(1, span{0, 3}) }
-	ill := func() *scene { return of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))) }
-	gaveUp := func(reason string) func(*world) {
-		return func(w *world) { w.set.Status.Update.Reason, w.set.Status.Update.Message = reason, "why" }
+	well := func() *scene { return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}) }
+	ill := func() *scene {
+		return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(states(1, crashing(2)))
 	}
-	configIs := func(reason, message string) func(*world) {
-		return func(w *world) { w.config.missing = map[string]notice{"db-v1": {Reason: reason, Message: message}} }
+	gaveUp := func(reason string) func(*facts.World) {
+		return func(w *facts.World) { w.Set.Status.Update.Reason, w.Set.Status.Update.Message = reason, "why" }
+	}
+	configIs := func(reason, message string) func(*facts.World) {
+		return func(w *facts.World) {
+			w.Config.Missing = map[string]facts.Notice{"db-v1": {Reason: reason, Message: message}}
+		}
 	}
 	return map[golden.Situation]*scene{
 		{Sentence: "all pods are available", Kstatus: current}:                           well(),
-		{Sentence: "the set is scaled to 0", Kstatus: current}:                           of(fakeSet(0)).has(1, span{}),
-		{Sentence: "the first version starts", Kstatus: moving}:                          of(plain()).has(1, span{0, 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
+		{Sentence: "the set is scaled to 0", Kstatus: current}:                           of(fakeSet(0)).has(1, children.Span{}),
+		{Sentence: "the first version starts", Kstatus: moving}:                          of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
 		{Sentence: "all three pods crash", Kstatus: failed}:                              ill(),
-		{Sentence: "the canary cannot pull its image", Kstatus: moving}:                  well().upgrading(canary, coexist).has(2, span{0, 1}, 0).but(states(2, pulling)),
-		{Sentence: "an attempt failed, and the next one follows", Kstatus: moving}:       well().upgrading(canary, coexist).has(2, span{}).but(givesBack),
-		{Sentence: "an upgrade waits for the current version", Kstatus: moving}:          of(plain()).has(1, span{0, 3}, 0).edited(),
-		{Sentence: "one of three pods is not Ready", Kstatus: moving}:                    of(plain()).has(1, span{0, 3}, 2),
+		{Sentence: "the canary cannot pull its image", Kstatus: moving}:                  well().upgrading(canary, coexist).has(2, children.Span{Start: 0, Replicas: 1}, 0).but(states(2, pulling)),
+		{Sentence: "an attempt failed, and the next one follows", Kstatus: moving}:       well().upgrading(canary, coexist).has(2, children.Span{}).but(givesBack),
+		{Sentence: "an upgrade waits for the current version", Kstatus: moving}:          of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0).edited(),
+		{Sentence: "one of three pods is not Ready", Kstatus: moving}:                    of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 2),
 		{Sentence: "a ConfigMap is missing", Kstatus: moving}:                            well().but(follows).but(configIs(v1alpha1.ReasonConfigMissing, "ConfigMap greeter does not exist")),
 		{Sentence: "a Secret cannot be read", Kstatus: failed}:                           well().but(follows).but(configIs(v1alpha1.ReasonConfigUnreadable, "Secret db cannot be read: forbidden")),
-		{Sentence: "the upgrade is Stale, and the old version serves", Kstatus: failed}:  well().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonCanaryFailed)),
-		{Sentence: "the upgrade is Stale, and the old version crashes", Kstatus: failed}: ill().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonUpdateTimeout)),
+		{Sentence: "the upgrade is Stale, and the old version serves", Kstatus: failed}:  well().upgrading(v1alpha1.PhaseStale, coexist).has(2, children.Span{}).but(stale2).but(gaveUp(v1alpha1.ReasonCanaryFailed)),
+		{Sentence: "the upgrade is Stale, and the old version crashes", Kstatus: failed}: ill().upgrading(v1alpha1.PhaseStale, coexist).has(2, children.Span{}).but(stale2).but(gaveUp(v1alpha1.ReasonUpdateTimeout)),
 		{Sentence: "the job before the upgrade failed", Kstatus: failed}:                 well().upgrading(v1alpha1.PhaseAborted, coexist).but(gaveUp(v1alpha1.ReasonPreJobFailed)),
-		{Sentence: "the Service name belongs to another application", Kstatus: failed}: well().but(serviceOf("uid", nil)).but(func(w *world) {
-			for _, s := range w.services {
+		{Sentence: "the Service name belongs to another application", Kstatus: failed}: well().but(serviceOf("uid", nil)).but(func(w *facts.World) {
+			for _, s := range w.Services {
 				s.OwnerReferences = nil
 			}
 		}),
-		{Sentence: "a policy refuses a write", Kstatus: failed}: of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
-		{Sentence: "the spec is invalid", Kstatus: failed}:      well().but(func(w *world) { w.invalid = "spec.zones: what" }),
+		{Sentence: "a policy refuses a write", Kstatus: failed}: of(plain()).has(1, children.Span{Start: 0, Replicas: 2}).but(func(w *facts.World) { w.Refused = "patch statefulset db-v1: denied" }),
+		{Sentence: "the spec is invalid", Kstatus: failed}:      well().but(func(w *facts.World) { w.Invalid = "spec.zones: what" }),
 	}
 }
 
 func TestStatusesAreRecorded(t *testing.T) {
 	for situation, s := range readAsToolsDo() {
-		s.w.set.Generation = 2
+		s.w.Set.Generation = 2
 		f, p := decided(s.w)
-		set := s.w.set.DeepCopy()
+		set := s.w.Set.DeepCopy()
 		set.Kind, set.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
-		set.Status = summarize(f, p)
+		set.Status = status.Summarize(f, p)
 		situation.Check(t, "extendedstatefulset", set)
 	}
 }
 
 func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {
-	golden.Reasons(t, "ExtendedStatefulSet", effects)
+	golden.Reasons(t, "ExtendedStatefulSet", status.Effects)
 }

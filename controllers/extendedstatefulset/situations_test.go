@@ -14,6 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 )
 
 // situation is a state of the pods, with the columns and conditions that an on-call engineer must see.
@@ -29,9 +33,9 @@ type situation struct {
 }
 
 // states changes the pods of a version like kubelets and the scheduler.
-func states(number int64, change func(*corev1.Pod)) func(*world) {
-	return func(w *world) {
-		for _, pod := range w.children.find(w.zones[0].index, number).pods {
+func states(number int64, change func(*corev1.Pod)) func(*facts.World) {
+	return func(w *facts.World) {
+		for _, pod := range w.Children.Find(w.Zones[0].Index, number).Pods {
 			change(pod)
 		}
 	}
@@ -53,18 +57,18 @@ func homeless(pod *corev1.Pod) {
 		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: none."})
 }
 
-func absent(number int64, why string) func(*world) {
-	return func(w *world) {
-		c := w.children.find(w.zones[0].index, number)
-		c.pods, w.refusals = map[int32]*corev1.Pod{}, map[string]string{}
-		for o := c.span().start; o < c.span().end(); o++ {
-			w.refusals[fmt.Sprintf("%s-%d", c.set.Name, o)] = why
+func absent(number int64, why string) func(*facts.World) {
+	return func(w *facts.World) {
+		c := w.Children.Find(w.Zones[0].Index, number)
+		c.Pods, w.Refusals = map[int32]*corev1.Pod{}, map[string]string{}
+		for o := c.Span().Start; o < c.Span().End(); o++ {
+			w.Refusals[fmt.Sprintf("%s-%d", c.Set.Name, o)] = why
 		}
 	}
 }
 
-func withStatus(f func(*v1alpha1.ExtendedStatefulSetStatus)) func(*world) {
-	return func(w *world) { f(&w.set.Status) }
+func withStatus(f func(*v1alpha1.ExtendedStatefulSetStatus)) func(*facts.World) {
+	return func(w *facts.World) { f(&w.Set.Status) }
 }
 
 const (
@@ -75,33 +79,33 @@ const (
 func situations() []situation {
 	installing := withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })
 	return []situation{
-		{"all pods are available", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: no operation in progress", nil},
-		{"a quota refuses all pods of a new set", of(plain()).has(1, span{0, 3}).but(installing).but(absent(1, quota)),
+		{"all pods are available", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}), "3 3 1 Stable False", allAvailable, "False Complete: no operation in progress", nil},
+		{"a quota refuses all pods of a new set", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(installing).but(absent(1, quota)),
 			"3 0 1 Promoting False", "False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")", nil},
 		{"the claims of a new set have no StorageClass",
-			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(deletedClaim(-1)).but(func(w *world) {
-				for _, c := range w.claims {
+			of(volumes()).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(deletedClaim(-1)).but(func(w *facts.World) {
+				for _, c := range w.Claims {
 					c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, ptr.To("none")
 				}
 			}), "3 0 1 Promoting False",
 			`False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0 (Unschedulable: 0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims; claim data-db-0 of StorageClass "none" is not bound), db-v1-1 (`,
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0 (Unschedulable: ", nil},
-		{"one of three pods crashes", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { crashing(1)(w.children[0].pods[2]) }),
+		{"one of three pods crashes", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 2).but(func(w *facts.World) { crashing(1)(w.Children[0].Pods[2]) }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)",
 			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)", nil},
-		{"all three pods crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))), "3 0 1 Stable False",
+		{"all three pods crash", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(states(1, crashing(2))), "3 0 1 Stable False",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)", nil},
-		{"one pod is terminating", of(plain()).has(1, span{0, 3}).but(func(w *world) {
-			w.children[0].pods[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		{"one pod is terminating", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(func(w *facts.World) {
+			w.Children[0].Pods[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		}), "3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-1 (it is being deleted)",
 			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-1 (it is being deleted)", nil},
-		{"the API server refuses a write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
+		{"the API server refuses a write", of(plain()).has(1, children.Span{Start: 0, Replicas: 2}).but(func(w *facts.World) { w.Refused = "patch statefulset db-v1: denied" }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
 			"True WriteRefused: the API server refuses a write, which will be retried: patch statefulset db-v1: denied", nil},
-		{"the set is scaled to 0", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
-		{"the spec is invalid, and the pods of the last valid spec run", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
+		{"the set is scaled to 0", of(fakeSet(0)).has(1, children.Span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
+		{"the spec is invalid, and the pods of the last valid spec run", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(func(w *facts.World) { w.Invalid = "spec.zones: what" }),
 			"3 3 1 Stable False", "False InvalidSpec: the spec is invalid, and the operator makes no changes: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
 	}
 }
@@ -110,20 +114,20 @@ func situations() []situation {
 func inUpgrades() []situation {
 	const canary, coexist, perOrdinal = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist, v1alpha1.HandoverPerOrdinal
 	upgrade := func(unready ...int32) *scene {
-		return of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, unready...)
+		return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(canary, coexist).has(2, children.Span{Start: 0, Replicas: 1}, unready...)
 	}
-	failed := func(message string) func(*world) {
-		return func(w *world) {
-			w.set.Status.Phase, w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
-			c := w.children.find(w.zones[0].index, 2)
-			(&childPatch{f: asRecorded(w), c: c, next: c.set}).markStale()
+	failed := func(message string) func(*facts.World) {
+		return func(w *facts.World) {
+			w.Set.Status.Phase, w.Set.Status.Update.Reason, w.Set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
+			c := w.Children.Find(w.Zones[0].Index, 2)
+			(&rules.ChildPatch{F: asRecorded(w), C: c, Next: c.Set}).MarkStale()
 		}
 	}
 	return []situation{
 		{"the old version serves, and the canary cannot pull its image", upgrade(0).but(states(2, pulling)), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (ImagePullBackOff: image new (container main))", nil},
 		{"two pods of the old version serve, and the canary on ordinal 2 crashes",
-			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
+			of(volumes()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(canary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
 			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries are good; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
 		{"the canary is good and waits for approval", upgrade().but(manual).but(held(0)), "3 3 1 Canary False", allAvailable,
@@ -135,7 +139,7 @@ func inUpgrades() []situation {
 				`spec.approvedRevision "v1-0" is ignored: it is the revision of neither the current version nor the upgrade (v2-b883872df0ff2555)`, nil},
 		{"the canary was good and crashes while it waits for approval", upgrade(0).but(manual).but(states(2, crashing(1))), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (CrashLoopBackOff: container main ended with code 1)", nil},
-		{"the approved version no longer exists", of(plain()).has(1, span{0, 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
+		{"the approved version no longer exists", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
 			`False Complete: no operation in progress; spec.approvedRevision "v7-0" is ignored: it is the revision of neither the current version nor the upgrade (v1-`, nil},
 		{"the job for the canary runs", upgrade().but(askedAt(v1alpha1.WhenCanary, "")), "3 3 1 Canary False", allAvailable,
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until Job db-canary-v2-1 ends", nil},
@@ -143,21 +147,21 @@ func inUpgrades() []situation {
 			"True Returning: attempt 1 with version 2 failed: Job db-canary-v2-1 failed",
 			[]string{"Stale=True PostUpdateJobFailed: version 2 was marked stale (attempts: 1): Job db-canary-v2-1 failed. Version 1 serves",
 				"Aborted=True PostUpdateJobFailed: the upgrade to version 2 was aborted: Job db-canary-v2-1 failed"}},
-		{"the old version serves, and the new one is stale because of a quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
-			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
+		{"the old version serves, and the new one is stale because of a quota", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseStale, coexist).
+			has(2, children.Span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
 			"3 3 1 Stale True", allAvailable, "False Complete: no operation in progress", []string{
 				"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
 					"). Version 1 serves. To try another version, edit spec.template. To retry the same template after the cause is fixed: " +
 					`kubectl -n ns patch ests db --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"2"}}}}}'`}},
-		{"the new version is stale, and all pods of the old one crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
-			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
+		{"the new version is stale, and all pods of the old one crash", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(states(1, crashing(1))).
+			upgrading(v1alpha1.PhaseStale, coexist).has(2, children.Span{}).but(failed("why")), "3 0 1 Stale True",
 			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, ", "True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, ",
 			[]string{"Stale=True CanaryFailed: version 2 was marked stale (attempts: 1): why. Version 1 serves"}},
-		{"an upgrade waits because a pod of the current version crashes", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
+		{"an upgrade waits because a pod of the current version crashes", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0).edited().but(func(w *facts.World) { crashing(1)(w.Children[0].Pods[0]) }),
 			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
 			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade anyway: kubectl -n ns patch ests db --type=merge -p '{\"spec\":{\"updateStrategy\":{\"updateNotReady\":true}}}'; not Ready: db-v1-0 (", nil},
-		{"the job before the upgrade failed, and the old version serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
-			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
+		{"the job before the upgrade failed, and the old version serves", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *facts.World) {
+			w.Set.Status.Update.Reason, w.Set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
 		}), "3 3 1 Aborted False", allAvailable, "False Complete: no operation in progress",
 			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was aborted: Job db-pre-v2-1 failed. Version 1 serves"}},
 	}
@@ -169,12 +173,12 @@ func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
 	for _, row := range append(situations(), inUpgrades()...) {
 		t.Run(row.sentence, func(t *testing.T) {
 			f, p := decided(row.scene.w)
-			s := summarize(f, p)
+			s := status.Summarize(f, p)
 			said := map[string]string{}
 			for _, c := range s.Conditions {
 				said[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
 			}
-			columns := fmt.Sprintf("%d %d %d %s %s", row.scene.w.replicas, s.ReadyReplicas, s.CurrentVersion, s.Phase,
+			columns := fmt.Sprintf("%d %d %d %s %s", row.scene.w.Replicas, s.ReadyReplicas, s.CurrentVersion, s.Phase,
 				meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStale).Status)
 			if columns != row.columns {
 				t.Errorf("got columns %s, want %s", columns, row.columns)
@@ -221,12 +225,12 @@ func TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs(t *testing.T) {
 		scene  *scene
 		rebase bool
 	}{
-		{"a pod becomes not Ready", of(plain()).has(1, span{0, 3}, 0), true},
-		{"an upgrade begins", of(plain()).has(1, span{0, 3}).edited(), false},
-		{"a canary fails", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).after(time.Hour), false},
+		{"a pod becomes not Ready", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 0), true},
+		{"an upgrade begins", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).edited(), false},
+		{"a canary fails", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 1}, 0).after(time.Hour), false},
 	} {
 		f, p := decided(row.scene.w)
-		steps := statusPatch(f, p)
+		steps := status.StatusPatch(f, p)
 		if len(steps) != 1 || steps[0][0][0].Rebase != row.rebase {
 			t.Errorf("%s: rebase should be %t: %v", row.name, row.rebase, steps.Strings())
 		}

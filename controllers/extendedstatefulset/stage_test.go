@@ -21,6 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
@@ -99,14 +104,14 @@ func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
 
 // restart simulates a restart of the operator.
 func (s *stage) restart() {
-	s.r = newReconciler(&reader{live: s.Cluster, now: func() time.Time { return s.Now }}, nil, nil, nil)
+	s.r = newReconciler(&observe.Reader{Live: s.Cluster, Now: func() time.Time { return s.Now }}, nil, nil, nil)
 	s.look()
 }
 
 // look updates the operator's cache.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.reader.cache = s.shown
+	s.r.reader.Cache = s.shown
 }
 
 // cutAsCached applies the transforms of newCache to an object.
@@ -180,14 +185,14 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	return s.Writes() > before, p.Wait
 }
 
-func (s *stage) writeStatus(f *facts, p *plan) (alive bool) {
-	steps := statusPatch(f, p)
+func (s *stage) writeStatus(f *facts.Facts, p *rules.Plan) (alive bool) {
+	steps := status.StatusPatch(f, p)
 	if steps == nil {
 		return true
 	}
 	lines := len(s.Story)
 	_, alive = s.Apply(steps)
-	if alive && !p.recordFirst {
+	if alive && !p.RecordFirst {
 		s.Story = s.Story[:lines] // the observed state is logged at rest
 	}
 	return alive
@@ -276,7 +281,7 @@ func (s *stage) rest() *v1alpha1.ExtendedStatefulSet {
 	}
 	var children []string
 	for _, c := range s.children() {
-		children = append(children, fmt.Sprintf("%s %s%s", c.Name, (&child{set: c}).span(), map[string]string{"true": " stale"}[c.Annotations[v1alpha1.AnnotationStale]]))
+		children = append(children, fmt.Sprintf("%s %s%s", c.Name, (&facts.Child{Set: c}).Span(), map[string]string{"true": " stale"}[c.Annotations[v1alpha1.AnnotationStale]]))
 	}
 	st := set.Status
 	s.Say("= %s, version %d, %d Ready; %s; active %s", st.Phase, st.CurrentVersion, st.ReadyReplicas, strings.Join(children, ", "), s.active())
@@ -288,7 +293,7 @@ func (s *stage) active() string {
 	if s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-active"}, &service) != nil {
 		return "none"
 	}
-	return selected(service.Spec.Selector)
+	return rules.Selected(service.Spec.Selector)
 }
 
 func (s *stage) children() []*appsv1.StatefulSet {
@@ -328,7 +333,7 @@ func (s *stage) invariant(act *action.Action, was, is client.Object) {
 // numbers verifies that a version number is used once, and that new numbers are higher than earlier
 // ones.
 func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
-	index, number, ok := parseChild("db", obj.Name)
+	index, number, ok := children.ParseChild("db", obj.Name)
 	digest := obj.Annotations[v1alpha1.AnnotationDigest]
 	if !isNew || !ok {
 		return

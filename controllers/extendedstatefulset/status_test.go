@@ -12,54 +12,60 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 )
 
 func TestConditionsSayWhatIsSo(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		scene *scene
-		of    func(f *facts, p *plan) metav1.Condition
+		of    func(f *facts.Facts, p *rules.Plan) metav1.Condition
 		want  string
 	}{
-		{"a stable set", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
+		{"a stable set", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}), status.Progressing, "False Complete: no operation in progress"},
 		{"a version is stale, and the current version exists",
-			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: no operation in progress"},
-		{"a version is stale, and the current version was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods"},
-		{"the Service name belongs to another application", of(plain()).has(1, span{0, 3}).but(func(w *world) {
-			w.set.Spec.Template.Spec.ServiceName = "db"
-			for _, s := range buildServices(w.set, nil) {
+			of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(stale2), status.Progressing, "False Complete: no operation in progress"},
+		{"a version is stale, and the current version was deleted in one zone", of(plain()).but(inTwoZones).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(stale2), status.Progressing, "True WaitingForPods: StatefulSet db-z1-v1 is missing and cannot be recreated because spec.template has changed; the next successful upgrade recreates its pods"},
+		{"the Service name belongs to another application", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(func(w *facts.World) {
+			w.Set.Spec.Template.Spec.ServiceName = "db"
+			for _, s := range children.BuildServices(w.Set, nil) {
 				s.OwnerReferences = nil
-				w.services[s.Name] = s
+				w.Services[s.Name] = s
 			}
-		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n ns delete service db-active"},
-		{"an orphaned StatefulSet uses the claims", of(volumes()).has(1, span{}).but(func(w *world) {
+		}), status.Progressing, "True ServiceTaken: Service db-active does not belong to this object and is ignored, so it may select other pods: choose another name, or delete it so that the operator creates its own: kubectl -n ns delete service db-active"},
+		{"an orphaned StatefulSet uses the claims", of(volumes()).has(1, children.Span{}).but(func(w *facts.World) {
 			for o := range int32(3) {
-				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
-				w.claims[c.Name] = c
+				c := children.BuildClaim(w.Set, &w.Set.Spec.Template.Spec.VolumeClaimTemplates[0], w.Zones[0], o)
+				w.Claims[c.Name] = c
 			}
-			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
+			orphan := children.BuildChild(w.Set, w.Zones[0], children.Version{Number: 3}, children.Span{Start: 0, Replicas: 3})
 			orphan.OwnerReferences = nil
-			w.addChild(orphan)
-		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
-		{"an orphaned StatefulSet uses the claims, and the Services have no owner", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
+			observe.AddChild(w, orphan)
+		}), status.Progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
+		{"an orphaned StatefulSet uses the claims, and the Services have no owner", of(volumes()).but(serviceOf("", nil)).has(1, children.Span{}).but(func(w *facts.World) {
 			deletedClaim(-1)(w)
-			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
+			orphan := children.BuildChild(w.Set, w.Zones[0], children.Version{Number: 3}, children.Span{Start: 0, Replicas: 3})
 			orphan.OwnerReferences = nil
-			w.addChild(orphan)
-		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
-		{"the next attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
-			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available; not Ready: db-v1-2"},
-		{"the next attempt waits for a pod of the new version on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
-			w.children[1].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
-		}), progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},
-		{"a completed upgrade waits for a terminating Service", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
-			st := &w.set.Status
+			observe.AddChild(w, orphan)
+		}), status.Progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is deleted, because it does not belong to this object but its pods use the same claims"},
+		{"the next attempt waits for the old version", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(givesBack),
+			status.Progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available; not Ready: db-v1-2"},
+		{"the next attempt waits for a pod of the new version on a lost node", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(givesBack).but(func(w *facts.World) {
+			w.Children[1].Pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
+		}), status.Progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},
+		{"a completed upgrade waits for a terminating Service", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, children.Span{Start: 0, Replicas: 3}).has(2, children.Span{Start: 0, Replicas: 3}).but(func(w *facts.World) {
+			st := &w.Set.Status
 			st.CurrentVersion, st.UpdateVersion, st.VersionHighWater, st.Phase = 2, 2, 2, v1alpha1.PhaseCleaningUp
-		}), progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects the current version"},
-		{"configuration that is not tracked", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not tracked because spec.updateOnEnvChange is false"},
-		{"configuration that exists", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
-		{"configuration that is missing", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
-			w.config.missing = map[string]notice{"db-v1": {Reason: v1alpha1.ReasonConfigMissing, Message: "Secret key"}}
+		}), status.Progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects the current version"},
+		{"configuration that is not tracked", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}), missing, "False ConfigNotFollowed: configuration is not tracked because spec.updateOnEnvChange is false"},
+		{"configuration that exists", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
+		{"configuration that is missing", of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).but(follows).but(func(w *facts.World) {
+			w.Config.Missing = map[string]facts.Notice{"db-v1": {Reason: v1alpha1.ReasonConfigMissing, Message: "Secret key"}}
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -74,34 +80,34 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 
 // serviceOf adds the Services with the given owner; they select version 1. deleted is the deletion time
 // of the active Service, or nil.
-func serviceOf(owner types.UID, deleted *metav1.Time) func(*world) {
-	return func(w *world) {
-		w.set.Spec.Template.Spec.ServiceName = "db"
-		w.digest, _ = digestOf(w.set)
-		w.set.Status.CurrentDigest = w.digest
-		for _, s := range buildServices(w.set, map[string]string{v1alpha1.LabelSet: "db", v1alpha1.LabelVersion: "1"}) {
-			if s.OwnerReferences[0].UID = owner; s.Name == activeService(w.set) {
+func serviceOf(owner types.UID, deleted *metav1.Time) func(*facts.World) {
+	return func(w *facts.World) {
+		w.Set.Spec.Template.Spec.ServiceName = "db"
+		w.Digest, _ = children.DigestOf(w.Set)
+		w.Set.Status.CurrentDigest = w.Digest
+		for _, s := range children.BuildServices(w.Set, map[string]string{v1alpha1.LabelSet: "db", v1alpha1.LabelVersion: "1"}) {
+			if s.OwnerReferences[0].UID = owner; s.Name == spec.ActiveService(w.Set) {
 				s.DeletionTimestamp = deleted
 			}
-			w.services[s.Name] = s
+			w.Services[s.Name] = s
 		}
 	}
 }
 
 // givesBack sets a failed attempt that is followed by another.
-func givesBack(w *world) {
-	w.set.Spec.UpdateStrategy.RetryCount = 1
-	u := w.set.Status.Update
+func givesBack(w *facts.World) {
+	w.Set.Spec.UpdateStrategy.RetryCount = 1
+	u := w.Set.Status.Update
 	u.Returning, u.Reason, u.Message = true, v1alpha1.ReasonCanaryFailed, "why"
 }
 
-func missing(f *facts, _ *plan) metav1.Condition { return configMissing(f) }
+func missing(f *facts.Facts, _ *rules.Plan) metav1.Condition { return status.ConfigMissing(f) }
 
-func follows(w *world) { w.set.Spec.UpdateOnEnvChange = true }
+func follows(w *facts.World) { w.Set.Spec.UpdateOnEnvChange = true }
 
-func inTwoZones(w *world) {
-	w.zones, w.set.Spec.Zones = []zone{{"a", 0}, {"b", 1}}, []string{"a", "b"}
-	w.set.Status.Zones = []v1alpha1.ZoneStatus{{Name: "a"}, {Name: "b", Index: 1}}
+func inTwoZones(w *facts.World) {
+	w.Zones, w.Set.Spec.Zones = []children.Zone{{Name: "a", Index: 0}, {Name: "b", Index: 1}}, []string{"a", "b"}
+	w.Set.Status.Zones = []v1alpha1.ZoneStatus{{Name: "a"}, {Name: "b", Index: 1}}
 }
 
 func TestUpgradesAreAnnounced(t *testing.T) {
@@ -130,7 +136,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := plain()
 			set.Status = row.was
-			(&reporter{events: recorder}).announce(&facts{world: &world{set: set}, record: &row.now})
+			(&status.Reporter{Events: recorder}).Announce(&facts.Facts{World: &facts.World{Set: set}, Record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {
@@ -144,10 +150,10 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 }
 
 func TestAVersionIsReadyInAnyZone(t *testing.T) {
-	turn := func(w *world) { w.zones[0], w.zones[1] = w.zones[1], w.zones[0] }
-	s := of(plain()).but(inTwoZones).has(1, span{0, 3}).but(turn).has(1, span{0, 3}, 0, 1, 2).but(turn)
+	turn := func(w *facts.World) { w.Zones[0], w.Zones[1] = w.Zones[1], w.Zones[0] }
+	s := of(plain()).but(inTwoZones).has(1, children.Span{Start: 0, Replicas: 3}).but(turn).has(1, children.Span{Start: 0, Replicas: 3}, 0, 1, 2).but(turn)
 	f, p := decided(s.w)
-	if got := summarize(f, p).Versions; len(got) != 1 || !got["1"] {
+	if got := status.Summarize(f, p).Versions; len(got) != 1 || !got["1"] {
 		t.Errorf("got status %v for a version that is Ready in one of two zones", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
@@ -26,7 +26,7 @@ func TestAPI(t *testing.T) { apiserver.Run(t, "ExtendedStatefulSet") }
 var _ = BeforeSuite(func() {
 	server = apiserver.Start(scheme, v1alpha1.AddToScheme)
 	user = server.User
-	server.ServeWebhooks(extendedstatefulset.SetupWebhook)
+	server.ServeWebhooks(webhooks.SetupWebhook)
 })
 
 func newNamespace(ctx context.Context) string { return server.NewNamespace(ctx) }

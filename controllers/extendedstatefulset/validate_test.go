@@ -13,6 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 )
 
 func TestSmallestLegal(t *testing.T) {
@@ -35,13 +38,13 @@ func TestSmallestLegal(t *testing.T) {
 		{"0 if only 0 is legal", rules(-1, 0, false), 0}, {"the min", rules(4, -1, false), 4}, {"the next odd number above an even min", rules(4, -1, true), 5},
 		{"an odd min", rules(3, 13, true), 3}, {"an odd number below an even max", rules(2, 4, true), 3},
 	} {
-		if got := smallestLegal(r.rules); got != r.want {
+		if got := spec.SmallestLegal(r.rules); got != r.want {
 			t.Errorf("%s: %d, want %d", r.name, got, r.want)
 		}
 	}
 }
 
-// TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller verifies that smallestLegal agrees with the
+// TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller verifies that SmallestLegal agrees with the
 // rules for everything that the schema accepts.
 func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 	for low := int32(-1); low < 7; low++ {
@@ -59,10 +62,10 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 				}
 				numbers := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0} // 0 only if no other number is allowed
 				first := slices.IndexFunc(numbers, legal)
-				got := smallestLegal(s)
+				got := spec.SmallestLegal(s)
 				set := fakeSet(got)
 				set.Spec.Scaling = s
-				errs := validateReplicas(&set.Spec, nil)
+				errs := spec.ValidateReplicas(&set.Spec, nil)
 				if first < 0 {
 					if len(errs) == 0 {
 						t.Errorf("%d to %d, odd %t: accepted although no number is legal", low, high, odd)
@@ -86,7 +89,7 @@ func (r invalid) check(t *testing.T) {
 	t.Helper()
 	set := withClaims(fakeSet(3))
 	r.change(set)
-	errs := validate(withDefaults(set))
+	errs := spec.Validate(spec.WithDefaults(set))
 	if len(errs) != len(r.want) {
 		t.Errorf("%s: %v, want %q", r.name, errs, r.want)
 		return
@@ -191,17 +194,17 @@ func TestTheLongestNamesFit(t *testing.T) {
 	for _, zones := range [][]string{nil, {"a"}} {
 		set := withClaims(fakeSet(3))
 		set.Spec.Zones = zones
-		for set.Name = "x"; len(validateName(set, nil)) == 0; set.Name += "x" {
-			z := zone{index: noZone}
+		for set.Name = "x"; len(spec.ValidateName(set, nil)) == 0; set.Name += "x" {
+			z := children.Zone{Index: children.NoZone}
 			if zones != nil {
-				z = zone{"a", 99}
+				z = children.Zone{Name: "a", Index: 99}
 			}
-			child := childName(set.Name, z, 99999)
+			child := children.ChildName(set.Name, z, 99999)
 			for what, n := range map[string]int{
 				"a revision of " + child: len(child) + 1 + 10,
 				"a pod " + child:         len(child) + len("-999999"),
-				"a Job " + jobName(set.Name, postJob, 99999, 101): len(jobName(set.Name, postJob, 99999, 101)),
-				"a Service " + activeService(set):                 len(activeService(set)),
+				"a Job " + children.JobName(set.Name, children.PostJob, 99999, 101): len(children.JobName(set.Name, children.PostJob, 99999, 101)),
+				"a Service " + spec.ActiveService(set):                              len(spec.ActiveService(set)),
 			} {
 				if n > 63 {
 					t.Fatalf("%s has %d characters", what, n)
@@ -240,7 +243,7 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 			old.Status = row.status
 			set := old.DeepCopy()
 			row.change(set)
-			said := validateChange(withDefaults(old), withDefaults(set)).ToAggregate()
+			said := spec.ValidateChange(spec.WithDefaults(old), spec.WithDefaults(set)).ToAggregate()
 			if got := said != nil && strings.Contains(said.Error(), refused); got != row.want {
 				t.Errorf("got %v", said)
 			}
@@ -250,17 +253,17 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	set := withClaims(fakeSet(3))
-	if got := warnings(set); got != nil {
+	if got := webhooks.Warnings(set); got != nil {
 		t.Errorf("unexpected warnings: %v", got)
 	}
 	set.Spec.Template.Namespace = "ns"
 	set.Spec.Template.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
 	set.Spec.Template.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)}}
-	if got := warnings(set); got != nil {
+	if got := webhooks.Warnings(set); got != nil {
 		t.Errorf("unexpected warnings for fields of an exported StatefulSet: %v", got)
 	}
 	set.Spec.Template.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
-	if got := warnings(set); len(got) != 1 {
+	if got := webhooks.Warnings(set); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 }

@@ -1,0 +1,103 @@
+package children
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+)
+
+// Zone is one of spec.zones with its index. A set without zones has a single zone without a name.
+type Zone struct {
+	Name  string // "" without zones
+	Index int32  // NoZone without zones
+}
+
+// NoZone is the zone index of a set without zones.
+const NoZone = -1
+
+// Stem returns the name of the zone's StatefulSets without the version.
+func (z Zone) Stem(set string) string {
+	if z.Index == NoZone {
+		return set
+	}
+	return fmt.Sprintf("%s-z%d", set, z.Index)
+}
+
+// In returns " in zone a"; "" without zones.
+func (z Zone) In() string {
+	if z.Index == NoZone {
+		return ""
+	}
+	return " in zone " + z.Name
+}
+
+// ZoneIndex returns an index that is valid only for Zone.In.
+func ZoneIndex(name string) int32 {
+	if name == "" {
+		return NoZone
+	}
+	return 0
+}
+
+// Place is an ordinal of a zone.
+type Place struct {
+	Zone    Zone
+	Ordinal int32
+}
+
+func ChildName(set string, z Zone, version int64) string {
+	return fmt.Sprintf("%s-v%d", z.Stem(set), version)
+}
+
+// ParseChild returns the zone index and the version in the name of a StatefulSet.
+func ParseChild(set, name string) (index int32, number int64, ok bool) {
+	rest, ok := strings.CutPrefix(name, set+"-")
+	if !ok {
+		return 0, 0, false
+	}
+	index = NoZone
+	if zoned, version, cut := strings.Cut(rest, "-v"); cut {
+		n, err := strconv.ParseInt(strings.TrimPrefix(zoned, "z"), 10, 32)
+		if err != nil {
+			return 0, 0, false
+		}
+		index, rest = int32(n), "v"+version
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(rest, "v"), 10, 64)
+	return index, number, err == nil && number > 0 && ChildName(set, Zone{Index: index}, number) == name
+}
+
+// ClaimName returns the name of a claim. The webhook puts the same name into pods.
+func ClaimName(set, template string, z Zone, ordinal int32) string {
+	return claim.Name(template, z.Stem(set), strconv.Itoa(int(ordinal)))
+}
+
+// ClaimStem returns the name of a claim without the ordinal.
+func ClaimStem(template, stem string) string { return template + "-" + stem }
+
+// ZonesOf returns the wanted zones. A zone without an index gets the next free index. An index is never
+// reused for another zone, because claims are named after it.
+func ZonesOf(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) []Zone {
+	names := set.Spec.Zones[:min(len(set.Spec.Zones), spec.MaxZones)] // a set with more zones is invalid and gets no changes
+	if len(names) == 0 {
+		return []Zone{{Index: NoZone}}
+	}
+	next, known := int32(0), map[string]int32{}
+	for _, z := range s.Zones {
+		known[z.Name], next = z.Index, max(next, z.Index+1)
+	}
+	zones := make([]Zone, 0, len(names))
+	for _, name := range names {
+		index, ok := known[name]
+		if !ok {
+			index, known[name] = next, next
+			next++
+		}
+		zones = append(zones, Zone{name, index})
+	}
+	return zones
+}

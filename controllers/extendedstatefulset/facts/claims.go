@@ -1,0 +1,140 @@
+package facts
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+)
+
+// ClaimNames returns the names of the claims of the wanted ordinals.
+func ClaimNames(w *World) iter.Seq2[children.Place, string] {
+	return func(yield func(children.Place, string) bool) {
+		for at, template := range WantedClaims(w) {
+			if !yield(at, children.ClaimName(w.Set.Name, template.Name, at.Zone, at.Ordinal)) {
+				return
+			}
+		}
+	}
+}
+
+// WantedClaims returns the claim templates for each wanted ordinal.
+func WantedClaims(w *World) iter.Seq2[children.Place, *corev1.PersistentVolumeClaim] {
+	templates := w.Set.Spec.Template.Spec.VolumeClaimTemplates
+	return func(yield func(children.Place, *corev1.PersistentVolumeClaim) bool) {
+		for _, z := range w.Zones {
+			for o := range w.Replicas {
+				for i := range templates {
+					if !yield(children.Place{Zone: z, Ordinal: o}, &templates[i]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// ClaimTaken reports whether a claim of an ordinal belongs, or would belong, to another owner.
+func ClaimTaken(w *World, template string, at children.Place) bool {
+	name, stem := children.ClaimName(w.Set.Name, template, at.Zone, at.Ordinal), children.ClaimStem(template, at.Zone.Stem(w.Set.Name))
+	if w.Foreign[name] != nil {
+		return true
+	}
+	return w.Claims[name] == nil && w.Claimants[stem] != ""
+}
+
+// DeletedClaimOf returns the terminating claim of an ordinal; "" if there is none. It is finally removed
+// when its pod ends.
+func DeletedClaimOf(w *World, z children.Zone, ordinal int32) string {
+	for _, t := range w.Set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := children.ClaimName(w.Set.Name, t.Name, z, ordinal)
+		if c := w.Claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// anyDeletedClaim returns the first terminating claim of a wanted ordinal; "" if there is none.
+func anyDeletedClaim(w *World) string {
+	if !claimsDeleted(w) {
+		return ""
+	}
+	for _, name := range ClaimNames(w) {
+		if c := w.Claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// claimsDeleted reports whether any claim of the set is terminating.
+func claimsDeleted(w *World) bool {
+	for _, c := range w.Claims {
+		if c.DeletionTimestamp != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Withheld returns the reason why an ordinal cannot be assigned: one of its claims belongs, or would
+// belong, to another owner. "" means that it can be assigned.
+func Withheld(w *World, z children.Zone, ordinal int32) string {
+	if len(w.Foreign)+len(w.Claimants) == 0 {
+		return ""
+	}
+	for _, t := range w.Set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := children.ClaimName(w.Set.Name, t.Name, z, ordinal)
+		if w.Foreign[name] != nil {
+			return "the owner of claim " + name + " consents"
+		}
+		if other := w.Claimants[children.ClaimStem(t.Name, z.Stem(w.Set.Name))]; other != "" && w.Claims[name] == nil {
+			return "StatefulSet " + other + " is deleted, because its claims have the same names as those of " + z.Stem(w.Set.Name)
+		}
+	}
+	return ""
+}
+
+// Disputed describes the claims of other owners and how to resolve the conflict; "" if there are none.
+func Disputed(w *World) string {
+	if len(w.Foreign) > 0 {
+		var all []metav1.Object
+		for _, name := range slices.Sorted(maps.Keys(w.Foreign)) {
+			all = append(all, w.Foreign[name])
+		}
+		return children.AskOwner(w.Set.Namespace, w.Set.Name, all...)
+	}
+	for _, stem := range slices.Sorted(maps.Keys(w.Claimants)) {
+		return fmt.Sprintf("the claims %s-<ordinal> also belong to StatefulSet %s, so none are created: rename this object or the claim template, or delete that StatefulSet",
+			stem, w.Claimants[stem])
+	}
+	return ""
+}
+
+// Reach returns how many ordinals, counted from 0, a StatefulSet with span has may get. It stops at the
+// first withheld ordinal that the StatefulSet does not have.
+func Reach(w *World, z children.Zone, has children.Span) int32 {
+	for o := range w.Replicas {
+		if !has.Has(o) && Withheld(w, z, o) != "" {
+			return o
+		}
+	}
+	return w.Replicas
+}
+
+// Unconsented returns the reason why no pod may be replaced now; "" if there is none. A pod whose claim
+// lacks consent, for example because the claim lost its label, could not be recreated.
+func Unconsented(w *World) string {
+	for _, t := range w.Pods {
+		if why := Withheld(w, children.Zone{Index: t.Zone}, t.Ordinal); why != "" {
+			return why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,2 @@
+// Package observe reads the cluster for a pass.
+package observe

@@ -1,0 +1,2 @@
+// Package webhooks implements the webhooks of ExtendedStatefulSets and of their pods.
+package webhooks
