@@ -28,7 +28,7 @@ var (
 	// neededFiles are required in the folder of every kind, mayFiles are optional.
 	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
 	// neededOfRooms are required in a kind whose rules are a package.
-	neededOfRooms = []string{"doc.go", "controller.go", "facts/derive.go", "observe/reader.go", "rules/plan.go", "children/build.go", "status/conditions.go"}
+	neededOfRooms = []string{"doc.go", "controller.go", "observe/reader.go", "rules/rules.go", "rules/plan.go", "children/build.go", "status/conditions.go"}
 
 	mayFiles = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
 	ruleFile = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
@@ -36,7 +36,7 @@ var (
 
 	// rooms are the packages of a kind, lowest first: each imports only packages of its kind
 	// that precede it.
-	rooms = []string{"spec", "children", "record", "facts", "observe", "rules", "status", "webhooks"}
+	rooms = []string{"spec", "children", "facts", "observe", "record", "rules", "status", "webhooks"}
 	// pureRooms compute without side effects.
 	pureRooms = []string{"spec", "children", "record", "facts", "rules"}
 
