@@ -16,6 +16,8 @@ type facts struct {
 	*world
 	// members are those of the world, with the derived facts of each.
 	members
+	// observed is the part of the world by which the record was updated.
+	observed *observation
 	// record is the record in the status, updated from the world.
 	record record
 }
@@ -77,23 +79,26 @@ func derive(w *world) *facts {
 		f.members = append(f.members, &copied)
 	}
 	f.judgePods()
-	f.record = recordOf(&w.set.Status)
-	f.record.before = restore{w}.epochBefore()
-	f.record.endCommands(f)
+	f.observed = f.observe()
+	f.record = update(&w.set.Status, f.observed)
 	f.judgeStates()
-	f.record.endGrants(f)
-	f.record.grantPrimaries(f)
 	f.judgeGrants()
 	parking{f}.judge()
-	f.record.noteOrders(f)
-	f.record.forgive(f)
 	f.judgeFailures()
-	f.record.noteVersions(f)
 	f.judgeCopies()
 	for _, m := range f.members {
 		m.hindrance = whyNotStartable(f, m)
 	}
 	return f
+}
+
+// observe returns the part of the world by which the record is updated. It runs after judgePods.
+func (f *facts) observe() *observation {
+	o := &observation{set: f.set, now: f.now, watch: f.watch, invalid: f.invalid != "", wanted: f.wanted(), target: f.target()}
+	for _, m := range f.members {
+		o.members = append(o.members, m.observed())
+	}
+	return o
 }
 
 // judgePods sets the facts that need neither a state nor the record.
@@ -107,8 +112,7 @@ func (f *facts) judgePods() {
 	}
 }
 
-// judgeStates runs after endCommands, because a member's response proves nothing while a command
-// with an unknown outcome may still run in it.
+// judgeStates sets the commands and states.
 func (f *facts) judgeStates() {
 	for _, m := range f.members {
 		m.command = commandOf(f.record.commands, m.pod.UID)
@@ -116,11 +120,11 @@ func (f *facts) judgeStates() {
 	}
 }
 
-// judgeGrants runs after the grants are known.
+// judgeGrants runs after the states are known.
 func (f *facts) judgeGrants() {
 	for _, m := range f.members {
-		m.granted = f.record.grants(m)
-		m.grantedHere = f.record.grantsRunning(m)
+		m.granted = f.record.grants(m.identity())
+		m.grantedHere = f.record.grantsRunning(m.identity())
 		m.written = m.granted || f.isStored(m)
 		m.stranger = f.whyStranger(m, m.written)
 		m.shown = f.shownAs(m)
@@ -128,10 +132,10 @@ func (f *facts) judgeGrants() {
 	}
 }
 
-// judgeFailures runs after the failures are known.
+// judgeFailures sets the facts about recent failures.
 func (f *facts) judgeFailures() {
 	for _, m := range f.members {
-		m.failure = f.record.failureOf(m)
+		m.failure = f.record.failureOf(m.identity())
 		if m.failure != nil {
 			m.cannotRunHere = cannotRun(m.failure, f.set.Generation)
 			m.retryAt = m.failure.Last.Add(again(int(m.failure.Count)))
@@ -228,41 +232,6 @@ func (w *world) sinceLoss(m *member) (n uint64, said bool) {
 	r, ok := m.answer(v1alpha1.CommandSequence)
 	n, known := sequenceOf(r)
 	return n, ok && known && r.Began.After(w.lossAt)
-}
-
-// containerGone reports whether a container has ended, as reported by the kubelet, or counts as
-// ended because an administrator declared the machine off.
-func (all members) containerGone(pod types.UID, id string) bool {
-	m := all.byUID(pod)
-	if stopped(m) {
-		return true
-	}
-	for i := range m.pod.Status.ContainerStatuses {
-		s := &m.pod.Status.ContainerStatuses[i]
-		last := s.LastTerminationState.Terminated
-		switch {
-		case last != nil && last.ContainerID == id:
-			return true
-		case s.ContainerID == id:
-			return s.State.Terminated != nil
-		}
-	}
-	// The kubelet reports the newest container that it created, so an older one has ended.
-	c := m.container()
-	return c != nil && c.ContainerID != ""
-}
-
-// nextContainer returns the member with the pod name in which a container other than id runs. It
-// returns nil if there is none.
-func (all members) nextContainer(pod, id string) *member {
-	m := all.named(pod)
-	if m == nil || m.running() == "" || m.running() == id {
-		return nil
-	}
-	if all.containerGone(m.pod.UID, m.running()) {
-		return nil
-	}
-	return m
 }
 
 // wasHandedOver reports whether the member is the last lost primary and was stopped when another

@@ -186,6 +186,5 @@ func (w *world) tooFew() bool {
 
 // configured reports whether the spec has the command.
 func (w *world) configured(name string) bool {
-	_, ok := w.set.Spec.Pod.Commands[name]
-	return ok
+	return hasCommand(w.set, name)
 }

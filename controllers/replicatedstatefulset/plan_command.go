@@ -229,7 +229,7 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 		return r
 	}
 	r.epoch = r.epochOf(c.Name)
-	g := f.grant(m, r.epoch)
+	g := newGrant(m.identity(), r.epoch, f.now)
 	g.BeginWithin = within
 	r.granted = append(slices.Clone(r.granted), g)
 	return r
@@ -321,4 +321,10 @@ func (p *plan) demote(f *facts, m *member, why string) {
 // remove deletes a pod. The StatefulSet recreates it with the same data.
 func remove(m *member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: detail}}
+}
+
+// hasCommand reports whether the spec has a command of that name.
+func hasCommand(set *v1alpha1.ReplicatedStatefulSet, name string) bool {
+	_, ok := set.Spec.Pod.Commands[name]
+	return ok
 }

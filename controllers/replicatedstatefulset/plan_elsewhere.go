@@ -120,7 +120,8 @@ func (p *plan) follow(f *facts, e elsewhere) {
 		return
 	}
 	first := e.newer[0]
-	p.record.noteVersion(first, first.version.sequence)
+	said, _ := first.answer(v1alpha1.CommandSequence)
+	p.record.noteVersion(first.name(), first.version.sequence, said.Began)
 	if m := e.newer.startable(); m != nil {
 		p.start(
 			f,

@@ -1,6 +1,8 @@
 package replicatedstatefulset
 
 import (
+	"time"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
@@ -8,9 +10,9 @@ import (
 // ending is a recorded command with the facts about its end.
 type ending struct {
 	*v1alpha1.RunningCommand
-	f *facts
+	o *observation
 	// m is the member in whose pod the command began. It is nil if the pod is gone.
-	m *member
+	m *observedMember
 	// gone is true if the command's container has ended.
 	gone bool
 	// result is the result of the command. seen is true if this process saw the command end, or
@@ -19,12 +21,13 @@ type ending struct {
 	seen   bool
 }
 
-func (f *facts) ending(c *v1alpha1.RunningCommand) ending {
+// endingOf returns what is known about the end of a recorded command.
+func endingOf(o *observation, c *v1alpha1.RunningCommand) ending {
 	e := ending{
 		RunningCommand: c,
-		f:              f,
-		m:              f.byUID(c.UID),
-		gone:           f.containerGone(c.UID, c.ContainerID),
+		o:              o,
+		m:              o.byUID(c.UID),
+		gone:           o.containerGone(c.UID, c.ContainerID),
 	}
 	if e.m != nil {
 		e.result = e.m.results[c.Name]
@@ -48,12 +51,12 @@ func (e ending) neverBegan() bool { return e.seen && e.result.Outcome == podexec
 func (e ending) zero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
 
 // underWay reports whether this process runs the command and will see its end.
-func (e ending) underWay() bool { return e.m != nil && e.m.runs(e.Name) }
+func (e ending) underWay() bool { return e.m != nil && e.m.command == e.Name }
 
 // agreed reports whether status, sent after the command ended, confirms the command's effect.
 func (e ending) agreed() bool {
-	answer, ok := e.m.answer(v1alpha1.CommandStatus)
-	return ok && settles(e.Name, e.f.stateBy(answer))
+	answer := e.m.status
+	return answer != nil && settles(e.Name, stateBy(e.o.set, *answer))
 }
 
 // denied reports whether status contradicted a command that ended with 0, for longer than
@@ -62,8 +65,8 @@ func (e ending) denied() bool {
 	if !e.zero() || e.agreed() {
 		return false
 	}
-	answer, ok := e.m.answer(v1alpha1.CommandStatus)
-	return ok && e.f.watch.Elapsed(e.result.Ended, answer.Began) > settleWithin
+	answer := e.m.status
+	return answer != nil && e.o.watch.Elapsed(e.result.Ended, answer.Began) > settleWithin
 }
 
 // unconfirmed reports whether the command ended with 0 and status has not confirmed it yet. The end
@@ -94,18 +97,18 @@ func (e ending) mayReachNext() bool {
 		return false
 	}
 	last := strayUntil(e.StartedAt, e.BeginWithin)
-	if !e.f.now.After(last) {
+	if !e.o.now.After(last) {
 		return true // also if the clock of the node is ahead of ours
 	}
-	next := e.f.nextContainer(e.Pod, e.ContainerID)
-	return next != nil && !next.startedAt().After(last)
+	next := e.o.nextContainer(e.Pod, e.ContainerID)
+	return next != nil && !next.startedAt.After(last)
 }
 
 // next returns the member whose container the command may have reached instead of the original one:
 // the replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there
 // is none.
-func (e ending) next() *member {
-	next := e.f.nextContainer(e.Pod, e.ContainerID)
+func (e ending) next() *observedMember {
+	next := e.o.nextContainer(e.Pod, e.ContainerID)
 	if e.m != nil && e.m != next {
 		return nil
 	}
@@ -140,7 +143,7 @@ func (r *record) isOver(e ending) bool {
 	case e.mayBeConfirmed():
 		return false
 	case e.unconfirmed() && r.countsAsFailed(e):
-		r.fail(e.f, e.RunningCommand, 0)
+		r.fail(e.o, e.RunningCommand, 0)
 		return true
 	case e.seen && !e.unconfirmed():
 		r.conclude(e)
@@ -169,17 +172,17 @@ func (r *record) countsAsFailed(e ending) bool {
 // isOverByStatus reports whether status proves that a command with an unknown outcome took effect,
 // and records it.
 func (r *record) isOverByStatus(e ending) bool {
-	answer, ok := e.m.answer(v1alpha1.CommandStatus)
-	if !ok || !answer.Began.After(e.StartedAt.Time) {
+	answer := e.m.status
+	if answer == nil || !answer.Began.After(e.StartedAt.Time) {
 		return false
 	}
-	shows := e.f.stateBy(answer)
+	shows := stateBy(e.o.set, *answer)
 	if !settles(e.Name, shows) {
 		return false
 	}
 	r.tell(succeededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
 	if e.Name == v1alpha1.CommandStop {
-		r.clean(e.m)
+		r.clean(e.UID)
 	}
 	return true
 }
@@ -187,12 +190,12 @@ func (r *record) isOverByStatus(e ending) bool {
 // conclude records how a command ended.
 func (r *record) conclude(e ending) {
 	if !e.zero() {
-		r.fail(e.f, e.RunningCommand, e.result.Code)
+		r.fail(e.o, e.RunningCommand, e.result.Code)
 		return
 	}
 	r.tell(succeededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
 	if e.Name == v1alpha1.CommandStop {
-		r.clean(e.m)
+		r.clean(e.UID)
 	}
 }
 
@@ -207,4 +210,16 @@ func succeededAs(command string) string {
 		return v1alpha1.EventDemoted
 	}
 	return v1alpha1.EventMemberStarted
+}
+
+// statusUntil returns the deadline for status to show the outcome of the command.
+func (e ending) statusUntil() time.Time {
+	until := e.StartedAt.Add(e.Timeout.Duration)
+	if !e.zero() {
+		return until
+	}
+	if settled := e.o.watch.Deadline(e.result.Ended, settleWithin); settled.After(until) {
+		return settled
+	}
+	return until
 }

@@ -77,7 +77,7 @@ func (r relief) otherPrimaries() int {
 
 // hasFollowers reports whether members follow the primaries.
 func (w *world) hasFollowers() bool {
-	return w.target() < w.wanted() && w.configured(v1alpha1.CommandSecondary)
+	return hasFollowers(w.set, w.wanted(), w.target())
 }
 
 // question asks a member for its sequence: at once if it was not asked since that time, otherwise
@@ -222,7 +222,7 @@ func switchOver(f *facts, p *plan) {
 		return
 	}
 	before, old := p.record, all.oldest()
-	p.record.orders = p.record.orders.begun(o, old)
+	p.record.orders = o.begin(p.record.orders, old)
 	if p.demote(f, old, m.name()+" takes over, as requested"); !p.sent {
 		p.record = before
 	}
@@ -305,7 +305,7 @@ func (p *plan) endTwin(o override, reason, detail string) {
 		result = v1alpha1.OrderRefused
 		detail += ". To retry, give the order a new id"
 	}
-	r.orders = r.orders.ended(o.facts, o.twin, result, detail)
+	r.orders = r.orders.ended(o.now, o.twin, result, detail)
 	p.Do(action.Chain{o.store(r, reason, detail)})
 }
 

@@ -20,21 +20,18 @@ type parking struct{ *facts }
 // being deleted stops all members, so none is listed.
 func (k parking) judge() {
 	for _, m := range k.members {
-		m.listed = !k.deleting() && slices.Contains(k.set.Spec.Maintenance, m.name())
-	}
-	k.record.park(k)
-	for _, m := range k.members {
+		m.listed = isListed(k.set, m.name())
 		m.parked = m.listed && k.record.maintenanceOf(m.name()).State == v1alpha1.MaintenanceParked
 	}
 }
 
-// names returns the members of spec.maintenance by ordinal, including those without a pod.
-func (k parking) names() (names []string) {
-	if k.deleting() {
+// maintained returns the members of spec.maintenance by ordinal, including those without a pod.
+func maintained(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
+	if set.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, name := range k.set.Spec.Maintenance {
-		if _, ok := ordinalOf(k.set, name); ok {
+	for _, name := range set.Spec.Maintenance {
+		if _, ok := ordinalOf(set, name); ok {
 			names = append(names, name)
 		}
 	}
@@ -54,14 +51,14 @@ func (k parking) strangeNames() (names []string) {
 	return names
 }
 
-// stateOf returns the maintenance state of a member of spec.maintenance. was is its previous state.
-func (k parking) stateOf(pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
+// maintenanceState returns the maintenance state of a member of spec.maintenance. was is its previous state.
+func (r *record) maintenanceState(o *observation, pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
 	switch {
-	case k.record.grantsName(pod):
+	case r.grantsName(pod):
 		return v1alpha1.MaintenanceHandingOver
-	case was == v1alpha1.MaintenanceHandingOver && !k.rolesAreFilled():
+	case was == v1alpha1.MaintenanceHandingOver && !r.rolesAreFilled(o):
 		return v1alpha1.MaintenanceHandingOver // it may still have the newest copy
-	case k.record.runsIn(pod):
+	case r.runsIn(pod):
 		return v1alpha1.MaintenanceWaiting
 	}
 	return v1alpha1.MaintenanceParked
@@ -69,12 +66,19 @@ func (k parking) stateOf(pod string, was v1alpha1.MaintenanceState) v1alpha1.Mai
 
 // rolesAreFilled reports whether the other members have all primary roles that members can take
 // over. If no members follow the primaries, all primaries have the same data, and one is enough.
-func (k parking) rolesAreFilled() bool {
-	need := k.target()
-	if !k.hasFollowers() {
+func (r *record) rolesAreFilled(o *observation) bool {
+	need := o.target
+	if !hasFollowers(o.set, o.wanted, o.target) {
 		need = min(need, 1)
 	}
-	return len(k.otherPrimaries()) >= need
+	filled := 0
+	for i := range o.members {
+		m := &o.members[i]
+		if r.stateOf(o, m) == primary && !m.terminating && !isListed(o.set, m.name) {
+			filled++
+		}
+	}
+	return filled >= need
 }
 
 // otherPrimaries returns the primaries that are not to be parked.
@@ -112,20 +116,20 @@ func (k parking) kept() []*member {
 // Methods of record.
 
 // park updates the states of the members of spec.maintenance.
-func (r *record) park(k parking) {
-	if k.invalid != "" {
+func (r *record) park(o *observation) {
+	if o.invalid {
 		return
 	}
 	before := r.maintenance
 	r.maintenance = nil
-	for _, pod := range k.names() {
+	for _, pod := range maintained(o.set) {
 		i := slices.IndexFunc(before, func(x v1alpha1.MemberMaintenance) bool { return x.Pod == pod })
 		now := v1alpha1.MemberMaintenance{Pod: pod}
 		if i >= 0 {
 			now = before[i]
 		}
-		if is := k.stateOf(pod, now.State); is != now.State {
-			now.State, now.Since = is, metav1.NewTime(k.now)
+		if is := r.maintenanceState(o, pod, now.State); is != now.State {
+			now.State, now.Since = is, metav1.NewTime(o.now)
 			r.tellParked(now)
 		}
 		r.maintenance = append(r.maintenance, now)
@@ -221,7 +225,7 @@ func inMaintenance(_ *facts, m *member) string {
 func maintenance(p *plan) metav1.Condition {
 	k := parking{p.on}
 	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
-	if len(k.names())+len(k.strangeNames()) == 0 {
+	if len(maintained(k.set))+len(k.strangeNames()) == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNoMaintenance, "spec.maintenance is empty"
 		return c
 	}
@@ -276,7 +280,7 @@ func (k parking) whoIsParked() notice {
 // appear.
 func (k parking) whoIsNone() notice {
 	var names []string
-	for _, name := range k.names() {
+	for _, name := range maintained(k.set) {
 		if k.named(name) == nil {
 			names = append(names, name)
 		}
@@ -304,4 +308,14 @@ func (p *plan) waitForNewest(newest copies) {
 	if !slices.ContainsFunc(newest, func(m *member) bool { return !m.parked }) {
 		p.risk = fmt.Sprintf("%s has the newest copy, sequence %d, and is in spec.maintenance", newest[0].name(), newest[0].version.sequence)
 	}
+}
+
+// isListed reports whether a member is in spec.maintenance of a set that is not being deleted.
+func isListed(set *v1alpha1.ReplicatedStatefulSet, member string) bool {
+	return set.DeletionTimestamp == nil && slices.Contains(set.Spec.Maintenance, member)
+}
+
+// hasFollowers reports whether some of the wanted members are not primary and run as secondaries.
+func hasFollowers(set *v1alpha1.ReplicatedStatefulSet, wanted, target int) bool {
+	return target < wanted && hasCommand(set, v1alpha1.CommandSecondary)
 }

@@ -228,11 +228,11 @@ func (m *member) silent() bool {
 
 // needsStop reports whether a start failed in the running container and no stop has succeeded
 // since.
-func (m *member) needsStop() bool { return m.failure != nil && needsStopIn(m.failure, m) }
+func (m *member) needsStop() bool { return m.failure != nil && needsStopIn(m.failure, m.identity()) }
 
 // needsStopIn reports this for one failure.
-func needsStopIn(x *v1alpha1.Failure, m *member) bool {
-	return x.Unclean && x.ContainerID == m.running()
+func needsStopIn(x *v1alpha1.Failure, m identity) bool {
+	return x.Unclean && x.ContainerID == m.container
 }
 
 // cannotRun reports whether the exit code of a command reported that the member cannot work in its
@@ -270,19 +270,46 @@ func (m *member) resistsUs() bool { return m.resists() && !m.parked }
 // stateOf returns the known state of a member's application. While a recorded command may run in
 // its pod, a response proves nothing.
 func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {
-	if m.down() {
-		return pending
+	o, seen := observation{set: w.set}, m.observed()
+	return o.stateOf(&seen, command)
+}
+
+// identity returns the names of the member's pod and of its running container.
+func (m *member) identity() identity {
+	return identity{name: m.name(), uid: m.pod.UID, container: m.running()}
+}
+
+// observed returns what the record depends on. known must contain the facts of judgePods.
+func (m *member) observed() observedMember {
+	o := observedMember{
+		identity:    m.identity(),
+		stopped:     stopped(m),
+		terminating: m.terminating(),
+		lost:        m.lost(),
+		down:        m.down(),
+		upToDate:    m.upToDate,
+		startedAt:   m.startedAt(),
+		containers:  m.pod.Status.ContainerStatuses,
+		results:     m.results,
 	}
-	r, ok := m.answer(v1alpha1.CommandStatus)
-	if !ok || command != nil || m.lost() {
-		return unknown
+	if c := m.container(); c != nil {
+		o.newest = c.ContainerID
 	}
-	return w.stateBy(r)
+	if m.busy != nil {
+		o.command = m.busy.Name
+	}
+	if r, ok := m.answer(v1alpha1.CommandStatus); ok {
+		o.status = &r
+	}
+	if r, ok := m.answer(v1alpha1.CommandSequence); ok {
+		o.sequence = &r
+	}
+	return o
 }
 
 // stateBy returns the state that a status result reports. Without a secondary command, a running
 // member is a primary.
-func (w *world) stateBy(r podexec.Result) state {
+func stateBy(set *v1alpha1.ReplicatedStatefulSet, r podexec.Result) state {
 	if r.Outcome == podexec.Succeeded {
 		r.Code = 0
 	}
@@ -292,7 +319,7 @@ func (w *world) stateBy(r podexec.Result) state {
 	case ocfPrimary, ocfDegradedPrimary:
 		return primary
 	case 0, ocfDegraded:
-		if w.configured(v1alpha1.CommandSecondary) {
+		if hasCommand(set, v1alpha1.CommandSecondary) {
 			return secondary
 		}
 		return primary

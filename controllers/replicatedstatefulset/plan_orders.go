@@ -102,12 +102,7 @@ func (o override) isOvertaken() (reason, detail string) {
 }
 
 // not returns the message prefix for an order that is not carried out.
-func (o override) not() string {
-	if o.order == v1alpha1.OrderSeedFrom {
-		return o.name + " was not seeded"
-	}
-	return o.name + " was not promoted"
-}
+func (o override) not() string { return notDone(o.order, o.name) }
 
 // isSpent reports whether an order in the spec was started, and the grant of the primary that it
 // replaces is gone. Such an order is not started again.
@@ -128,35 +123,34 @@ type orderBook []v1alpha1.OrderStatus
 
 // noteOrders records new orders in the spec before any action. The orders in a newly created object
 // are ignored, because they may come from a backup or an earlier object.
-func (r *record) noteOrders(f *facts) {
-	if f.invalid != "" || f.deleting() {
+func (r *record) noteOrders(o *observation) {
+	if o.invalid || o.deleting() {
 		return
 	}
-	isNew := order.IsNew(f.set.Generation, f.set.Status.ObservedGeneration)
+	isNew := order.IsNew(o.set.Generation, o.set.Status.ObservedGeneration)
 	for _, name := range orderNames {
-		now := orderIn(&f.set.Spec, name)
+		now := orderIn(&o.set.Spec, name)
 		r.orders = r.orders.withoutUnbegun(name, now)
-		if now != nil && isOrder(f.set, now) {
-			r.orders = r.orders.with(f, name, now)
+		if now != nil && isOrder(o.set, now) {
+			r.orders = r.orders.with(o.now, name, now)
 		}
 		if isNew {
-			r.ignoreOrders(f, name)
+			r.ignoreOrders(o.now, name)
 		}
 	}
 }
 
 // ignoreOrders ends the orders of a new object without an action.
-func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
+func (r *record) ignoreOrders(now time.Time, name v1alpha1.OrderName) {
 	for _, o := range r.orders {
 		if o.Order != name || isOver(&o) {
 			continue
 		}
-		ignored := override{order: name, name: o.Member}
 		text := fmt.Sprintf(
 			"%s: spec.%s already had order %s when the object was created. To carry it out, give the order a new id",
-			ignored.not(), name, o.ID,
+			notDone(name, o.Member), name, o.ID,
 		)
-		r.orders = r.orders.ended(f, &o, v1alpha1.OrderIgnored, text)
+		r.orders = r.orders.ended(now, &o, v1alpha1.OrderIgnored, text)
 		r.tell(v1alpha1.EventOverrideRefused, "%s", text)
 	}
 }
@@ -174,7 +168,7 @@ func isOver(o *v1alpha1.OrderStatus) bool {
 }
 
 // with adds an order unless it is on record.
-func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
+func (all orderBook) with(at time.Time, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
 	if all.at(name, now.ID) >= 0 {
 		return all
 	}
@@ -183,7 +177,7 @@ func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.Membe
 		ID:     now.ID,
 		Member: now.Member,
 		Result: v1alpha1.OrderWaiting,
-		Time:   metav1.NewTime(f.now.Truncate(time.Second)),
+		Time:   metav1.NewTime(at.Truncate(time.Second)),
 	}}
 	count := 1
 	for _, x := range all {
@@ -229,22 +223,22 @@ func (all orderBook) open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	return nil
 }
 
-// begun records that the first command for an order is about to be sent. from is the primary whose
+// begin records that the first command for an order is about to be sent. from is the primary whose
 // role it takes; nil means none. It is part of the record that is written before the command is
 // sent.
-func (all orderBook) begun(o override, from *member) orderBook {
+func (o override) begin(all orderBook, from *member) orderBook {
 	if o.twin == nil {
 		return all
 	}
 	begun := *o.twin
 	if from != nil {
-		begun.From, begun.GrantedAt = from.name(), grantedAt(o.facts, from)
+		begun.From, begun.GrantedAt = from.name(), o.record.grantedAt(from.identity())
 	}
-	return all.ended(o.facts, &begun, v1alpha1.OrderStarted, "")
+	return all.ended(o.now, &begun, v1alpha1.OrderStarted, "")
 }
 
 // ended records the result of an order.
-func (all orderBook) ended(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) orderBook {
+func (all orderBook) ended(at time.Time, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) orderBook {
 	i := all.at(o.Order, o.ID)
 	if i < 0 {
 		return all
@@ -252,20 +246,17 @@ func (all orderBook) ended(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.Or
 	now := *o
 	now.Result, now.Message = result, excerpt.Message(message)
 	if now.Result != all[i].Result {
-		now.Time = metav1.NewTime(f.now.Truncate(time.Second))
+		now.Time = metav1.NewTime(at.Truncate(time.Second))
 	}
 	all = slices.Clone(all)
 	all[i] = now
 	return all
 }
 
-// grantedAt returns when the running container of a member got its grant. It returns nil if it has
-// none.
-func grantedAt(f *facts, m *member) *metav1.MicroTime {
-	for _, g := range f.record.granted {
-		if g.UID == m.pod.UID && g.ContainerID == m.running() {
-			return &g.Since
-		}
+// notDone returns the message prefix for an order that is not carried out.
+func notDone(name v1alpha1.OrderName, member string) string {
+	if name == v1alpha1.OrderSeedFrom {
+		return member + " was not seeded"
 	}
-	return nil
+	return member + " was not promoted"
 }

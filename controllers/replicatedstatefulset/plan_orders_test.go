@@ -191,7 +191,7 @@ func TestOrdersAreBounded(t *testing.T) {
 	for i := range 40 {
 		inSpec(v1alpha1.OrderSwitchoverTo, "rss-db-1", fmt.Sprintf("n%d", i)).into(w)
 		f := derive(w)
-		w.set.Status.Orders = f.record.orders.ended(f, f.record.orders.open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
+		w.set.Status.Orders = f.record.orders.ended(f.now, f.record.orders.open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
 	}
 	var ids []string
 	for _, x := range w.set.Status.Orders {

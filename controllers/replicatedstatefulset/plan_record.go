@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -38,6 +39,21 @@ type record struct {
 // Learned is an observation that is reported as an event. Kind and Reason are the type and reason
 // of the event.
 type Learned struct{ Kind, Reason, Text string }
+
+// update advances a stored record by what a pass has read. The order matters: an answer of a member
+// proves nothing while a command with an unknown outcome may still run in it.
+func update(stored *v1alpha1.ReplicatedStatefulSetStatus, o *observation) record {
+	r := recordOf(stored)
+	r.before = o.formerEpoch()
+	r.endCommands(o)
+	r.endGrants(o)
+	r.grantPrimaries(o)
+	r.park(o)
+	r.noteOrders(o)
+	r.forgive(o)
+	r.noteVersions(o)
+	return r
+}
 
 // recordOf returns the stored record. It shares no memory with the status.
 func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
@@ -81,15 +97,32 @@ func (r *record) primaries() int { return len(r.granted) }
 func (r *record) hasGrants() bool { return len(r.granted) > 0 }
 
 // grants reports whether a container of the member may be primary.
-func (r *record) grants(m *member) bool {
-	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
+func (r *record) grants(m identity) bool {
+	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.UID == m.uid })
 }
 
 // grantsRunning reports whether the running container of the member may be primary.
-func (r *record) grantsRunning(m *member) bool {
+func (r *record) grantsRunning(m identity) bool {
 	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool {
-		return g.UID == m.pod.UID && g.ContainerID == m.running()
+		return g.UID == m.uid && g.ContainerID == m.container
 	})
+}
+
+// grantedAt returns when the running container of the member got its grant. It returns nil if it has
+// none.
+func (r *record) grantedAt(m identity) *metav1.MicroTime {
+	for _, g := range r.granted {
+		if g.UID == m.uid && g.ContainerID == m.container {
+			return &g.Since
+		}
+	}
+	return nil
+}
+
+// stateOf returns the state of a member. It is unknown while a command with an unknown outcome may
+// run in it.
+func (r *record) stateOf(o *observation, m *observedMember) state {
+	return o.stateOf(m, commandOf(r.commands, m.uid))
 }
 
 // grantsName reports whether a pod of that name may be primary.
@@ -105,13 +138,13 @@ func (r *record) startsIn(g *v1alpha1.Grant) bool {
 }
 
 // failureOf returns the recent failure in the member's pod. It returns nil if there is none.
-func (r *record) failureOf(m *member) *v1alpha1.Failure {
+func (r *record) failureOf(m identity) *v1alpha1.Failure {
 	for i := range r.failures {
 		x := &r.failures[i]
-		if x.UID == m.pod.UID {
+		if x.UID == m.uid {
 			return x
 		}
-		if x.Pod == m.name() && isUnconfirmedStart(x) {
+		if x.Pod == m.name && isUnconfirmedStart(x) {
 			return x
 		}
 	}
@@ -150,19 +183,19 @@ func recorded(v v1alpha1.Sequence) uint64 {
 // Methods that update the record.
 
 // endCommands removes the commands that can have no further effect.
-func (r *record) endCommands(f *facts) {
+func (r *record) endCommands(o *observation) {
 	r.commands = slices.DeleteFunc(
 		r.commands,
-		func(c v1alpha1.RunningCommand) bool { return r.isOver(f.ending(&c)) },
+		func(c v1alpha1.RunningCommand) bool { return r.isOver(endingOf(o, &c)) },
 	)
 }
 
 // endGrants removes the grants of containers that are no longer primary.
-func (r *record) endGrants(f *facts) {
+func (r *record) endGrants(o *observation) {
 	var left []v1alpha1.Grant
 	for i := range r.granted {
 		g := &r.granted[i]
-		why := r.whyRevoked(f, g)
+		why := r.whyRevoked(o, g)
 		if why == "" {
 			left = append(left, *g)
 			continue
@@ -178,24 +211,26 @@ func (r *record) endGrants(f *facts) {
 
 // whyRevoked states why a container with a grant is no longer primary. It is "" if that is not
 // proven.
-func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
+func (r *record) whyRevoked(o *observation, g *v1alpha1.Grant) string {
 	const ended = "its container has ended"
-	m := f.byUID(g.UID)
+	m := o.byUID(g.UID)
 	switch {
 	case r.startsIn(g):
 		return "" // a start with an unknown outcome may still take effect
-	case stopped(m):
+	case m == nil || m.stopped:
 		return ended
-	case f.containerGone(g.UID, g.ContainerID):
-		if r.mayBePrimaryNext(f, g) {
+	case o.containerGone(g.UID, g.ContainerID):
+		if r.mayBePrimaryNext(o, g) {
 			return ""
 		}
 		return ended
-	case m.running() != g.ContainerID:
+	case m.container != g.ContainerID:
 		return ""
-	case m.state == idle:
+	}
+	switch r.stateOf(o, m) {
+	case idle:
 		return "status reports that it has stopped"
-	case m.state == secondary:
+	case secondary:
 		return "status reports that it is secondary"
 	}
 	return ""
@@ -205,57 +240,48 @@ func (r *record) whyRevoked(f *facts, g *v1alpha1.Grant) string {
 // container of the same pod, which the kubelet may not have reported yet. If it had reached the
 // container of another pod, its end would not count as seen, and the command would still be on
 // record.
-func (r *record) mayBePrimaryNext(f *facts, g *v1alpha1.Grant) bool {
-	next := f.nextContainer(g.Pod, g.ContainerID)
+func (r *record) mayBePrimaryNext(o *observation, g *v1alpha1.Grant) bool {
+	next := o.nextContainer(g.Pod, g.ContainerID)
 	if next == nil {
-		return !f.now.After(strayUntil(g.Since, g.BeginWithin))
+		return !o.now.After(strayUntil(g.Since, g.BeginWithin))
 	}
-	switch next.state {
+	switch r.stateOf(o, next) {
 	case idle, secondary:
 		return false
 	case primary:
-		return !r.grantsRunning(next)
+		return !r.grantsRunning(next.identity)
 	}
 	return true
 }
 
 // grantPrimaries adds grants for members that are found running as primary, and confirms their
 // existing grants.
-func (r *record) grantPrimaries(f *facts) {
-	for _, m := range f.members {
-		if m.state != primary {
+func (r *record) grantPrimaries(o *observation) {
+	for i := range o.members {
+		m := &o.members[i]
+		if r.stateOf(o, m) != primary {
 			continue
 		}
-		if !r.grantsRunning(m) {
-			r.granted = append(r.granted, f.grant(m, r.epoch))
-			r.tell(v1alpha1.EventRoleChanged, "%s was found running as primary", m.name())
+		if !r.grantsRunning(m.identity) {
+			r.granted = append(r.granted, newGrant(m.identity, r.epoch, o.now))
+			r.tell(v1alpha1.EventRoleChanged, "%s was found running as primary", m.name)
 		}
-		r.confirm(m)
+		r.confirm(m.identity)
 	}
 }
 
 // confirm marks the grant of a member that was seen running as primary.
-func (r *record) confirm(m *member) {
+func (r *record) confirm(m identity) {
 	for i := range r.granted {
 		g := &r.granted[i]
-		if g.UID == m.pod.UID && g.ContainerID == m.running() {
+		if g.UID == m.uid && g.ContainerID == m.container {
 			g.Confirmed = true
 		}
 	}
 }
 
-func (c *clock) grant(m *member, epoch int64) v1alpha1.Grant {
-	return v1alpha1.Grant{
-		Pod:         m.name(),
-		UID:         m.pod.UID,
-		ContainerID: m.running(),
-		Epoch:       epoch,
-		Since:       metav1.NewMicroTime(c.now),
-	}
-}
-
 // fail records a failed command. code is 0 if the command ended with 0 and status contradicted it.
-func (r *record) fail(f *facts, c *v1alpha1.RunningCommand, code int) {
+func (r *record) fail(o *observation, c *v1alpha1.RunningCommand, code int) {
 	r.warn(v1alpha1.EventMemberFailed, "%s of %s %s", c.Name, c.Pod, howFailed(code))
 	i := slices.IndexFunc(r.failures, func(x v1alpha1.Failure) bool { return x.Pod == c.Pod })
 	if i < 0 {
@@ -263,12 +289,12 @@ func (r *record) fail(f *facts, c *v1alpha1.RunningCommand, code int) {
 		r.failures = append(r.failures, v1alpha1.Failure{Pod: c.Pod})
 	}
 	x := &r.failures[i]
-	if !continues(x, c, code) || f.now.Sub(x.Last.Time) > failureWindow(&f.set.Spec) {
+	if !continues(x, c, code) || o.now.Sub(x.Last.Time) > failureWindow(&o.set.Spec) {
 		*x = v1alpha1.Failure{Pod: c.Pod}
 	}
 	x.UID, x.ContainerID = c.UID, c.ContainerID
-	x.Command, x.Code, x.Generation = c.Name, int32(code), f.set.Generation
-	x.Last = metav1.NewTime(f.now)
+	x.Command, x.Code, x.Generation = c.Name, int32(code), o.set.Generation
+	x.Last = metav1.NewTime(o.now)
 	x.Count++
 	x.Unclean = x.Unclean || starts(c.Name)
 }
@@ -288,24 +314,25 @@ func howFailed(code int) string {
 }
 
 // clean allows the member to start without a prior stop.
-func (r *record) clean(m *member) {
+func (r *record) clean(pod types.UID) {
 	for i := range r.failures {
-		if m != nil && r.failures[i].UID == m.pod.UID {
+		if r.failures[i].UID == pod {
 			r.failures[i].Unclean = false
 		}
 	}
 }
 
 // forgive removes the failures that no longer apply.
-func (r *record) forgive(f *facts) {
-	for _, m := range f.members {
-		if cameUp(m, r.failureOf(m)) {
-			r.clean(m)
+func (r *record) forgive(o *observation) {
+	for i := range o.members {
+		m := &o.members[i]
+		if cameUp(r.stateOf(o, m), r.failureOf(m.identity)) {
+			r.clean(m.uid)
 		}
 	}
 	r.failures = slices.DeleteFunc(
 		r.failures,
-		func(x v1alpha1.Failure) bool { return r.hasLapsed(f, &x) },
+		func(x v1alpha1.Failure) bool { return r.hasLapsed(o, &x) },
 	)
 	slices.SortFunc(
 		r.failures,
@@ -314,8 +341,8 @@ func (r *record) forgive(f *facts) {
 }
 
 // cameUp reports whether a member with a failed start runs after all.
-func cameUp(m *member, x *v1alpha1.Failure) bool {
-	switch m.state {
+func cameUp(now state, x *v1alpha1.Failure) bool {
+	switch now {
 	case primary:
 		return true
 	case secondary:
@@ -325,68 +352,77 @@ func cameUp(m *member, x *v1alpha1.Failure) bool {
 }
 
 // hasLapsed reports whether a failure no longer applies.
-func (r *record) hasLapsed(f *facts, x *v1alpha1.Failure) bool {
-	if x.Code == ocfNotConfigured && x.Generation == f.set.Generation {
+func (r *record) hasLapsed(o *observation, x *v1alpha1.Failure) bool {
+	if x.Code == ocfNotConfigured && x.Generation == o.set.Generation {
 		return false // a new pod does not correct the spec
 	}
-	if m := f.named(x.Pod); m != nil {
-		if r.isDisproved(f, x, m) {
+	if m := o.named(x.Pod); m != nil {
+		if r.isDisproved(o, x, m) {
 			return true
 		}
-		if needsStopIn(x, m) {
+		if needsStopIn(x, m.identity) {
 			return false
 		}
 	}
-	if cannotRun(x, f.set.Generation) {
+	if cannotRun(x, o.set.Generation) {
 		return false
 	}
-	return f.now.Sub(x.Last.Time) > failureWindow(&f.set.Spec)
+	return o.now.Sub(x.Last.Time) > failureWindow(&o.set.Spec)
 }
 
 // isDisproved reports whether a failure does not apply to the member's current pod.
-func (r *record) isDisproved(f *facts, x *v1alpha1.Failure, m *member) bool {
+func (r *record) isDisproved(o *observation, x *v1alpha1.Failure, m *observedMember) bool {
 	if isUnconfirmedStart(x) {
-		return m.isPrimary() || x.Generation != f.set.Generation
+		return (r.stateOf(o, m) == primary && !m.terminating) || x.Generation != o.set.Generation
 	}
-	return m.pod.UID != x.UID
+	return m.uid != x.UID
 }
 
 // noteVersions records the sequences that are comparable. It skips idle members while other members
 // run, because their copies are about to be overwritten. It keeps the higher number if a sequence
 // decreases, because that copy lost data.
-func (r *record) noteVersions(f *facts) {
-	runs := r.hasGrants() || slices.ContainsFunc(f.members, func(m *member) bool {
-		return m.shown == secondary || m.shown == primary
-	})
-	for _, m := range f.members {
-		if runs && m.state == idle {
+func (r *record) noteVersions(o *observation) {
+	runs := r.hasGrants() || slices.ContainsFunc(o.members, func(m observedMember) bool { return r.showsSecondary(o, &m) })
+	for i := range o.members {
+		m := &o.members[i]
+		if m.sequence == nil || (runs && r.stateOf(o, m) == idle) {
 			continue
 		}
-		answer, ok := m.answer(v1alpha1.CommandSequence)
-		if n, known := sequenceOf(answer); ok && known {
-			r.noteVersion(m, n)
+		if n, known := sequenceOf(*m.sequence); known {
+			r.noteVersion(m.name, n, m.sequence.Began)
 		}
 	}
 }
 
+// showsSecondary reports whether a member is secondary, or its state is unknown and it was secondary
+// when its state was last known.
+func (r *record) showsSecondary(o *observation, m *observedMember) bool {
+	switch r.stateOf(o, m) {
+	case secondary:
+		return true
+	case unknown:
+		return slices.Contains(o.set.Status.Members.Secondary, m.name)
+	}
+	return false
+}
+
 // noteVersion records the sequence of a member if it is higher than the recorded one, or equal in a
 // later epoch.
-func (r *record) noteVersion(m *member, n uint64) {
-	answer, _ := m.answer(v1alpha1.CommandSequence)
+func (r *record) noteVersion(pod string, n uint64, read time.Time) {
 	now := v1alpha1.Sequence{
-		Pod:      m.name(),
+		Pod:      pod,
 		Sequence: strconv.FormatUint(n, 10),
 		Epoch:    r.epoch,
-		Time:     metav1.NewTime(answer.Began.Truncate(time.Second)),
+		Time:     metav1.NewTime(read.Truncate(time.Second)),
 	}
 	r.versions = slices.Clone(r.versions)
-	i := slices.IndexFunc(r.versions, func(v v1alpha1.Sequence) bool { return v.Pod == m.name() })
+	i := slices.IndexFunc(r.versions, func(v v1alpha1.Sequence) bool { return v.Pod == pod })
 	switch {
 	case i < 0:
 		r.versions = append(r.versions, now)
 	case n > recorded(r.versions[i]):
 		r.versions[i] = now
-	case n == recorded(r.versions[i]) && now.Epoch > r.versions[i].Epoch && r.allBefore(answer.Began):
+	case n == recorded(r.versions[i]) && now.Epoch > r.versions[i].Epoch && r.allBefore(read):
 		r.versions[i] = now
 	}
 	slices.SortFunc(r.versions, func(x, y v1alpha1.Sequence) int {

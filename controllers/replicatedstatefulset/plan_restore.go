@@ -22,21 +22,10 @@ func wasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 // restore handles a set whose record may be lost.
 type restore struct{ *world }
 
-// epochBefore returns the epoch that the next epoch must exceed, whatever the record contains. The
-// former epochs of a restored set are unknown. They were counted from 1, or from the Unix time of
-// an earlier restore, so the current Unix time is higher. It returns 0 if no command uses the
-// epoch.
-func (w restore) epochBefore() int64 {
-	if w.set.Status.Epoch > 0 || !wasRestored(w.set) || !w.tellsEpoch() {
-		return 0
-	}
-	return w.now.Unix()
-}
-
-// tellsEpoch reports whether any command uses the epoch.
-func (w restore) tellsEpoch() bool {
+// usesEpoch reports whether any command uses the epoch.
+func usesEpoch(set *v1alpha1.ReplicatedStatefulSet) bool {
 	isTold := func(word string) bool { return strings.Contains(word, epochWord) }
-	for _, command := range w.set.Spec.Pod.Commands {
+	for _, command := range set.Spec.Pod.Commands {
 		if slices.ContainsFunc(command.Command, isTold) {
 			return true
 		}

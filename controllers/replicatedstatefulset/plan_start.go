@@ -192,7 +192,7 @@ func neverAsked(m *member) bool {
 func seedAsTold(f *facts, p *plan, m *member, o override) {
 	before := p.record
 	p.record.versions = f.notNewerThan(m)
-	p.record.orders = p.record.orders.begun(o, nil)
+	p.record.orders = o.begin(p.record.orders, nil)
 	if p.start(f, m, "as requested"); !p.sent {
 		p.record = before
 	}

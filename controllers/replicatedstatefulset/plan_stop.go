@@ -18,21 +18,21 @@ func endUnseen(f *facts, p *plan) {
 		return
 	}
 	for i := range f.record.commands {
-		e := f.ending(&f.record.commands[i])
-		next := e.next()
+		e := endingOf(f.observed, &f.record.commands[i])
+		m, next := f.byUID(e.UID), e.next()
 		switch {
 		case e.underWay():
 			// this process will see its end
 		case next != nil:
-			endInNext(f, p, e, next)
-		case e.m == nil:
+			endInNext(f, p, e, f.byUID(next.uid))
+		case m == nil:
 			// it ends with its pod
-		case e.m.terminating():
+		case m.terminating():
 			if startsPrimary(e.Name) {
 				p.WaitFor(v1alpha1.ReasonWaitingForStop, f.whoMayRun())
 			}
 		default:
-			endByStatus(f, p, e)
+			endByStatus(f, p, m, e)
 		}
 	}
 }
@@ -51,16 +51,16 @@ func endInNext(f *facts, p *plan, e ending, next *member) {
 }
 
 // endByStatus deletes the pod of a command if status did not show the command's outcome in time.
-func endByStatus(f *facts, p *plan, e ending) {
-	zero, answers := e.zero(), e.m.answers(v1alpha1.CommandStatus)
-	over := f.askedInVain(e.m, e.statusUntil())
+func endByStatus(f *facts, p *plan, m *member, e ending) {
+	zero, answers := e.zero(), m.answers(v1alpha1.CommandStatus)
+	over := f.askedInVain(m, e.statusUntil())
 	switch {
 	case e.denied(), !zero && answers && f.record.hasUnconfirmed(e.RunningCommand):
 		p.removeAfter(
 			f,
 			e,
 			remove(
-				e.m,
+				m,
 				reasonUnseen,
 				fmt.Sprintf(
 					"%s exited with 0, but status did not confirm it within %s",
@@ -72,11 +72,11 @@ func endByStatus(f *facts, p *plan, e ending) {
 		p.removeAfter(
 			f,
 			e,
-			remove(e.m, reasonUnseen, e.Name+" exited with 0, but status does not respond"),
+			remove(m, reasonUnseen, e.Name+" exited with 0, but status does not respond"),
 		)
 	case over:
 		p.Do(remove(
-			e.m,
+			m,
 			reasonUnseen,
 			fmt.Sprintf("the outcome of %s is unknown, and status does not show it", e.Name),
 		))
@@ -96,23 +96,11 @@ func endByStatus(f *facts, p *plan, e ending) {
 	}
 }
 
-// statusUntil returns the deadline for status to show the outcome of the command.
-func (e ending) statusUntil() time.Time {
-	until := e.StartedAt.Add(e.Timeout.Duration)
-	if !e.zero() {
-		return until
-	}
-	if settled := e.f.watch.Deadline(e.result.Ended, settleWithin); settled.After(until) {
-		return settled
-	}
-	return until
-}
-
 // removeAfter deletes a pod. If a start in it ended with 0 and made no primary, it records the
 // failure first, because the pod may be gone in the next pass. It does not record failures of an
 // outdated template, because the next pod has another one.
 func (p *plan) removeAfter(f *facts, e ending, gone action.Chain) {
-	if !e.isToNote() {
+	if !isToNote(f, e) {
 		p.Do(gone)
 		return
 	}
@@ -122,17 +110,17 @@ func (p *plan) removeAfter(f *facts, e ending, gone action.Chain) {
 	p.sent = true
 	r := p.record
 	r.failures = slices.Clone(r.failures)
-	r.fail(f, e.RunningCommand, 0)
+	r.fail(f.observed, e.RunningCommand, 0)
 	noted := f.store(r, reasonUnseen, fmt.Sprintf("%s of %s %s", e.Name, e.Pod, howFailed(0)))
 	p.Do(append(action.Chain{noted}, gone...))
 }
 
 // isToNote reports whether a start ended with 0, made no primary, and this is not on record yet.
-func (e ending) isToNote() bool {
+func isToNote(f *facts, e ending) bool {
 	if !e.zero() || !startsPrimary(e.Name) {
 		return false
 	}
-	return e.m.upToDate && !e.f.record.hasUnconfirmed(e.RunningCommand)
+	return e.m.upToDate && !f.record.hasUnconfirmed(e.RunningCommand)
 }
 
 // askedInVain reports whether a status command sent after that time did not show the outcome, or
