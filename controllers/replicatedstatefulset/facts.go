@@ -83,7 +83,7 @@ func derive(w *world) *facts {
 	f.record = update(&w.set.Status, f.observed)
 	f.judgeStates()
 	f.judgeGrants()
-	parking{f}.judge()
+	judgeParking(f)
 	f.judgeFailures()
 	f.judgeCopies()
 	for _, m := range f.members {
@@ -320,7 +320,7 @@ func (f *facts) shownWellStaffed() bool {
 }
 
 func (f *facts) staffed(stateOf func(*member) state) bool {
-	expected := parking{f}.expected()
+	expected := expectedPrimaries(f)
 	switch {
 	case len(f.members) != f.wanted():
 		return false

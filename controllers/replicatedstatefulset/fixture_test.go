@@ -68,20 +68,20 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 
 // fitBudgets sets the expected budgets, unless a fixture removed them.
 func fitBudgets(w *world) {
-	b := budgets{derive(w)}
+	b := derive(w)
 	if w.budget != nil {
 		switch w.budget = buildBudget(w.set); {
-		case handsOver(w.set) && b.mustClose():
-			w.budget = closed(b.open())
+		case handsOver(w.set) && mustCloseBudget(b):
+			w.budget = closed(openedBudget(b))
 		case handsOver(w.set):
-			w.budget = b.open()
+			w.budget = openedBudget(b)
 		}
 	}
 	if w.primaryBudget == nil || !handsOver(w.set) {
 		w.primaryBudget = nil
 		return
 	}
-	w.primaryBudget = buildPrimaryBudget(w.set, b.minPrimaries())
+	w.primaryBudget = buildPrimaryBudget(w.set, minPrimaries(b))
 }
 
 type podFixture struct {

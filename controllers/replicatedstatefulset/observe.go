@@ -158,7 +158,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err
 	}
-	outsiders{w}.disown()
+	disown(w)
 	for _, m := range w.members {
 		m.owned = w.owns(m)
 	}
@@ -242,7 +242,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 			results:    map[string]podexec.Result{},
 		}
 		if !ok || !w.counts(m) {
-			outsiders{w}.note(pod)
+			noteForeign(w, pod)
 			continue
 		}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {

@@ -24,7 +24,7 @@ func claimsOf(ctx context.Context, from client.Reader, set *v1alpha1.ReplicatedS
 // readLeftClaims reads the claims of a set that is being deleted with its claims, after its last
 // pod is gone. The StatefulSet controller created the claims with our labels.
 func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.View) error {
-	if !from.Live || w.invalid != "" || len(w.members) > 0 || !(leftovers{w}).deletesAll() {
+	if !from.Live || w.invalid != "" || len(w.members) > 0 || !deletesAllClaims(w) {
 		return nil
 	}
 	claims, err := claimsOf(ctx, from, w.set)
@@ -40,14 +40,14 @@ func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.V
 // readCopies counts the members that have claims, for a stopped set whose former number of members
 // is unknown.
 func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View) error {
-	if !(restore{w}).isUnknownStop() {
+	if !isUnknownStop(w) {
 		return nil
 	}
 	claims, err := claimsOf(ctx, from, w.set)
 	if err != nil {
 		return err
 	}
-	w.copies = restore{w}.copiesIn(claims)
+	w.copies = copiesIn(w, claims)
 	return nil
 }
 

@@ -127,21 +127,18 @@ func (w *world) shouldExist(name string) bool {
 	return ok && n < int(*w.set.Spec.Replicas)
 }
 
-// outsiders handles pods that have our labels and are not members.
-type outsiders struct{ *world }
-
 // disown removes pods from the members that have a controller other than the StatefulSet, and are
 // younger than it, so that no former StatefulSet of the same name created them.
-func (o outsiders) disown() {
-	if o.stateful == nil || !o.ours(o.stateful) {
+func disown(w *world) {
+	if w.stateful == nil || !w.ours(w.stateful) {
 		return
 	}
-	o.members = slices.DeleteFunc(o.members, func(m *member) bool {
-		isHeld := o.isStored(m) || (m.terminating() && m.protected())
-		if isHeld || !isMadeByAnother(o.stateful, m.pod) {
+	w.members = slices.DeleteFunc(w.members, func(m *member) bool {
+		isHeld := w.isStored(m) || (m.terminating() && m.protected())
+		if isHeld || !isMadeByAnother(w.stateful, m.pod) {
 			return false
 		}
-		o.note(m.pod)
+		noteForeign(w, m.pod)
 		return true
 	})
 }
@@ -155,14 +152,14 @@ func isMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Before(&set.CreationTimestamp)
 }
 
-// note records a pod that has our labels and is not a member. A terminating pod is soon no longer
+// noteForeign records a pod that has our labels and is not a member. A terminating pod is soon no longer
 // selected. Our finalizer makes no difference, because a user who can create pods can write it.
-func (o outsiders) note(pod *corev1.Pod) {
+func noteForeign(w *world, pod *corev1.Pod) {
 	has := func(label string) bool { return pod.Labels[label] != "" }
 	if podstate.Terminating(pod) || !slices.ContainsFunc(ownPodLabels, has) {
 		return
 	}
-	if len(o.foreignPods) < maxForeign {
-		o.foreignPods = append(o.foreignPods, pod)
+	if len(w.foreignPods) < maxForeign {
+		w.foreignPods = append(w.foreignPods, pod)
 	}
 }

@@ -129,7 +129,7 @@ func (p *plan) lookAgainFor(f *facts) {
 	for _, g := range f.record.granted {
 		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(f.now))
 	}
-	p.LookAgain(drain{f}.deadline().Sub(f.now))
+	p.LookAgain(evictionDeadline(f).Sub(f.now))
 	p.LookAgain(f.config.target.Wait)
 	p.LookAgain(f.causes.Again)
 	if f.deleting() {

@@ -102,7 +102,7 @@ func keepStatefulSet(f *facts, p *plan) {
 	next.Labels = merged(have.Labels, want.Labels)
 	keepRecordOfConfig(next, carries.Record)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
-	next.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.meanwhile()
+	next.Spec.PersistentVolumeClaimRetentionPolicy = retentionMeanwhile(f.world)
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
 	p.newTemplate, p.configEvent = changed, f.config.target.Event

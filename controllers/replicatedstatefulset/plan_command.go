@@ -288,7 +288,7 @@ func (p *plan) stop(f *facts, m *member, why string) {
 	if p.waitsForLabel(f, m) {
 		return
 	}
-	before := slices.Concat(p.trial, budgets{f}.closing(m), label(m, v1alpha1.False, v1alpha1.RoleNone))
+	before := slices.Concat(p.trial, closingBudget(f, m), label(m, v1alpha1.False, v1alpha1.RoleNone))
 	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), before...)
 }
 
@@ -314,7 +314,7 @@ func (p *plan) demote(f *facts, m *member, why string) {
 	if p.waitsForLabel(f, m) {
 		return
 	}
-	before := append(budgets{f}.closing(m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
+	before := append(closingBudget(f, m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
 	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.handover, before...)
 }
 

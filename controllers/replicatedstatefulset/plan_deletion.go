@@ -77,7 +77,7 @@ func finishDeletion(f *facts, p *plan) {
 		v1alpha1.ReasonStopping,
 		"stopping the members, because the object is being deleted",
 	)
-	claims := leftovers{f.world}.going()
+	claims := claimsToDelete(f.world)
 	switch {
 	case len(claims) > 0:
 		deleteClaims(p, claims)

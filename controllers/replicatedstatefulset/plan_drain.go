@@ -13,24 +13,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// drain handles primaries that should leave their Node. kubectl drain cordons the Node and then
-// evicts its pods. A descheduler evicts pods without a cordon; the eviction book lists these. Each
-// primary hands its role over before it is evicted.
-type drain struct{ *facts }
-
 // leaveCordoned hands the role of a primary that should leave its Node over to a member that should
 // not. It is a switchover without a user's order, and begins only at rest.
 func leaveCordoned(f *facts, p *plan) {
-	d := drain{f}
 	for _, m := range f.members {
 		p.LookAgain(m.evictionAt.Add(evictionFor).Sub(f.now))
 	}
-	m := d.leaver()
+	m := primaryToDrain(f)
 	if m == nil {
 		return
 	}
-	p.LookAgain(d.triedUntil(m).Sub(f.now))
-	if d.whyNotNow(m).Reason != "" {
+	p.LookAgain(triedUntil(m).Sub(f.now))
+	if whyNotDrained(f, m).Reason != "" {
 		return
 	}
 	handOver(f, p, relief{facts: f, old: m, away: true}, whyToLeave(m))
@@ -54,20 +48,20 @@ func whyToLeave(m *member) string {
 	return "its eviction was requested"
 }
 
-// leavers returns the primaries that must hand their role over because they should leave their
+// primariesToDrain returns the primaries that must hand their role over because they should leave their
 // Node.
-func (d drain) leavers() []*member {
-	if d.deleting() || !handsOver(d.set) || d.target() == 0 {
+func primariesToDrain(f *facts) []*member {
+	if f.deleting() || !handsOver(f.set) || f.target() == 0 {
 		return nil
 	}
-	return d.among(func(m *member) bool {
+	return f.among(func(m *member) bool {
 		return m.shown == primary && m.toLeave && !m.terminating() && !m.leaves
 	})
 }
 
-// leaver returns the first of leavers. It returns nil if there is none.
-func (d drain) leaver() *member {
-	if all := d.leavers(); len(all) > 0 {
+// primaryToDrain returns the first of leavers. It returns nil if there is none.
+func primaryToDrain(f *facts) *member {
+	if all := primariesToDrain(f); len(all) > 0 {
 		return all[0]
 	}
 	return nil
@@ -75,64 +69,64 @@ func (d drain) leaver() *member {
 
 // drainChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first. Each check returns its reason and message, or nothing.
-var drainChecks = []func(drain, *member) notice{
+var drainChecks = []func(*facts, *member) notice{
 	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
 }
 
-// whyNotNow returns the notice of the first of drainChecks that fails.
-func (d drain) whyNotNow(m *member) notice { return d.firstOf(drainChecks, m) }
+// whyNotDrained returns the notice of the first of drainChecks that fails.
+func whyNotDrained(f *facts, m *member) notice { return firstNotice(f, drainChecks, m) }
 
-// firstOf returns the notice of the first check that fails.
-func (d drain) firstOf(checks []func(drain, *member) notice, m *member) notice {
+// firstNotice returns the notice of the first check that fails.
+func firstNotice(f *facts, checks []func(*facts, *member) notice, m *member) notice {
 	for _, check := range checks {
-		if found := check(d, m); found.Reason != "" {
+		if found := check(f, m); found.Reason != "" {
 			return found
 		}
 	}
 	return notice{}
 }
 
-func notServed(d drain, _ *member) notice {
+func notServed(f *facts, _ *member) notice {
 	switch {
-	case d.set.Spec.Paused:
+	case f.set.Spec.Paused:
 		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, so no command is run; set it to false"}
-	case !d.starts():
-		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
+	case !f.starts():
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(f.invalid, f.fatal())}
 	}
 	return notice{}
 }
 
-func isHandingOver(_ drain, m *member) notice {
+func isHandingOver(_ *facts, m *member) notice {
 	if m.command == nil {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonHandingOver, Message: "waiting for command " + m.command.Name}
 }
 
-func isMissing(d drain, _ *member) notice {
-	if d.wellStaffed() {
+func isMissing(f *facts, _ *member) notice {
+	if f.wellStaffed() {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over only while no member is missing; missing: " + d.whatIsMissing()}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over only while no member is missing; missing: " + f.whatIsMissing()}
 }
 
-func demoteFailed(d drain, m *member) notice {
+func demoteFailed(f *facts, m *member) notice {
 	if !m.failedToGo() {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: fmt.Sprintf(
 		"%s %s; it will be retried %s after the failure. To stop the primary instead, request a switchover to another member twice: kubectl -n %s annotate rss %s %s=<pod>",
-		m.failure.Command, howFailed(int(m.failure.Code)), failureWindow(&d.set.Spec), d.set.Namespace, d.set.Name, v1alpha1.AnnotationSwitchoverTo,
+		m.failure.Command, howFailed(int(m.failure.Code)), failureWindow(&f.set.Spec), f.set.Namespace, f.set.Name, v1alpha1.AnnotationSwitchoverTo,
 	)}
 }
 
-func noSuccessorLeft(d drain, m *member) notice {
+func noSuccessorLeft(f *facts, m *member) notice {
 	var others []string
-	for _, o := range d.members {
+	for _, o := range f.members {
 		if o.state == primary {
 			continue
 		}
-		why := (relief{facts: d.facts, old: m, away: true}).whyNoSuccessor(o)
+		why := (relief{facts: f, old: m, away: true}).whyNoSuccessor(o)
 		if why == "" {
 			return notice{}
 		}
@@ -141,32 +135,32 @@ func noSuccessorLeft(d drain, m *member) notice {
 	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take over: " + strings.Join(others, ", ") + "; uncordon one of their Nodes, repair one of them, or add a member"}
 }
 
-func askedOtherwise(d drain, _ *member) notice {
-	o := overrideOf(d.facts, v1alpha1.OrderSwitchoverTo)
+func askedOtherwise(f *facts, _ *member) notice {
+	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	if o.name == "" {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s requests a switchover to %s first", o.by(), o.name)}
 }
 
-func beingUpdated(d drain, _ *member) notice {
-	if len(parking(d).parked()) > 0 {
+func beingUpdated(f *facts, _ *member) notice {
+	if len(parkedMembers(f)) > 0 {
 		return notice{} // parking waits for them too
 	}
-	for _, m := range d.members {
+	for _, m := range f.members {
 		if !m.upToDate {
 			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the current template; see Progressing and Degraded"}
 		}
 	}
-	if d.renewing() {
+	if f.renewing() {
 		return notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is being recreated"}
 	}
 	return notice{}
 }
 
-func triedLately(d drain, m *member) notice {
-	until := d.triedUntil(m)
-	if !until.After(d.now) {
+func triedLately(f *facts, m *member) notice {
+	until := triedUntil(m)
+	if !until.After(f.now) {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf(
@@ -178,7 +172,7 @@ func triedLately(d drain, m *member) notice {
 // triedUntil returns the end of the pause after a primary was demoted or stopped, and became
 // primary again because no other member had all of its data. Each attempt causes a moment without a
 // primary.
-func (d drain) triedUntil(m *member) (until time.Time) {
+func triedUntil(m *member) (until time.Time) {
 	for _, command := range []string{v1alpha1.CommandDemote, v1alpha1.CommandStop} {
 		if r, ok := m.result(command); ok && r.Ended.Add(handoverPause).After(until) {
 			until = r.Ended.Add(handoverPause)
@@ -187,21 +181,21 @@ func (d drain) triedUntil(m *member) (until time.Time) {
 	return until
 }
 
-// deadline returns when spec.evictionTimeout expires. It returns zero if there is no timeout, or no
+// evictionDeadline returns when spec.evictionTimeout expires. It returns zero if there is no timeout, or no
 // eviction waits.
-func (d drain) deadline() time.Time {
-	timeout := durationOr(d.set.Spec.EvictionTimeout, 0, 0, maxWindow)
-	since := meta.FindStatusCondition(d.set.Status.Conditions, v1alpha1.ConditionDraining)
+func evictionDeadline(f *facts) time.Time {
+	timeout := durationOr(f.set.Spec.EvictionTimeout, 0, 0, maxWindow)
+	since := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionDraining)
 	if timeout == 0 || since == nil || since.Status != metav1.ConditionTrue {
 		return time.Time{}
 	}
 	return since.LastTransitionTime.Add(timeout)
 }
 
-// timeIsOver reports whether a primary may be evicted without a successor.
-func (d drain) timeIsOver() bool {
-	deadline := d.deadline()
-	return !deadline.IsZero() && !d.now.Before(deadline)
+// evictionTimeIsOver reports whether a primary may be evicted without a successor.
+func evictionTimeIsOver(f *facts) bool {
+	deadline := evictionDeadline(f)
+	return !deadline.IsZero() && !f.now.Before(deadline)
 }
 
 // whyNoSuccessor states why a member cannot succeed a primary, regardless of its copy. It is "" if
@@ -231,19 +225,19 @@ func (r relief) whyNoSuccessor(m *member) string {
 // draining returns condition Draining, which reports the primary that should leave its Node.
 func draining(p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue}
-	d := drain{p.on}
-	m := d.leaver()
+	d := p.on
+	m := primaryToDrain(d)
 	if m == nil {
-		return d.withoutLeaver(c)
+		return drainingNoPrimary(d, c)
 	}
-	found := d.whyNotNow(m)
+	found := whyNotDrained(d, m)
 	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
 	who := fmt.Sprintf("%s is primary and its eviction was requested", m.name())
 	if m.node.Cordoned {
 		who = fmt.Sprintf("%s is primary on Node %s, which is cordoned", m.name(), m.pod.Spec.NodeName)
 	}
 	why := cmp.Or(found.Message, p.Waiting.Message, "the handover is in progress")
-	if d.timeIsOver() {
+	if evictionTimeIsOver(d) {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
 		c.Message = fmt.Sprintf("%s; it may be evicted, because spec.evictionTimeout has expired: %s", who, why)
 		return c
@@ -256,26 +250,25 @@ func draining(p *plan) metav1.Condition {
 	return c
 }
 
-// withoutLeaver returns condition Draining if no primary should leave its Node. While a primary is
+// drainingNoPrimary returns condition Draining if no primary should leave its Node. While a primary is
 // missing, or the commands of a handover have not ended, no member may be evicted.
-func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
-	b := budgets(d)
-	toLeave := d.among(func(m *member) bool { return m.toLeave && !m.terminating() })
-	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
+func drainingNoPrimary(f *facts, c metav1.Condition) metav1.Condition {
+	toLeave := f.among(func(m *member) bool { return m.toLeave && !m.terminating() })
+	if len(toLeave) == 0 || !usesBudgets(f) || !lacksPrimary(f) {
 		// The time does not count for spec.evictionTimeout, so a primary that should leave later
 		// has the full timeout.
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that can be handed over is on a cordoned Node"
-		if len(toLeave) > 0 && b.isClosed() && len(b.record.commands) > 0 {
+		if len(toLeave) > 0 && budgetIsClosed(f) && len(f.record.commands) > 0 {
 			c.Reason = v1alpha1.ReasonWaitingForCommand
-			c.Message += fmt.Sprintf(". No member is evicted until all commands have ended; missing: %s. Members that should leave their Nodes: %s", d.whatIsMissing(), namesOf(toLeave))
+			c.Message += fmt.Sprintf(". No member is evicted until all commands have ended; missing: %s. Members that should leave their Nodes: %s", f.whatIsMissing(), namesOf(toLeave))
 		}
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPrimaryMissing
 	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted until all of them run; see Progressing and Degraded. "+
 		"Members that should leave their Nodes: %s. To evict one anyway: kubectl -n %s delete pod <pod>",
-		b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
-	if d.timeIsOver() {
+		countLabelled(f), f.target(), namesOf(toLeave), f.set.Namespace)
+	if evictionTimeIsOver(f) {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
 		c.Message = "members that should leave their Nodes may be evicted although a primary is missing, because spec.evictionTimeout has expired: " + namesOf(toLeave)
 	}

@@ -11,17 +11,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// parking handles the members of spec.maintenance. Such a member is parked, so that a user can work
-// on it: the operator sends it queries, but no mutating commands. A primary hands its role over
-// first. The parked state is in the status before any decision uses it, because users rely on it.
-type parking struct{ *facts }
-
-// judge sets the maintenance facts. It runs after the states and grants are known. A set that is
+// judgeParking sets the maintenance facts. It runs after the states and grants are known. A set that is
 // being deleted stops all members, so none is listed.
-func (k parking) judge() {
-	for _, m := range k.members {
-		m.listed = isListed(k.set, m.name())
-		m.parked = m.listed && k.record.maintenanceOf(m.name()).State == v1alpha1.MaintenanceParked
+func judgeParking(f *facts) {
+	for _, m := range f.members {
+		m.listed = isListed(f.set, m.name())
+		m.parked = m.listed && f.record.maintenanceOf(m.name()).State == v1alpha1.MaintenanceParked
 	}
 }
 
@@ -41,10 +36,10 @@ func maintained(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
 	return slices.Compact(names)
 }
 
-// strangeNames returns the names in spec.maintenance that no member of the set can have.
-func (k parking) strangeNames() (names []string) {
-	for _, name := range k.set.Spec.Maintenance {
-		if _, ok := ordinalOf(k.set, name); !ok && !k.deleting() {
+// impossibleNames returns the names in spec.maintenance that no member of the set can have.
+func impossibleNames(f *facts) (names []string) {
+	for _, name := range f.set.Spec.Maintenance {
+		if _, ok := ordinalOf(f.set, name); !ok && !f.deleting() {
 			names = append(names, name)
 		}
 	}
@@ -81,26 +76,26 @@ func (r *record) rolesAreFilled(o *observation) bool {
 	return filled >= need
 }
 
-// otherPrimaries returns the primaries that are not to be parked.
-func (k parking) otherPrimaries() []*member {
-	return k.among(func(m *member) bool { return m.isPrimary() && !m.listed && !m.leaves })
+// unlistedPrimaries returns the primaries that are not to be parked.
+func unlistedPrimaries(f *facts) []*member {
+	return f.among(func(m *member) bool { return m.isPrimary() && !m.listed && !m.leaves })
 }
 
-// expected returns the expected number of primaries. If all members are primary, parked members
+// expectedPrimaries returns the expected number of primaries. If all members are primary, parked members
 // reduce it.
-func (k parking) expected() int {
-	if k.target() == 0 {
+func expectedPrimaries(f *facts) int {
+	if f.target() == 0 {
 		return 0
 	}
-	return max(1, min(k.target(), k.wanted()-len(k.parked())))
+	return max(1, min(f.target(), f.wanted()-len(parkedMembers(f))))
 }
 
-func (k parking) parked() []*member { return k.among(func(m *member) bool { return m.parked }) }
+func parkedMembers(f *facts) []*member { return f.among(func(m *member) bool { return m.parked }) }
 
-// leaver returns the first primary that must hand its role over to be parked. It returns nil if
+// primaryToPark returns the first primary that must hand its role over to be parked. It returns nil if
 // there is none.
-func (k parking) leaver() *member {
-	for _, m := range k.members {
+func primaryToPark(f *facts) *member {
+	for _, m := range f.members {
 		if m.listed && m.shown == primary && !m.terminating() && !m.leaves {
 			return m
 		}
@@ -108,9 +103,9 @@ func (k parking) leaver() *member {
 	return nil
 }
 
-// kept returns the unwanted members that stay because they are in spec.maintenance.
-func (k parking) kept() []*member {
-	return k.among(func(m *member) bool { return m.listed && m.ordinal >= k.wanted() })
+// listedSurplus returns the unwanted members that stay because they are in spec.maintenance.
+func listedSurplus(f *facts) []*member {
+	return f.among(func(m *member) bool { return m.listed && m.ordinal >= f.wanted() })
 }
 
 // Methods of record.
@@ -168,46 +163,45 @@ func (r *record) runsIn(pod string) bool {
 // parkPrimary hands over the role of a listed primary, which is parked afterwards. Like the
 // switchover of a primary on a cordoned Node, it begins only at rest.
 func parkPrimary(f *facts, p *plan) {
-	k := parking{f}
-	m := k.leaver()
+	m := primaryToPark(f)
 	if m == nil {
 		return
 	}
-	p.LookAgain(drain{f}.triedUntil(m).Sub(f.now))
-	if k.whyNotNow(m).Reason != "" {
+	p.LookAgain(triedUntil(m).Sub(f.now))
+	if whyNotParked(f, m).Reason != "" {
 		return
 	}
 	const why = "it is in spec.maintenance"
-	if k.isSpare() {
+	if isSpareToPark(f) {
 		p.stop(f, m, why+", and other primaries are running")
 		return
 	}
 	handOver(f, p, relief{facts: f, old: m, away: true}, why)
 }
 
-// isSpare reports whether a primary may stop without a successor because other primaries have the
+// isSpareToPark reports whether a primary may stop without a successor because other primaries have the
 // same data.
-func (k parking) isSpare() bool { return len(k.otherPrimaries()) > 0 && !k.hasFollowers() }
+func isSpareToPark(f *facts) bool { return len(unlistedPrimaries(f)) > 0 && !f.hasFollowers() }
 
 // parkChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first.
-var parkChecks = []func(drain, *member) notice{
+var parkChecks = []func(*facts, *member) notice{
 	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
 }
 
-// whyNotNow returns the notice of the first of parkChecks that fails.
-func (k parking) whyNotNow(m *member) notice { return drain(k).firstOf(parkChecks, m) }
+// whyNotParked returns the notice of the first of parkChecks that fails.
+func whyNotParked(f *facts, m *member) notice { return firstNotice(f, parkChecks, m) }
 
 // noneFollows checks that a member exists that can have the data of the primary. Without one, no
 // member can take its role.
-func noneFollows(d drain, m *member) notice {
-	switch k := parking(d); {
-	case k.isSpare():
+func noneFollows(f *facts, m *member) notice {
+	switch {
+	case isSpareToPark(f):
 		return notice{}
-	case !d.hasFollowers():
+	case !f.hasFollowers():
 		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "it has no secondary, so no other member has its data"}
 	}
-	return noSuccessorLeft(d, m)
+	return noSuccessorLeft(f, m)
 }
 
 // Messages for users.
@@ -223,13 +217,13 @@ func inMaintenance(_ *facts, m *member) string {
 // maintenance returns condition Maintenance, which lists the parked members, and how to end
 // maintenance.
 func maintenance(p *plan) metav1.Condition {
-	k := parking{p.on}
+	k := p.on
 	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
-	if len(maintained(k.set))+len(k.strangeNames()) == 0 {
+	if len(maintained(k.set))+len(impossibleNames(k)) == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNoMaintenance, "spec.maintenance is empty"
 		return c
 	}
-	all := []notice{k.underWay(p), k.whoIsParked(), k.whoIsNone(), k.whoCanBeNone()}
+	all := []notice{parkingUnderWay(k, p), parkedNotice(k), absentNotice(k), impossibleNotice(k)}
 	var texts []string
 	for _, found := range all {
 		if found.Reason != "" {
@@ -243,19 +237,19 @@ func maintenance(p *plan) metav1.Condition {
 	return c
 }
 
-// underWay states what must happen before all listed members are parked. It is empty if all are.
-func (k parking) underWay(p *plan) notice {
-	if m := k.leaver(); m != nil {
-		found := k.whyNotNow(m)
+// parkingUnderWay states what must happen before all listed members are parked. It is empty if all are.
+func parkingUnderWay(f *facts, p *plan) notice {
+	if m := primaryToPark(f); m != nil {
+		found := whyNotParked(f, m)
 		text := fmt.Sprintf("%s is primary and will be parked when another member has its role: %s",
 			m.name(), cmp.Or(found.Message, p.Waiting.Message, "the handover is in progress"))
 		if found.Reason == v1alpha1.ReasonNoSuccessor {
 			text += fmt.Sprintf(". To work on it as primary, without failovers: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"paused\":true}}'",
-				k.set.Namespace, k.set.Name)
+				f.set.Namespace, f.set.Name)
 		}
 		return notice{Reason: cmp.Or(found.Reason, v1alpha1.ReasonHandingOver), Message: text}
 	}
-	for _, x := range k.record.maintenance {
+	for _, x := range f.record.maintenance {
 		switch x.State {
 		case v1alpha1.MaintenanceHandingOver:
 			return notice{Reason: v1alpha1.ReasonHandingOver, Message: x.Pod + " will be parked when another member has its role"}
@@ -266,9 +260,9 @@ func (k parking) underWay(p *plan) notice {
 	return notice{}
 }
 
-// whoIsParked lists the members on which a user can work.
-func (k parking) whoIsParked() notice {
-	parked := k.parked()
+// parkedNotice lists the members on which a user can work.
+func parkedNotice(f *facts) notice {
+	parked := parkedMembers(f)
 	if len(parked) == 0 {
 		return notice{}
 	}
@@ -276,12 +270,12 @@ func (k parking) whoIsParked() notice {
 		"; they get no command except status and sequence, no clients, and no role"}
 }
 
-// whoIsNone lists the members of spec.maintenance that do not exist now. They are parked when they
+// absentNotice lists the members of spec.maintenance that do not exist now. They are parked when they
 // appear.
-func (k parking) whoIsNone() notice {
+func absentNotice(f *facts) notice {
 	var names []string
-	for _, name := range maintained(k.set) {
-		if k.named(name) == nil {
+	for _, name := range maintained(f.set) {
+		if f.named(name) == nil {
 			names = append(names, name)
 		}
 	}
@@ -291,9 +285,9 @@ func (k parking) whoIsNone() notice {
 	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod, and parked when it is created: " + strings.Join(names, ", ")}
 }
 
-// whoCanBeNone lists the names in spec.maintenance that no member of this set can have.
-func (k parking) whoCanBeNone() notice {
-	names := k.strangeNames()
+// impossibleNotice lists the names in spec.maintenance that no member of this set can have.
+func impossibleNotice(f *facts) notice {
+	names := impossibleNames(f)
 	if len(names) == 0 {
 		return notice{}
 	}

@@ -87,7 +87,7 @@ func renew(f *facts, p *plan) {
 	if len(outdated) == 0 || !f.starts() || !f.templateIsSeen() {
 		return
 	}
-	if parked := (parking{f}).parked(); len(parked) > 0 {
+	if parked := parkedMembers(f); len(parked) > 0 {
 		p.WaitFor(v1alpha1.ReasonUpdating, "the update waits until no member is parked; members in spec.maintenance: "+namesOf(parked))
 		return
 	}

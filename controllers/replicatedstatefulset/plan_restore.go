@@ -19,9 +19,6 @@ import (
 // wasRestored reports whether an object was restored from a backup.
 func wasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 
-// restore handles a set whose record may be lost.
-type restore struct{ *world }
-
 // usesEpoch reports whether any command uses the epoch.
 func usesEpoch(set *v1alpha1.ReplicatedStatefulSet) bool {
 	isTold := func(word string) bool { return strings.Contains(word, epochWord) }
@@ -35,7 +32,7 @@ func usesEpoch(set *v1alpha1.ReplicatedStatefulSet) bool {
 
 // isUnknownStop reports whether the set is stopped, has claims, and its former number of members is
 // unknown: it was restored stopped, or created stopped on the claims of an earlier set of its name.
-func (w restore) isUnknownStop() bool {
+func isUnknownStop(w *world) bool {
 	if w.invalid != "" || w.deleting() || *w.set.Spec.Replicas > 0 {
 		return false
 	}
@@ -44,7 +41,7 @@ func (w restore) isUnknownStop() bool {
 
 // copiesIn returns how many members the set needs so that each claim that is older than the set, or
 // was restored, belongs to a member.
-func (w restore) copiesIn(claims []corev1.PersistentVolumeClaim) int32 {
+func copiesIn(w *world, claims []corev1.PersistentVolumeClaim) int32 {
 	most := 0
 	for i := range claims {
 		if w.set.CreationTimestamp.Before(&claims[i].CreationTimestamp) && !wasRestored(&claims[i]) {

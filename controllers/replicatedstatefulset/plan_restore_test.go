@@ -58,11 +58,11 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 		return with(func(w *world) {
 			claims := claimsNamed("data-rss-db-4")
 			claims[0].CreationTimestamp, claims[0].Labels = metaTime(0), labels
-			w.copies = restore{w}.copiesIn(claims)
+			w.copies = copiesIn(w, claims)
 		})
 	}
 	found := with(func(w *world) {
-		w.copies = restore{w}.copiesIn(claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
+		w.copies = copiesIn(w, claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
 	})
 	diskless := with(func(w *world) { w.set.Spec.Pod.VolumeClaimTemplates = nil })
 	had := func(n int32) thing { return with(func(w *world) { w.set.Status.RestoreReplicas = n }) }

@@ -14,7 +14,7 @@ func scale(f *facts, p *plan) {
 	if !f.serves() || !f.hasStatefulSet() || f.tooFew() { // the status reports tooFew
 		return
 	}
-	if kept := (parking{f}).kept(); len(kept) > 0 {
+	if kept := listedSurplus(f); len(kept) > 0 {
 		p.WaitFor(v1alpha1.ReasonScaling, "scale-down is blocked while members to remove are in spec.maintenance: "+namesOf(kept))
 		return
 	}
@@ -92,7 +92,7 @@ func resize(f *facts, p *plan, have int) {
 	set := f.stateful.DeepCopy()
 	replicas := int32(f.wanted())
 	set.Spec.Replicas = &replicas
-	set.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.whenResized(have)
+	set.Spec.PersistentVolumeClaimRetentionPolicy = retentionAfterResize(f.world, have)
 	p.Do(action.Chain{{
 		Verb: action.Patch, Object: set, From: f.stateful, Unchanged: true,
 		Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas),

@@ -18,12 +18,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
-// summary is the input of the status.
-type summary struct {
-	*facts
-	plan *plan
-}
-
 // summarize returns the new status. Transition times of unchanged conditions stay.
 func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	f := p.on
@@ -32,14 +26,14 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.ObservedGeneration = f.set.Generation
 	s.ControlPaused = f.set.Spec.Paused
 	s.Selector, s.ServiceName = labels.SelectorFromSet(ownLabels(f.set)).String(), serviceName(f.set)
-	s.Members = summary{f, p}.listMembers()
+	s.Members = listMembers(f)
 	s.Replicas = int32(len(s.Members.Ready))
-	s.ReadyReplicas = int32(len(f.among(func(m *member) bool { return summary{f, p}.countsAsReady(m, &s.Members) })))
+	s.ReadyReplicas = int32(len(f.among(func(m *member) bool { return countsAsReady(m, &s.Members) })))
 	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(f.target())
 	if n := int32(f.wanted()); n > 0 && s.Replicas == n && len(f.members) == int(n) {
 		s.RestoreReplicas = n
 	}
-	if (restore{f.world}).isUnknownStop() {
+	if isUnknownStop(f.world) {
 		s.RestoreReplicas = f.copies
 	}
 	s.Unanswered = nil
@@ -64,15 +58,15 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 }
 
 // countsAsReady reports whether a member runs its application and serves clients.
-func (s summary) countsAsReady(m *member, all *v1alpha1.Members) bool {
+func countsAsReady(m *member, all *v1alpha1.Members) bool {
 	runs := m.shown == primary || m.shown == secondary
 	return runs && !m.parked && m.unserved() == "" && slices.Contains(all.Ready, m.name())
 }
 
 // listMembers returns the members by their reported state.
-func (s summary) listMembers() v1alpha1.Members {
+func listMembers(f *facts) v1alpha1.Members {
 	var all v1alpha1.Members
-	for _, m := range s.members {
+	for _, m := range f.members {
 		if m.shown == pending || m.terminating() || m.lost() {
 			all.Unready = append(all.Unready, m.name())
 			continue
@@ -81,7 +75,7 @@ func (s summary) listMembers() v1alpha1.Members {
 		switch {
 		case m.shown == primary:
 			all.Primary = append(all.Primary, m.name())
-		case s.hasFailed(m):
+		case f.hasFailed(m):
 			all.Failed = append(all.Failed, m.name())
 		case m.shown == secondary:
 			all.Secondary = append(all.Secondary, m.name())
@@ -122,7 +116,7 @@ func phaseOf(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase,
 
 func available(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
-	serve, expected := int(s.Primaries)-len(f.notServing()), parking{f}.expected()
+	serve, expected := int(s.Primaries)-len(f.notServing()), expectedPrimaries(f)
 	switch {
 	case f.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid"
@@ -151,7 +145,7 @@ type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []notice{p.Waiting, parking{f}.underWay(p), summary{f, p}.recovering(), summary{f, p}.updating(), configChanged(f)} {
+	for _, found := range []notice{p.Waiting, parkingUnderWay(f, p), recovering(f), updating(f, p), configChanged(f)} {
 		if found.Reason != "" {
 			c.Reason, c.Message = found.Reason, found.Message
 			return c
@@ -162,28 +156,28 @@ func progressing(f *facts, p *plan) metav1.Condition {
 }
 
 // recovering returns the notice about missing members or roles if no rule waits for them.
-func (s summary) recovering() notice {
+func recovering(f *facts) notice {
 	switch {
-	case !s.serves():
+	case !f.serves():
 		return notice{}
-	case s.target() > 0 && !s.shownWellStaffed():
-		return notice{Reason: v1alpha1.ReasonRecovering, Message: s.whoIsMissing()}
-	case len(s.among((*member).outOfReach)) > 0:
-		return notice{Reason: v1alpha1.ReasonWaitingForStop, Message: s.whoMayRun()}
-	case len(s.notServing()) > 0:
-		return notice{Reason: v1alpha1.ReasonRecovering, Message: s.whyUnserved()}
+	case f.target() > 0 && !f.shownWellStaffed():
+		return notice{Reason: v1alpha1.ReasonRecovering, Message: whoIsMissing(f)}
+	case len(f.among((*member).outOfReach)) > 0:
+		return notice{Reason: v1alpha1.ReasonWaitingForStop, Message: f.whoMayRun()}
+	case len(f.notServing()) > 0:
+		return notice{Reason: v1alpha1.ReasonRecovering, Message: f.whyUnserved()}
 	}
 	return notice{}
 }
 
 // updating returns the notice that members must be recreated, also before the rule can act: while
 // the StatefulSet gets its template, and until its controller has observed it.
-func (s summary) updating() notice {
-	outdated := s.among(func(m *member) bool { return !m.upToDate })
-	if !s.starts() || (len(outdated) == 0 && !s.plan.newTemplate) {
+func updating(f *facts, p *plan) notice {
+	outdated := f.among(func(m *member) bool { return !m.upToDate })
+	if !f.starts() || (len(outdated) == 0 && !p.newTemplate) {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessageOf(s.world)}
+	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessageOf(f.world)}
 }
 
 // updatingMessage is the message while members have another template.
@@ -199,8 +193,8 @@ func updatingMessageOf(w *world) string {
 }
 
 // whoIsMissing names the members that do not run, or have not answered.
-func (s summary) whoIsMissing() string {
-	missing := s.among(func(m *member) bool {
+func whoIsMissing(f *facts) string {
+	missing := f.among(func(m *member) bool {
 		return !m.parked && (m.shown == pending || m.shown == unknown)
 	})
 	if len(missing) == 0 {
@@ -474,21 +468,21 @@ func seeded(f *facts, p *plan) metav1.Condition {
 		c.Message = fmt.Sprintf("data version unknown for %s. To seed from one anyway, and lose data that only others have: "+
 			"kubectl -n %s annotate rss %s %s=<pod>", p.blind, f.set.Namespace, f.set.Name, v1alpha1.AnnotationSeedFrom)
 	case slices.ContainsFunc(f.record.failures, failedSeed):
-		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+summary{f, p}.whyNotSeeded()
+		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+whyNotSeeded(p)
 	default:
-		c.Reason, c.Message = v1alpha1.ReasonNotSeeded, summary{f, p}.whyNotSeeded()
+		c.Reason, c.Message = v1alpha1.ReasonNotSeeded, whyNotSeeded(p)
 	}
 	return c
 }
 
-func (s summary) whyNotSeeded() string {
+func whyNotSeeded(p *plan) string {
 	switch {
-	case s.plan.Waiting.Message != "":
-		return s.plan.Waiting.Message
-	case s.record.epoch > 0:
+	case p.Waiting.Message != "":
+		return p.Waiting.Message
+	case p.on.record.epoch > 0:
 		return fmt.Sprintf(
 			"the primary of epoch %d has stopped, and the next primary is being chosen",
-			s.record.epoch,
+			p.on.record.epoch,
 		)
 	}
 	return "no member has been started yet"
