@@ -3,7 +3,6 @@ package replicatedstatefulset
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -34,42 +32,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// Board reports which commands run in a pod and their results. It is implemented by podexec.Board.
-type Board interface {
-	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
-	Keep(owner types.NamespacedName, pods ...types.UID)
-}
-
 // Reconciler reconciles ReplicatedStatefulSets.
 type Reconciler struct {
-	// Cache reads from the watches of this kind, and Nodes from those of Nodes and of the objects
-	// themselves. Live reads from the API server.
-	Cache, Nodes, Live client.Reader
-	// Runner does all writes.
-	Runner *action.Runner
-	// Tracker tracks the writes that the cache does not show yet.
-	Tracker *consistency.Tracker
-	Board   Board
-	Events  events.EventRecorder
-	// Now returns the current time.
-	Now func() time.Time
-	// Lease reports whether this process leads, and in which time it could observe the cluster.
-	Lease *leadership.Lease
+	// reader reads the state of a set.
+	reader *reader
+	// runner does all writes.
+	runner *action.Runner
+	// tracker tracks the writes that the cache does not show yet.
+	tracker *consistency.Tracker
+	// reporter reports the result of a pass.
+	reporter *reporter
+}
 
-	memory  memory.Of[remembered]
-	nodes   nodestate.Reader
-	book    evictionBook
-	hashing sync.Mutex // see hashRules
-	// config reads ConfigMaps and Secrets. If it is nil, they are not followed.
-	config *configReader
+// newReconciler returns a Reconciler whose writes are made by the runner.
+func newReconciler(read *reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: read, runner: runner, tracker: tracker, reporter: &reporter{reader: read, runner: runner, events: recorder}}
 }
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
@@ -93,18 +76,18 @@ type Reconciler struct {
 
 // Reconcile runs one pass for a ReplicatedStatefulSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	began := r.Now()
-	defer func() { passSeconds.Observe(r.Now().Sub(began).Seconds()) }()
+	began := r.reader.Now()
+	defer func() { passSeconds.Observe(r.reader.Now().Sub(began).Seconds()) }()
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] {
 	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan]{
-		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
 		Unread: func(set *v1alpha1.ReplicatedStatefulSet) bool { return unreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
-			return reportUnread(ctx, r.Runner, set)
+			return reportUnread(ctx, r.runner, set)
 		},
 		Decide: r.consider,
 		// No watch event announces that the namespace of an object is being deleted.
@@ -140,7 +123,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.Repli
 }
 
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*plan, error) {
-	w, err := r.observe(ctx, set, from)
+	w, err := r.reader.observe(ctx, set, from)
 	if err != nil {
 		return nil, err
 	}
@@ -149,44 +132,31 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedState
 }
 
 func (r *Reconciler) act(ctx context.Context, p *plan) report.Outcome {
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(p.on.set), p.Steps)
-	r.keepBoard(p.on.world)
-	return r.report(ctx, p, outcomes)
-}
-
-// keepBoard removes deleted pods from the Board.
-func (r *Reconciler) keepBoard(w *world) {
-	uids := make([]types.UID, 0, len(w.members))
-	for _, m := range w.members {
-		uids = append(uids, m.pod.UID)
-	}
-	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
+	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(p.on.set), p.Steps)
+	r.reader.keepBoard(p.on.world)
+	return r.reporter.report(ctx, p, outcomes)
 }
 
 // afterDeletion removes the finalizers of the pods of an object that was deleted without our
 // finalizer. No other code would remove them.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.Tracker.Forget(key)
+	r.tracker.Forget(key)
 	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace,
 		Name:      key.Name,
 	}}
-	if err := r.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
+	if err := r.reader.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
 		if err != nil {
 			return report.Retry(err)
 		}
 		return report.Done() // it exists, and its watch event is on the way
 	}
-	if r.config != nil {
-		r.config.forget(ctx, key)
-	}
-	if r.memory.Forget(key) {
+	if r.reader.forget(ctx, key) {
 		deletedTotal.Inc()
 	}
 	forgetMetrics(key)
-	r.Board.Keep(key)
 	var pods corev1.PodList
-	if err := r.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
+	if err := r.reader.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
 		return report.Retry(fmt.Errorf("list pods: %w", err))
 	}
 	var chains action.Step
@@ -196,7 +166,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 			chains = append(chains, action.Chain{unprotect(m)})
 		}
 	}
-	for _, o := range r.Runner.Run(ctx, key, action.Steps{chains}) {
+	for _, o := range r.runner.Run(ctx, key, action.Steps{chains}) {
 		if o.Err != nil && !apierrors.IsNotFound(o.Err) {
 			return report.Retry(o.Err)
 		}
@@ -327,11 +297,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
-// named returns a set with only a namespace and name.
-func named(key types.NamespacedName) client.Object {
-	return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-}
-
 // setup is Setup with a function that runs commands.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
@@ -355,22 +320,21 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
 	cached := secrets.Beside(own)
-	r := &Reconciler{
-		Cache: cached, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
-		Runner: &action.Runner{
-			Client:   mgr.GetClient(),
-			Live:     mgr.GetAPIReader(),
-			Recorder: tracker,
-			Commands: board,
-			Lease:    o.Lease,
-		},
-		Events: mgr.GetEventRecorder("replicatedstatefulset"),
+	read := &reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
+	runner := &action.Runner{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: tracker,
+		Commands: board,
+		Lease:    o.Lease,
 	}
+	r := newReconciler(read, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
 	turned := make(chan event.GenericEvent, 1024)
-	r.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, o, turned)
-	secrets.Users = r.usersOf(configuration.KindSecret)
+	settings := configSettings{key: o.Key, account: o.Account, restarts: o.Restarts, lease: o.Lease}
+	read.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, settings, turned)
+	secrets.Users = read.usersOf(configuration.KindSecret)
 	if o.Book.Name != "" {
-		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, r.onBook); err != nil {
+		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, read.onBook); err != nil {
 			return err
 		}
 	}
@@ -381,7 +345,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
-		r.Tracker.Gone,
+		r.tracker.Gone,
 	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
@@ -393,72 +357,22 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 		WatchesRawSource(source.Kind[client.Object](
 			own,
 			configuration.Metadata(configuration.KindConfigMap),
-			handler.EnqueueRequestsFromMapFunc(r.onConfigMap),
+			handler.EnqueueRequestsFromMapFunc(r.reader.onConfigMap),
 		)).
 		WatchesRawSource(source.Kind[client.Object](
 			own,
 			configuration.Metadata(configuration.KindConfigMap),
-			handler.EnqueueRequestsFromMapFunc(r.usersOf(configuration.KindConfigMap)),
+			handler.EnqueueRequestsFromMapFunc(r.reader.usersOf(configuration.KindConfigMap)),
 		)).
-		WatchesRawSource(r.config.secrets).
+		WatchesRawSource(r.reader.config.secrets).
 		Watches(
 			&corev1.Node{},
-			handler.EnqueueRequestsFromMapFunc(r.onNode),
+			handler.EnqueueRequestsFromMapFunc(r.reader.onNode),
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(turned, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Func(r.book.lead)).
+		WatchesRawSource(source.Func(r.reader.book.lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
-}
-
-// requestFor returns the request for the set of a child, which label app names.
-func requestFor(o client.Object) []reconcile.Request {
-	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{
-			Namespace: o.GetNamespace(),
-			Name:      name,
-		}}}
-	}
-	return nil
-}
-
-// onNode returns requests for the sets that have pods on a Node.
-func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
-	return r.setsOf(ctx, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.GetName() })
-}
-
-// setsOf returns requests for the sets of the wanted pods.
-func (r *Reconciler) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []reconcile.Request {
-	var pods corev1.PodList
-	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the pods of all sets")
-	}
-	var requests []reconcile.Request
-	for i := range pods.Items {
-		if wanted(&pods.Items[i]) {
-			requests = append(requests, requestFor(&pods.Items[i])...)
-		}
-	}
-	return requests
-}
-
-// onConfigMap returns requests for all sets with a ruleSelector, because a ConfigMap that left the
-// selection cannot be recognized.
-func (r *Reconciler) onConfigMap(ctx context.Context, o client.Object) []reconcile.Request {
-	var sets v1alpha1.ReplicatedStatefulSetList
-	if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list ReplicatedStatefulSets", "namespace", o.GetNamespace())
-	}
-	var requests []reconcile.Request
-	for i := range sets.Items {
-		if sets.Items[i].Spec.RuleSelector != nil {
-			requests = append(
-				requests,
-				reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])},
-			)
-		}
-	}
-	return requests
 }

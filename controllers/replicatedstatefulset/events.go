@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,17 +21,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
+// reporter reports the results of passes: events, metrics and the status.
+type reporter struct {
+	// reader has the memory of this process.
+	reader *reader
+	runner *action.Runner
+	events events.EventRecorder
+}
+
 // report writes events, metrics, and one status patch for users. It returns the outcome of the
 // pass.
-func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
+func (r *reporter) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
 	w := p.on.world
 	overtaken, untried, failed := false, false, error(nil)
 	for _, o := range outcomes {
-		if r.of(w.set).learnResize(&o) {
+		if r.reader.of(w.set).learnResize(&o) {
 			overtaken = true // the member is recreated
 			continue
 		}
-		if r.of(w.set).learnTrial(w, &o) {
+		if r.reader.of(w.set).learnTrial(w, &o) {
 			untried = true
 			continue
 		}
@@ -44,7 +53,7 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	known := r.of(w.set)
+	known := r.reader.of(w.set)
 	known.refused.Learn(failed)
 	w.refused = known.refused.Text()
 	for _, o := range known.undone.Learn(outcomes, w.now) {
@@ -67,14 +76,14 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 }
 
 // tell counts, emits and remembers a successful action.
-func (r *Reconciler) tell(p *plan, o *action.Outcome) {
+func (r *reporter) tell(p *plan, o *action.Outcome) {
 	actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 	r.emit(p, o)
-	r.remember(p.on.world, o)
+	r.reader.remember(p.on.world, o)
 }
 
 // writeStatus patches the status if it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
+func (r *reporter) writeStatus(ctx context.Context, p *plan) error {
 	w := p.on.world
 	key, status := client.ObjectKeyFromObject(w.set), summarize(p)
 	gauge(key, &status)
@@ -83,7 +92,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
 	}
 	set := w.set.DeepCopy()
 	set.Status = status
-	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
+	for _, o := range r.runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
 			r.announce(w, &status)
@@ -94,14 +103,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
 	return nil
 }
 
-func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
-	if r.Events != nil {
-		r.Events.Eventf(w.set, about, kind, reason, act, format, args...)
+func (r *reporter) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+	if r.events != nil {
+		r.events.Eventf(w.set, about, kind, reason, act, format, args...)
 	}
 }
 
 // emit writes an event for each action that is relevant to users.
-func (r *Reconciler) emit(p *plan, o *action.Outcome) {
+func (r *reporter) emit(p *plan, o *action.Outcome) {
 	w := p.on.world
 	if o.Verb == action.Delete {
 		r.emitDeletion(w, o)
@@ -147,7 +156,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 }
 
 // emitDeletion writes the event about a pod that was deleted to be recreated.
-func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
+func (r *reporter) emitDeletion(w *world, o *action.Outcome) {
 	if _, ok := o.Object.(*corev1.Pod); !ok {
 		return
 	}
@@ -159,7 +168,7 @@ func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
 }
 
 // announce emits events for changes of the status.
-func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatus) {
+func (r *reporter) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	was := &w.set.Status
 	if was.ObservedGeneration != now.ObservedGeneration {
 		modifiedTotal.Inc()
@@ -190,7 +199,7 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 
 // announceNoSuccessor emits an event when the condition's reason becomes NoSuccessor: a primary
 // cannot leave its Node, or cannot be parked.
-func (r *Reconciler) announceNoSuccessor(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
+func (r *reporter) announceNoSuccessor(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, condition), metav1.Condition{})
 	}

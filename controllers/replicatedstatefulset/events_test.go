@@ -142,7 +142,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		for _, chain := range p.Steps[0] {
 			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
 		}
-		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
+		c := &reporter{events: told, reader: &reader{}, runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
 		c.report(context.Background(), &p, outcomes)
 		if !slices.Equal(*told, r.want) {
 			t.Errorf("V7 %s: the events are %q, want %q", r.name, *told, r.want)
@@ -156,7 +156,7 @@ func TestAHandoverIsTold(t *testing.T) {
 	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(2, 1), setOf(2, 1, "demote")} {
 		told := &heard{}
 		p := decide(worldOf(set, pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().later("9")))
-		r := &Reconciler{Events: told, Now: func() time.Time { return noon }}
+		r := &reporter{events: told, reader: &reader{}}
 		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
 				r.emit(&p, &action.Outcome{Action: a, Answer: a.Object})

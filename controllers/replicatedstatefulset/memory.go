@@ -1,6 +1,7 @@
 package replicatedstatefulset
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ type remembered struct {
 func (k *remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" }
 
 // of returns the memory of a set.
-func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
+func (r *reader) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
 		known.pods, known.mended = map[types.UID]*seen{}, map[string]time.Time{}
@@ -60,7 +61,7 @@ func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 }
 
 // recall copies the remembered state into a world, and remembers the changes in it.
-func (r *Reconciler) recall(w *world) {
+func (r *reader) recall(w *world) {
 	known := r.of(w.set)
 	w.refused, w.mended, w.closedAt = known.refused.Text(), known.mended, known.closedAt
 	w.undone = known.undone.Held(w.set.Generation, w.now)
@@ -126,7 +127,7 @@ func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
 }
 
 // remember records the outcome of a write for the next plan.
-func (r *Reconciler) remember(w *world, o *action.Outcome) {
+func (r *reader) remember(w *world, o *action.Outcome) {
 	if o.Verb != action.Patch {
 		return
 	}
@@ -291,4 +292,22 @@ func refusesResize(err error) bool {
 // isRefusal reports whether the API server refused the request and would refuse it again.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// keepBoard removes deleted pods from the Board.
+func (r *reader) keepBoard(w *world) {
+	uids := make([]types.UID, 0, len(w.members))
+	for _, m := range w.members {
+		uids = append(uids, m.pod.UID)
+	}
+	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
+}
+
+// forget drops what this process knows about a deleted set. It reports whether it knew the set.
+func (r *reader) forget(ctx context.Context, key types.NamespacedName) bool {
+	if r.config != nil {
+		r.config.forget(ctx, key)
+	}
+	r.Board.Keep(key)
+	return r.memory.Forget(key)
 }

@@ -20,7 +20,6 @@ var (
 		Name: "rss_operator_controller_clusters",
 		Help: "ReplicatedStatefulSets, by phase.",
 	}, []string{"namespace", "name", "phase"})
-	createdTotal  = counter("rss_operator_controller_clusters_created", "ReplicatedStatefulSets that this process observed for the first time.")
 	deletedTotal  = counter("rss_operator_controller_clusters_deleted", "ReplicatedStatefulSets that were deleted.")
 	modifiedTotal = counter("rss_operator_controller_clusters_modified", "Observed new generations of ReplicatedStatefulSets.")
 	failedTotal   = counter("rss_operator_controller_clusters_failed", "ReplicatedStatefulSets that entered phase Failed.")
@@ -37,10 +36,6 @@ var (
 		Name: "replicatedstatefulset_actions_total",
 		Help: "Writes and commands for ReplicatedStatefulSets, by verb and reason.",
 	}, []string{"verb", "reason"})
-	unknownTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "replicatedstatefulset_commands_unknown_total",
-		Help: "Commands with an unknown outcome, by name. The log contains the reason.",
-	}, []string{"command"})
 	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "replicatedstatefulset_members",
 		Help: "Members of a ReplicatedStatefulSet by state: primary, secondary, failed, unready.",
@@ -59,14 +54,10 @@ func counter(name, help string) prometheus.Counter {
 }
 
 func init() {
-	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge, sequenceGauge)
-	for _, name := range slices.Concat(neededCommands, optionalCommands) {
-		if name == v1alpha1.CommandPreStop {
-			continue // the kubelet runs it
-		}
+	metrics.Registry.MustRegister(clustersGauge, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, membersGauge, sequenceGauge)
+	for _, name := range sentCommands() {
 		// Start at 0: Prometheus sees no increase in the first sample, and a failover may be the
 		// first.
-		unknownTotal.WithLabelValues(name)
 		actionsTotal.WithLabelValues(action.Exec.Label(), reasonOf(name))
 	}
 }

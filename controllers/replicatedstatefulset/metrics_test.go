@@ -63,7 +63,7 @@ func seriesOf(t *testing.T, gauges prometheus.Collector, namespace string, label
 // TestMemoryKnowsWhoseGrantWentLast tests that a proven stop of the primary applies to the last
 // primary only.
 func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
-	r := &Reconciler{}
+	r := &reader{}
 	seen := func(holders ...types.UID) types.UID {
 		set := setOf(3, 2)
 		set.UID = "set"

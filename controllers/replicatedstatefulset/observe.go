@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -141,9 +143,34 @@ type member struct {
 	known // set by derive
 }
 
+// Board reports which commands run in a pod and their results. It is implemented by podexec.Board.
+type Board interface {
+	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
+	Keep(owner types.NamespacedName, pods ...types.UID)
+}
+
+// reader reads the state of sets, and keeps the memory of this process.
+type reader struct {
+	// Cache reads from the watches of this kind, and Nodes from those of Nodes and of the objects
+	// themselves. Live reads from the API server.
+	Cache, Nodes, Live client.Reader
+	Board              Board
+	// Now returns the current time.
+	Now func() time.Time
+	// Lease reports whether this process leads, and in which time it could observe the cluster.
+	Lease *leadership.Lease
+
+	memory  memory.Of[remembered]
+	nodes   nodestate.Reader
+	book    evictionBook
+	hashing sync.Mutex // see hashRules
+	// config reads ConfigMaps and Secrets. If it is nil, they are not followed.
+	config *configReader
+}
+
 // observe reads the world of a set. It reads the Board before the pods. So if a command ends
 // meanwhile, the next pass sees its result together with newer pods.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
+func (r *reader) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
 	w := &world{
 		clock: clock{now: r.Now(), watch: r.Lease.Watch()},
 		live:  from.Live,
@@ -213,7 +240,7 @@ func (w *world) owns(m *member) bool {
 }
 
 // readNamespace sets whether the namespace of a terminating object is terminating too.
-func (r *Reconciler) readNamespace(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readNamespace(ctx context.Context, w *world, from engine.View) error {
 	if !w.deleting() || !from.Live {
 		return nil
 	}
@@ -226,7 +253,7 @@ func (r *Reconciler) readNamespace(ctx context.Context, w *world, from engine.Vi
 }
 
 // readMembers reads the pods of the set, and the facts of each.
-func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readMembers(ctx context.Context, w *world, from engine.View) error {
 	pods, err := r.readPods(ctx, w, from)
 	if err != nil {
 		return err
@@ -265,7 +292,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 // readNode reads the relevant facts of a member's Node. A pass on the cache writes only the status. It
 // may remove a grant of the stored status, because a Node is missing. All other consequences of a
 // missing Node need a pass on live objects.
-func (r *Reconciler) readNode(ctx context.Context, w *world, m *member, from engine.View) (nodestate.Facts, error) {
+func (r *reader) readNode(ctx context.Context, w *world, m *member, from engine.View) (nodestate.Facts, error) {
 	if from.Live || w.isStored(m) {
 		return r.nodes.Read(ctx, r.Nodes, r.Live, m.pod.Spec.NodeName, r.Now())
 	}
@@ -295,7 +322,7 @@ func (w *world) counts(m *member) bool {
 // belong to others. Services neither stop nor start a member, and their patches are bound to the
 // version that was read. So they are read live only if the cache has none. A budget is closed
 // before a role is handed over, so a live world reads budgets live.
-func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readChildren(ctx context.Context, w *world, from engine.View) error {
 	var err error
 	key := func(name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: w.set.Namespace, Name: name}
@@ -352,7 +379,7 @@ func findCached[T any, O object[T]](ctx context.Context, cache client.Reader, fr
 }
 
 // readSecrets sets which Secrets of spec.TLS are missing.
-func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
+func (r *reader) readSecrets(ctx context.Context, w *world) error {
 	if w.invalid != "" {
 		return nil
 	}

@@ -28,7 +28,7 @@ type failedStarts struct {
 
 // readCauses finds out what keeps members from running. The causes are only reported, so no
 // decision waits for them.
-func (r *Reconciler) readCauses(ctx context.Context, w *world) {
+func (r *reader) readCauses(ctx context.Context, w *world) {
 	known := &r.of(w.set).causes
 	if w.invalid != "" || w.wanted() == 0 {
 		*known = knownCauses{}

@@ -23,7 +23,7 @@ func claimsOf(ctx context.Context, from client.Reader, set *v1alpha1.ReplicatedS
 
 // readLeftClaims reads the claims of a set that is being deleted with its claims, after its last
 // pod is gone. The StatefulSet controller created the claims with our labels.
-func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readLeftClaims(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || w.invalid != "" || len(w.members) > 0 || !deletesAllClaims(w) {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.V
 
 // readCopies counts the members that have claims, for a stopped set whose former number of members
 // is unknown.
-func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readCopies(ctx context.Context, w *world, from engine.View) error {
 	if !isUnknownStop(w) {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View)
 // readClaims reads the claims of the members of a set whose claim templates differ from those of
 // its StatefulSet. A claim that is older than its member, such as a restored one, may lack our
 // labels. It is found by its name.
-func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
+func (r *reader) readClaims(ctx context.Context, w *world) error {
 	adjusting := w.adjusting()
 	if w.invalid != "" || len(adjusting) == 0 {
 		return nil

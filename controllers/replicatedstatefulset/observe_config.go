@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 // indexUses is the index of sets by the configuration they use, if they are restarted when it
@@ -30,12 +32,22 @@ type configReader struct {
 	secrets *configuration.Secrets
 }
 
+// configSettings configure a configReader.
+type configSettings struct {
+	// key is the key of the hashes of configurations, and account the user that must be able to read them.
+	key     configuration.Key
+	account string
+	// restarts is the max number of sets that are restarted at the same time.
+	restarts int
+	lease    *leadership.Lease
+}
+
 // newConfigReader returns a configReader that wakes sets through a channel.
-func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o Options, woken chan<- event.GenericEvent) *configReader {
+func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o configSettings, woken chan<- event.GenericEvent) *configReader {
 	return &configReader{
-		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MaxBytes: maxConfigBytes},
+		Reader: configuration.Reader{Cache: own, Live: live, Key: o.key, Account: o.account, MaxBytes: maxConfigBytes},
 		turns: configuration.Turns{
-			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Limiter: configuration.Limiter{Most: o.restarts, Watch: o.lease.Watch},
 			Cache:   own,
 			Kind:    "ReplicatedStatefulSet",
 			Began:   restartsSince,
@@ -48,7 +60,7 @@ func newConfigReader(own, live client.Reader, secrets *configuration.Secrets, o 
 // readConfig reads the configuration that the pods use, and sets the stamp that the StatefulSet
 // must have. It reads all contents again before a restart begins, because the cache may show an
 // edit that was reverted.
-func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View) error {
+func (r *reader) readConfig(ctx context.Context, w *world, from engine.View) error {
 	carried, name := carriedStamp(w), client.ObjectKeyFromObject(w.set)
 	w.config.target = configuration.Target{Stamp: carried}
 	switch {
@@ -81,7 +93,7 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 }
 
 // takeTurn remembers when a change was first seen, and requests a slot for a restart.
-func (r *Reconciler) takeTurn(ctx context.Context, w *world, v *configuration.View) (err error) {
+func (r *reader) takeTurn(ctx context.Context, w *world, v *configuration.View) (err error) {
 	name, known := client.ObjectKeyFromObject(w.set), r.of(w.set)
 	if !v.Pending() {
 		known.configSince = time.Time{}
@@ -124,7 +136,7 @@ func usesIndex(o client.Object) (all []string) {
 }
 
 // usersOf returns a function that lists the sets that follow a ConfigMap or Secret.
-func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
+func (r *reader) usersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 		var sets v1alpha1.ReplicatedStatefulSetList
 		uses := client.MatchingFields{indexUses: configuration.Origin{Kind: kind, Name: o.GetName()}.String()}
@@ -142,4 +154,9 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 func (r *configReader) forget(ctx context.Context, set types.NamespacedName) {
 	r.turns.Forget(set)
 	r.secrets.ReleaseUnused(ctx, r.Cache, &v1alpha1.ReplicatedStatefulSetList{}, set.Namespace)
+}
+
+// named returns a set with only a namespace and name.
+func named(key types.NamespacedName) client.Object {
+	return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }

@@ -88,7 +88,7 @@ func (b *evictionBook) lead(_ context.Context, queue workqueue.TypedRateLimiting
 
 // onBook requeues the sets that have pods with new entries in the book. When a process begins to
 // lead, all sets are reconciled anyway.
-func (r *Reconciler) onBook(ctx context.Context, book *corev1.ConfigMap) {
+func (r *reader) onBook(ctx context.Context, book *corev1.ConfigMap) {
 	news, queue := r.book.learn(book.Data)
 	if queue == nil || len(news) == 0 {
 		return

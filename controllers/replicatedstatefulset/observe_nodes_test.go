@@ -39,7 +39,7 @@ func TestMissingNodeIsReadLiveWhereItDecides(t *testing.T) {
 		}
 		w := worldOf(setOf(2, 1), m)
 		m.pod.Spec.NodeName = "n"
-		r := &Reconciler{Nodes: none, Now: func() time.Time { return noon }}
+		r := &reader{Nodes: none, Now: func() time.Time { return noon }}
 		look := func(live client.Reader) nodestate.Facts {
 			t.Helper()
 			r.Live = live

@@ -19,7 +19,7 @@ import (
 // readPods reads the pods of the set by their common labels. A pod whose labels were removed still
 // runs, and no other pod can have its name. So pods in the record, pods with our finalizer, and
 // pods with our annotation but no controller are found by name.
-func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
+func (r *reader) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
 	if !from.Live {
@@ -62,7 +62,7 @@ const maxLookups = 32
 // unlisted returns the names of pods that should exist, or are in the record, and were not listed.
 // If more than maxLookups are missing, it returns only those that exist. So a set that wants a
 // thousand pods and has none does not cost a thousand reads each time.
-func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
+func (r *reader) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
 	for _, name := range podsOf(&w.set.Status) {
 		if !listed[name] {
 			names = append(names, name)
@@ -87,7 +87,7 @@ func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]b
 }
 
 // unlabelled returns the same names from a list of all pods of the namespace.
-func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
+func (r *reader) unlabelled(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
 	recorded := podsOf(&w.set.Status)
 	list := metadataListOf("Pod")
 	for {

@@ -25,7 +25,7 @@ const maxRuleBytes = 8 << 20
 // readRules hashes the contents of the ConfigMaps of spec.ruleSelector. Only their metadata is
 // cached, so contents are read when a version changes. If there are too many ConfigMaps, the
 // members are not restarted.
-func (r *Reconciler) readRules(ctx context.Context, w *world) error {
+func (r *reader) readRules(ctx context.Context, w *world) error {
 	if w.invalid != "" || w.set.Spec.RuleSelector == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (w *world) follow(rules, excess string) {
 // hashRules reads ConfigMaps one after the other, for one set at a time, so that large ones do not
 // exhaust memory. It returns the hash of a JSON map of names to contents. excess states that they
 // are too large.
-func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav1.PartialObjectMetadata) (rules, excess string, err error) {
+func (r *reader) hashRules(ctx context.Context, namespace string, of []metav1.PartialObjectMetadata) (rules, excess string, err error) {
 	r.hashing.Lock()
 	defer r.hashing.Unlock()
 	sum, left := sha256.New(), maxRuleBytes

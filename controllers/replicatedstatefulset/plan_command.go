@@ -328,3 +328,8 @@ func hasCommand(set *v1alpha1.ReplicatedStatefulSet, name string) bool {
 	_, ok := set.Spec.Pod.Commands[name]
 	return ok
 }
+
+// sentCommands returns the commands that the operator sends. The kubelet runs the others.
+func sentCommands() []string {
+	return slices.DeleteFunc(slices.Concat(neededCommands, optionalCommands), func(name string) bool { return name == v1alpha1.CommandPreStop })
+}

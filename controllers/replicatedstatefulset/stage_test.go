@@ -35,7 +35,7 @@ type stage struct {
 	*simtest.Cluster
 	db        *fakeDB
 	invariant *invariant
-	r         *Reconciler
+	r         *reader
 	nodes     int
 	// room is the max cpu of a resized pod; 0 means any.
 	room  int64
@@ -152,7 +152,7 @@ func (s *stage) tick() time.Time {
 // restart starts a new operator process without the memory of the old one.
 func (s *stage) restart() {
 	s.db.forget()
-	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
+	s.r = &reader{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
 	s.r.config = &configReader{
 		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MaxBytes: maxConfigBytes},
 		turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: restartsSince, Wake: func(types.NamespacedName) {}},
