@@ -114,17 +114,17 @@ type hashes struct {
 // inject.go.
 func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, of hashes) corev1.PodTemplateSpec {
 	whole, pod, _ := withTemplate(set) // validate returns its errors
-	spec := whole.Spec.DeepCopy()
-	pod.InitContainers = spec.Pod.InitContainers
-	pod.Containers = spec.Pod.Containers
-	pod.Volumes = slices.Concat(spec.Pod.Volumes, ownVolumes(spec))
-	pod.TerminationGracePeriodSeconds = spec.Pod.TerminationGracePeriodSeconds
-	pod.SecurityContext = spec.Pod.SecurityContext
-	pod.AutomountServiceAccountToken = spec.Pod.AutomountServiceAccountToken
-	pod.ServiceAccountName = spec.ServiceAccountName
-	pod.ImagePullSecrets = spec.ImagePullSecrets
-	pod.NodeSelector = merged(spec.NodeSelector, spec.Pod.NodeSelector)
-	pod.Tolerations = spec.Tolerations
+	setSpec := whole.Spec.DeepCopy()
+	pod.InitContainers = setSpec.Pod.InitContainers
+	pod.Containers = setSpec.Pod.Containers
+	pod.Volumes = slices.Concat(setSpec.Pod.Volumes, ownVolumes(setSpec))
+	pod.TerminationGracePeriodSeconds = setSpec.Pod.TerminationGracePeriodSeconds
+	pod.SecurityContext = setSpec.Pod.SecurityContext
+	pod.AutomountServiceAccountToken = setSpec.Pod.AutomountServiceAccountToken
+	pod.ServiceAccountName = setSpec.ServiceAccountName
+	pod.ImagePullSecrets = setSpec.ImagePullSecrets
+	pod.NodeSelector = merged(setSpec.NodeSelector, setSpec.Pod.NodeSelector)
+	pod.Tolerations = setSpec.Tolerations
 	pod.Affinity = affinity(whole)
 	injectContainers(whole, &pod)
 	template := corev1.PodTemplateSpec{
@@ -151,9 +151,9 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, of hashes) corev1.PodTem
 // templateHash returns the hash of everything that a pod must be recreated for. Metadata that tools
 // write on the object itself (a chart's version, the applying manager) reaches pods when they are
 // created, but restarts none. Neither does the finalizer, which can be added to running pods.
-func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, of hashes) string {
+func templateHash(set *v1alpha1.ReplicatedStatefulSet, podSpec *corev1.PodSpec, of hashes) string {
 	all := map[string]any{
-		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": of.rules,
+		"spec": podSpec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": of.rules,
 		"commands in": commandsIn(&set.Spec.Pod)}
 	if of.config != "" { // pods without one are older than the field
 		all["config"] = of.config

@@ -67,18 +67,18 @@ func FuzzValidate(f *testing.F) {
 // checkServed checks a valid set and its children.
 func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	t.Helper()
-	spec := &set.Spec
-	replicas, primaries := *spec.Replicas, primariesWanted(set)
+	setSpec := &set.Spec
+	replicas, primaries := *setSpec.Replicas, primariesWanted(set)
 	for name, within := range map[string]bool{
 		"replicas":           0 <= replicas && replicas <= 1000,
 		"primaries":          0 <= primaries && primaries <= replicas && (primaries > 0 || replicas == 0),
-		"containers":         0 < len(spec.Pod.Containers) && len(spec.Pod.Containers) <= bounds.Containers,
-		"volumes":            len(spec.Pod.Volumes) <= bounds.Volumes,
-		"claims":             len(spec.Pod.VolumeClaimTemplates) <= bounds.Claims,
-		"ports":              len(spec.ServicePorts) <= 100,
-		"secrets":            len(spec.Secrets) <= 64,
-		"commands":           len(spec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
-		"length of the spec": len(bounds.Spec(spec, nil)) == 0,
+		"containers":         0 < len(setSpec.Pod.Containers) && len(setSpec.Pod.Containers) <= bounds.Containers,
+		"volumes":            len(setSpec.Pod.Volumes) <= bounds.Volumes,
+		"claims":             len(setSpec.Pod.VolumeClaimTemplates) <= bounds.Claims,
+		"ports":              len(setSpec.ServicePorts) <= 100,
+		"secrets":            len(setSpec.Secrets) <= 64,
+		"commands":           len(setSpec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
+		"length of the spec": len(bounds.Spec(setSpec, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s exceeds its limits and is accepted", name)
@@ -100,7 +100,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 		}
 		volumes = append(volumes, v.Name)
 	}
-	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == commandsIn(&spec.Pod) }) {
+	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == commandsIn(&setSpec.Pod) }) {
 		t.Error("commands run in no container")
 	}
 	for _, name := range []string{memberName(set, 999), serviceName(set), primaryServiceName(set), activeServiceName(set)} {
@@ -108,7 +108,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 			t.Errorf("%s: %v", name, faults)
 		}
 	}
-	for name, command := range spec.Pod.Commands {
+	for name, command := range setSpec.Pod.Commands {
 		if d := timeoutOf(command); d < minTimeout || d > maxTime {
 			t.Errorf("the timeout of %s is %s", name, d)
 		}

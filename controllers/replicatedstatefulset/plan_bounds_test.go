@@ -207,8 +207,8 @@ func TestRulesAreBounded(t *testing.T) {
 		s.Put(c)
 		all[c.Name] = []any{c.Data, c.BinaryData}
 	}
-	observe := func() *world { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
-	w := observe()
+	pass := func() *world { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
+	w := pass()
 	text, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestRulesAreBounded(t *testing.T) {
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	extra := rule(maxRules, "x")
 	s.Put(extra)
-	if w = observe(); w.excess != "it selects 101 ConfigMaps; the max is 100" || w.rules != before || before == "" {
+	if w = pass(); w.excess != "it selects 101 ConfigMaps; the max is 100" || w.rules != before || before == "" {
 		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
 	}
 	p := decide(w)
@@ -231,11 +231,11 @@ func TestRulesAreBounded(t *testing.T) {
 	for i := range maxRuleBytes >> 20 {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
-	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in total" || w.rules != before {
+	if w = pass(); w.excess != "it selects ConfigMaps of more than 8 MiB in total" || w.rules != before {
 		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
 	}
 	s.restart()
-	if w = observe(); w.rules != before {
+	if w = pass(); w.rules != before {
 		t.Errorf("after a restart the hash is %q, was %q", w.rules, before)
 	}
 }

@@ -69,9 +69,9 @@ const maxSequence = 64
 // command returns a command for a member in an epoch. If the spec has no command of that name, it
 // runs the command named by instead: for example, without seed, a primary is seeded by primary.
 func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.Command {
-	spec, ok := f.set.Spec.Pod.Commands[name]
+	configured, ok := f.set.Spec.Pod.Commands[name]
 	if !ok {
-		spec = f.set.Spec.Pod.Commands[instead]
+		configured = f.set.Spec.Pod.Commands[instead]
 	}
 	keep := 0
 	if name == v1alpha1.CommandSequence {
@@ -84,8 +84,8 @@ func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.C
 		UID:         m.pod.UID,
 		Container:   m.commandsIn,
 		ContainerID: m.running(),
-		Argv:        append(WithEpoch(spec.Command, epoch), f.peers()...),
-		Timeout:     timeoutOf(spec),
+		Argv:        append(WithEpoch(configured.Command, epoch), f.peers()...),
+		Timeout:     timeoutOf(configured),
 	}
 }
 

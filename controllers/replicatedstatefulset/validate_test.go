@@ -254,14 +254,14 @@ func TestDurationsThatAreHeeded(t *testing.T) {
 		{"500ms", 500 * time.Millisecond, 10 * time.Second, 500 * time.Millisecond},
 		{"1ns", 100 * time.Millisecond, 10 * time.Second, 1},
 	} {
-		spec := &v1alpha1.ReplicatedStatefulSetSpec{ReconcileInterval: r.text, FailureWindow: r.text}
-		if got := reconcileInterval(spec); got != r.interval {
+		setSpec := &v1alpha1.ReplicatedStatefulSetSpec{ReconcileInterval: r.text, FailureWindow: r.text}
+		if got := reconcileInterval(setSpec); got != r.interval {
 			t.Errorf("an interval of %q is %v", r.text, got)
 		}
 		if got := timeoutOf(v1alpha1.Command{Timeout: r.text}); got != r.timeout {
 			t.Errorf("a timeout of %q is %v", r.text, got)
 		}
-		if got := failureWindow(spec); got != r.window {
+		if got := failureWindow(setSpec); got != r.window {
 			t.Errorf("a window of %q is %v", r.text, got)
 		}
 	}

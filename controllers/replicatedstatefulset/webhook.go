@@ -112,7 +112,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	)
 	warned := warnings(set)
 	// An invalid old spec cannot be built, so the new one always gets a dry run.
-	if len(errs) == 0 && (len(validate(old)) > 0 || !same(children(old), children(set))) {
+	if len(errs) == 0 && (len(validate(old)) > 0 || !same(wantedChildren(old), wantedChildren(set))) {
 		tried, faults := v.tryChildren(ctx, set, ours)
 		warned, errs = append(warned, tried...), faults
 	}
@@ -196,7 +196,7 @@ func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnin
 }
 
 // oddTimes warns of durations that are below the min or above the max.
-func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
+func oddTimes(setSpec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
 	warn := func(path string, said v1alpha1.Duration, least, most time.Duration) {
 		switch d, err := parseDuration(string(said)); {
 		case err != nil || d == 0:
@@ -218,13 +218,13 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 			)
 		}
 	}
-	warn("spec.reconcileInterval", spec.ReconcileInterval, minInterval, maxTime)
-	warn("spec.failureWindow", spec.FailureWindow, 0, maxWindow)
-	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Commands)) {
+	warn("spec.reconcileInterval", setSpec.ReconcileInterval, minInterval, maxTime)
+	warn("spec.failureWindow", setSpec.FailureWindow, 0, maxWindow)
+	for _, name := range slices.Sorted(maps.Keys(setSpec.Pod.Commands)) {
 		if name == v1alpha1.CommandPreStop { // its timeout is the grace period
 			continue
 		}
-		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, minTimeout, maxTime)
+		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), setSpec.Pod.Commands[name].Timeout, minTimeout, maxTime)
 	}
 	return texts
 }
@@ -262,8 +262,8 @@ func letters(name string) string {
 	}, name)
 }
 
-// children returns the objects that the operator creates for a set, whatever its number of members.
-func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
+// wantedChildren returns the objects that the operator creates for a set, whatever its number of members.
+func wantedChildren(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	objects := []client.Object{buildStatefulSet(set, 1, hashes{})}
 	if hasBudgets(set) {
 		objects = append(objects, buildBudget(set))
@@ -316,7 +316,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	}
 	defer end()
 	var warned admission.Warnings
-	for _, object := range children(set) {
+	for _, object := range wantedChildren(set) {
 		object.SetOwnerReferences(nil) // the owner may not exist yet
 		leftOut, err := v.court.Try(ctx, object, place)
 		warned = append(warned, leftOut...)
