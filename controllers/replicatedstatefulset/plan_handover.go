@@ -139,7 +139,7 @@ func (r relief) handover() handover {
 	if then := r.changedAt(); !mine.Began.After(then) {
 		// This sequence excludes entries that only a member had that was stopped since.
 		h.wait("waiting for a response from sequence in " + m.name())
-		h.asked = append(h.asked, question{m, then})
+		h.asked = append(h.asked, question{member: m, since: then})
 		return h
 	}
 	for _, o := range r.members {
@@ -148,7 +148,7 @@ func (r relief) handover() handover {
 		}
 		if !hasAllOf(o, m.version.sequence, mine.Ended) {
 			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.name(), m.name()))
-			h.asked = append(h.asked, question{o, mine.Ended})
+			h.asked = append(h.asked, question{member: o, since: mine.Ended})
 			continue
 		}
 		if h.successor == nil || isBetterPlaced(o, h.successor) > 0 {

@@ -71,7 +71,7 @@ func (p *plan) awaitHeld(f *facts, running []*member, sequence uint64) bool {
 	}
 	said, _ := newest.answer(v1alpha1.CommandSequence)
 	for _, m := range running {
-		p.askSince(f, question{m, said.Ended})
+		p.askSince(f, question{member: m, since: said.Ended})
 	}
 	p.LookAgain(heldUntil(newest).Sub(f.now))
 	p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf(

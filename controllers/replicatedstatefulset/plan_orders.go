@@ -43,10 +43,10 @@ type override struct {
 // because a user wrote it manually.
 func overridesOf(f *facts, name v1alpha1.OrderName) (all []override) {
 	if member := f.set.Annotations[annotationOf[name]]; member != "" {
-		all = append(all, override{f, name, member, nil})
+		all = append(all, override{facts: f, order: name, name: member})
 	}
 	if twin := f.record.orders.open(name); twin != nil {
-		all = append(all, override{f, name, twin.Member, twin})
+		all = append(all, override{facts: f, order: name, name: twin.Member, twin: twin})
 	}
 	return all
 }

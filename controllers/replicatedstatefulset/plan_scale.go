@@ -19,7 +19,7 @@ func scale(f *facts, p *plan) {
 		return
 	}
 	have := int(*f.stateful.Spec.Replicas)
-	s := scaling{f, f.among(func(m *member) bool { return m.leaves })}
+	s := scaling{facts: f, leavers: f.among(func(m *member) bool { return m.leaves })}
 	if have > f.wanted() || len(s.leavers) > 0 {
 		if !s.mayShrink() {
 			waitToShrink(s, p)

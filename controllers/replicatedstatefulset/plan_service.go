@@ -108,7 +108,7 @@ func (f *facts) whyUnresponsive(members []*member) string {
 	}
 	text += ". To check its status: " + f.askByHand(first)
 	if choosesFirst(f) && !first.granted {
-		text += blocking{f, first}.remedy()
+		text += blocking{facts: f, member: first}.remedy()
 	}
 	if first.granted {
 		text += fmt.Sprintf(

@@ -237,7 +237,7 @@ func succeed(f *facts, p *plan, running []*member) {
 		startReturned(f, p)
 		return
 	}
-	if elsewhere := (search{f, running, sequence}).find(); !elsewhere.isNothing() {
+	if elsewhere := (search{facts: f, running: running, sequence: sequence}).find(); !elsewhere.isNothing() {
 		p.follow(f, elsewhere)
 		if elsewhere.holdsUp {
 			return

@@ -55,7 +55,7 @@ type blocking struct {
 // recreate. It returns an empty value if all are merely slow.
 func blockingOf(f *facts, missing []*member) (found blocking) {
 	for _, m := range missing {
-		b := blocking{f, m}
+		b := blocking{facts: f, member: m}
 		switch {
 		case !m.isUnresponsive():
 		case b.whyKept() == "":
