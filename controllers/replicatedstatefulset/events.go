@@ -70,9 +70,9 @@ func (r *reporter) report(ctx context.Context, p *plan, outcomes []action.Outcom
 		}
 		return report.Wait(p.Wait)
 	case overtaken:
-		return report.Wait(soon)
+		return report.Wait(conflictRequeue)
 	}
-	return report.Wait(report.Sooner(p.Wait, afterActs)) // the watch event of the write triggers the next pass
+	return report.Wait(report.Sooner(p.Wait, writeRequeue)) // the watch event of the write triggers the next pass
 }
 
 // tell counts, emits and remembers a successful action.
@@ -86,7 +86,7 @@ func (r *reporter) tell(p *plan, o *action.Outcome) {
 func (r *reporter) writeStatus(ctx context.Context, p *plan) error {
 	w := p.on.world
 	key, status := client.ObjectKeyFromObject(w.set), summarize(p)
-	gauge(key, &status)
+	setGauges(key, &status)
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return nil
 	}

@@ -138,7 +138,7 @@ func (f *facts) judgeFailures() {
 		m.failure = f.record.failureOf(m.identity())
 		if m.failure != nil {
 			m.cannotRunHere = cannotRun(m.failure, f.set.Generation)
-			m.retryAt = m.failure.Last.Add(again(int(m.failure.Count)))
+			m.retryAt = m.failure.Last.Add(backoff(int(m.failure.Count)))
 		}
 	}
 }

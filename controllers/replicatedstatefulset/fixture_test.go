@@ -72,7 +72,7 @@ func fitBudgets(w *world) {
 	if w.budget != nil {
 		switch w.budget = buildBudget(w.set); {
 		case handsOver(w.set) && mustCloseBudget(b):
-			w.budget = closed(openedBudget(b))
+			w.budget = closedBudget(openedBudget(b))
 		case handsOver(w.set):
 			w.budget = openedBudget(b)
 		}

@@ -236,7 +236,7 @@ func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	if s == nil {
 		return false
 	}
-	note, _ := noteOf(pod)
+	note, _ := inPlaceNoteOf(pod)
 	switch {
 	case o.Verb == action.Resize && refusesResize(o.Err):
 		s.resize = refusedResize{

@@ -72,7 +72,7 @@ func forgetMetrics(key types.NamespacedName) {
 
 var phases = []v1alpha1.Phase{v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhasePaused, v1alpha1.PhaseFailed}
 
-func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
+func setGauges(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
 	for _, phase := range phases { // by name, because a partial match of two labels would iterate over all sets
 		if phase != s.Phase {
 			clustersGauge.DeleteLabelValues(key.Namespace, key.Name, string(phase))

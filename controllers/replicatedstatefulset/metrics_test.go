@@ -14,7 +14,7 @@ import (
 func TestASetIsCountedInThePhaseThatItIsIn(t *testing.T) {
 	one, other := types.NamespacedName{Namespace: "counted", Name: "one"}, types.NamespacedName{Namespace: "counted", Name: "other"}
 	in := func(key types.NamespacedName, phase v1alpha1.Phase) {
-		gauge(key, &v1alpha1.ReplicatedStatefulSetStatus{Phase: phase})
+		setGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Phase: phase})
 	}
 	in(other, v1alpha1.PhaseRunning)
 	for _, phase := range phases {
@@ -95,7 +95,7 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 func TestRS132SequencesOfMembersAreMetrics(t *testing.T) {
 	key := types.NamespacedName{Namespace: "versions", Name: "db"}
 	show := func(sequences ...v1alpha1.Sequence) []string {
-		gauge(key, &v1alpha1.ReplicatedStatefulSetStatus{Sequences: sequences})
+		setGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Sequences: sequences})
 		return seriesOf(t, sequenceGauge, "versions", "member")
 	}
 	first, second := v1alpha1.Sequence{Pod: "rss-db-0", Sequence: "18446744073709551615"}, v1alpha1.Sequence{Pod: "rss-db-1", Sequence: "7"}

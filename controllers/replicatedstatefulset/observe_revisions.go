@@ -47,7 +47,7 @@ func revisionsToRead(w *world) []string {
 		if w.isUpToDate(m) {
 			continue
 		}
-		note, _ := noteOf(m.pod)
+		note, _ := inPlaceNoteOf(m.pod)
 		names = append(names, m.pod.Labels[appsv1.ControllerRevisionHashLabelKey])
 		names = append(names, note.revisions()...)
 	}

@@ -160,7 +160,7 @@ func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(10 * time.Second)
 	w, _ := s.lookLive()
-	s.Put(closed(w.budget)) // and the cache does not see it
+	s.Put(closedBudget(w.budget)) // and the cache does not see it
 	if w, _ = s.lookLive(); budgetSays(w.budget) != "maxUnavailable 0, NotIn [primary]" {
 		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", budgetSays(w.budget))
 	}

@@ -35,7 +35,7 @@ func keepBudgets(f *facts, p *plan) {
 		// A budget that is recreated during a handover starts closed. openBudget opens it at rest.
 		isLate := f.budget == nil && f.record.epoch > 0
 		if mustCloseBudget(f) || budgetIsClosed(f) || isLate {
-			keepBudget(f, p, f.budget, closed(openedBudget(f)))
+			keepBudget(f, p, f.budget, closedBudget(openedBudget(f)))
 		} else {
 			keepBudget(f, p, f.budget, openedBudget(f))
 		}
@@ -132,8 +132,8 @@ func openedBudget(f *facts) *policyv1.PodDisruptionBudget {
 	return buildFollowersBudget(f.set, minFollowers(f))
 }
 
-// closed returns a copy of the budget that allows no eviction.
-func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+// closedBudget returns a copy of the budget that allows no eviction.
+func closedBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	budget = budget.DeepCopy()
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, ptr.To(intstr.FromInt32(0))
 	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
@@ -209,7 +209,7 @@ func closingBudget(f *facts, m *member) []action.Action {
 	if at := budgetClosedAt(f); at != "" && at == f.closedAt {
 		return nil
 	}
-	shut := closed(f.budget)
+	shut := closedBudget(f.budget)
 	metav1.SetMetaDataAnnotation(&shut.ObjectMeta, v1alpha1.AnnotationClosedAt, f.now.UTC().Format(time.RFC3339Nano))
 	closing := action.Action{
 		Verb:      action.Patch,

@@ -152,7 +152,7 @@ func (w *world) untilStatus(m *member) time.Duration {
 	case !m.answers(v1alpha1.CommandStatus):
 		return 0 // it is older than a change
 	case m.command != nil, m.state == failed:
-		return r.Ended.Add(again(1)).Sub(w.now)
+		return r.Ended.Add(backoff(1)).Sub(w.now)
 	}
 	return r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
 }

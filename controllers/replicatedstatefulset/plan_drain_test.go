@@ -299,7 +299,7 @@ func shutWorld(things ...thing) *world {
 		}
 	}
 	w := worldOf(setOf(members, 1), append(things, epochOne)...)
-	w.budget.Spec = closed(w.budget).Spec
+	w.budget.Spec = closedBudget(w.budget).Spec
 	return w
 }
 

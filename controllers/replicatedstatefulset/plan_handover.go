@@ -119,7 +119,7 @@ func (p *plan) ready(f *facts, h handover) {
 
 func (p *plan) askSince(f *facts, q question) {
 	if last, ok := q.result(v1alpha1.CommandSequence); ok && last.Began.After(q.since) {
-		if wait := last.Ended.Add(again(1)).Sub(f.now); wait > 0 {
+		if wait := last.Ended.Add(backoff(1)).Sub(f.now); wait > 0 {
 			p.LookAgain(wait)
 			return
 		}

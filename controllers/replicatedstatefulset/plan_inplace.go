@@ -65,8 +65,8 @@ func isChangedInPlace(pod *corev1.Pod) bool {
 	return noted
 }
 
-// noteOf parses the annotation. It returns false if there is none, or it is invalid.
-func noteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
+// inPlaceNoteOf parses the annotation. It returns false if there is none, or it is invalid.
+func inPlaceNoteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
 	err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &note)
 	if err != nil || note.Revision == "" || len(note.Earlier) > maxEarlier {
 		return inPlaceNote{}, false
@@ -125,7 +125,7 @@ func sizingOf(f *facts, m *member) (sizing, bool) {
 // readNote adds the templates of earlier changes in place that were not finished. It returns false
 // if the note is invalid, or has no room for another revision.
 func (s *sizing) readNote() (readable bool) {
-	s.note, readable = noteOf(s.m.pod)
+	s.note, readable = inPlaceNoteOf(s.m.pod)
 	for _, name := range s.note.revisions() {
 		s.from = append(s.from, s.revisions[name])
 	}

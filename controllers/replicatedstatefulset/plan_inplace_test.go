@@ -212,7 +212,7 @@ func TestANoteNamesAllRevisionsThatAPodMayHave(t *testing.T) {
 	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "InPlace") {
 		t.Fatalf("the plan is %q", got)
 	}
-	note, readable := noteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
+	note, readable := inPlaceNoteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
 	if !readable || note.Revision != "new" || !slices.Equal(note.Earlier, []string{"old", "between"}) || !note.Since.Time.Equal(noon) {
 		t.Errorf("the note is %+v", note)
 	}

@@ -185,7 +185,7 @@ func (c *clock) due(m *member, name string) time.Duration {
 	if !ok {
 		return 0
 	}
-	return max(r.Ended.Add(again(m.tries[name])).Sub(c.now), 0)
+	return max(r.Ended.Add(backoff(m.tries[name])).Sub(c.now), 0)
 }
 
 // unresponsive reports whether status no longer answers in a running container.
@@ -276,7 +276,7 @@ func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {
 
 // identity returns the names of the member's pod and of its running container.
 func (m *member) identity() identity {
-	return identity{name: m.name(), uid: m.pod.UID, container: m.running()}
+	return identity{name: m.name(), podUID: m.pod.UID, container: m.running()}
 }
 
 // observed returns what the record depends on. known must contain the facts of judgePods.

@@ -54,7 +54,7 @@ type observedMember struct {
 // identity names a pod and its running container. The container is "" if none runs.
 type identity struct {
 	name      string
-	uid       types.UID
+	podUID    types.UID
 	container string
 }
 
@@ -62,7 +62,7 @@ func (o *observation) deleting() bool { return o.set.DeletionTimestamp != nil }
 
 // byUID returns the member with the pod. It returns nil if there is none.
 func (o *observation) byUID(uid types.UID) *observedMember {
-	i := slices.IndexFunc(o.members, func(m observedMember) bool { return m.uid == uid })
+	i := slices.IndexFunc(o.members, func(m observedMember) bool { return m.podUID == uid })
 	if i < 0 {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (o *observation) nextContainer(pod, id string) *observedMember {
 	if m == nil || m.container == "" || m.container == id {
 		return nil
 	}
-	if o.containerGone(m.uid, m.container) {
+	if o.containerGone(m.podUID, m.container) {
 		return nil
 	}
 	return m
@@ -139,7 +139,7 @@ func (o *observation) formerEpoch() int64 {
 func newGrant(to identity, epoch int64, now time.Time) v1alpha1.Grant {
 	return v1alpha1.Grant{
 		Pod:         to.name,
-		UID:         to.uid,
+		UID:         to.podUID,
 		ContainerID: to.container,
 		Epoch:       epoch,
 		Since:       metav1.NewMicroTime(now),

@@ -98,13 +98,13 @@ func (r *record) hasGrants() bool { return len(r.granted) > 0 }
 
 // grants reports whether a container of the member may be primary.
 func (r *record) grants(m identity) bool {
-	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.UID == m.uid })
+	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return g.UID == m.podUID })
 }
 
 // grantsRunning reports whether the running container of the member may be primary.
 func (r *record) grantsRunning(m identity) bool {
 	return slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool {
-		return g.UID == m.uid && g.ContainerID == m.container
+		return g.UID == m.podUID && g.ContainerID == m.container
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *record) grantsRunning(m identity) bool {
 // none.
 func (r *record) grantedAt(m identity) *metav1.MicroTime {
 	for _, g := range r.granted {
-		if g.UID == m.uid && g.ContainerID == m.container {
+		if g.UID == m.podUID && g.ContainerID == m.container {
 			return &g.Since
 		}
 	}
@@ -122,7 +122,7 @@ func (r *record) grantedAt(m identity) *metav1.MicroTime {
 // stateOf returns the state of a member. It is unknown while a command with an unknown outcome may
 // run in it.
 func (r *record) stateOf(o *observation, m *observedMember) state {
-	return o.stateOf(m, commandOf(r.commands, m.uid))
+	return o.stateOf(m, commandOf(r.commands, m.podUID))
 }
 
 // grantsName reports whether a pod of that name may be primary.
@@ -141,7 +141,7 @@ func (r *record) startsIn(g *v1alpha1.Grant) bool {
 func (r *record) failureOf(m identity) *v1alpha1.Failure {
 	for i := range r.failures {
 		x := &r.failures[i]
-		if x.UID == m.uid {
+		if x.UID == m.podUID {
 			return x
 		}
 		if x.Pod == m.name && isUnconfirmedStart(x) {
@@ -165,14 +165,14 @@ func (r *record) hasUnconfirmed(c *v1alpha1.RunningCommand) bool {
 // newest returns the highest sequence on record, and its member.
 func (r *record) newest() (highest uint64, pod string) {
 	for _, v := range r.versions {
-		if n := recorded(v); n > highest {
+		if n := parseSequence(v); n > highest {
 			highest, pod = n, v.Pod
 		}
 	}
 	return highest, pod
 }
 
-func recorded(v v1alpha1.Sequence) uint64 {
+func parseSequence(v v1alpha1.Sequence) uint64 {
 	n, err := strconv.ParseUint(v.Sequence, 10, 64)
 	if err != nil {
 		return 0
@@ -274,7 +274,7 @@ func (r *record) grantPrimaries(o *observation) {
 func (r *record) confirm(m identity) {
 	for i := range r.granted {
 		g := &r.granted[i]
-		if g.UID == m.uid && g.ContainerID == m.container {
+		if g.UID == m.podUID && g.ContainerID == m.container {
 			g.Confirmed = true
 		}
 	}
@@ -327,7 +327,7 @@ func (r *record) forgive(o *observation) {
 	for i := range o.members {
 		m := &o.members[i]
 		if cameUp(r.stateOf(o, m), r.failureOf(m.identity)) {
-			r.clean(m.uid)
+			r.clean(m.podUID)
 		}
 	}
 	r.failures = slices.DeleteFunc(
@@ -375,7 +375,7 @@ func (r *record) isDisproved(o *observation, x *v1alpha1.Failure, m *observedMem
 	if isUnconfirmedStart(x) {
 		return (r.stateOf(o, m) == primary && !m.terminating) || x.Generation != o.set.Generation
 	}
-	return m.uid != x.UID
+	return m.podUID != x.UID
 }
 
 // noteVersions records the sequences that are comparable. It skips idle members while other members
@@ -420,9 +420,9 @@ func (r *record) noteVersion(pod string, n uint64, read time.Time) {
 	switch {
 	case i < 0:
 		r.versions = append(r.versions, now)
-	case n > recorded(r.versions[i]):
+	case n > parseSequence(r.versions[i]):
 		r.versions[i] = now
-	case n == recorded(r.versions[i]) && now.Epoch > r.versions[i].Epoch && r.allBefore(read):
+	case n == parseSequence(r.versions[i]) && now.Epoch > r.versions[i].Epoch && r.allBefore(read):
 		r.versions[i] = now
 	}
 	slices.SortFunc(r.versions, func(x, y v1alpha1.Sequence) int {

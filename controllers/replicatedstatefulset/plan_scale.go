@@ -199,6 +199,6 @@ func (s scaling) stayerHas(sequence uint64) bool {
 	}
 	return slices.ContainsFunc(s.record.versions, func(v v1alpha1.Sequence) bool {
 		ordinal, ok := ordinalOf(s.set, v.Pod)
-		return ok && ordinal < s.wanted() && recorded(v) >= sequence
+		return ok && ordinal < s.wanted() && parseSequence(v) >= sequence
 	})
 }

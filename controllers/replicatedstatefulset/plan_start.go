@@ -204,7 +204,7 @@ func (f *facts) notNewerThan(m *member) []v1alpha1.Sequence {
 	n, _ := sequenceOf(r)
 	return slices.DeleteFunc(
 		slices.Clone(f.record.versions),
-		func(v v1alpha1.Sequence) bool { return recorded(v) > n },
+		func(v v1alpha1.Sequence) bool { return parseSequence(v) > n },
 	)
 }
 

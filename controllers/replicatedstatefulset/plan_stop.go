@@ -24,7 +24,7 @@ func endUnseen(f *facts, p *plan) {
 		case e.underWay():
 			// this process will see its end
 		case next != nil:
-			endInNext(f, p, e, f.byUID(next.uid))
+			endInNext(f, p, e, f.byUID(next.podUID))
 		case m == nil:
 			// it ends with its pod
 		case m.terminating():

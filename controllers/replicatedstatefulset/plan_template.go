@@ -257,7 +257,7 @@ func (w places) ofChild(path string) string {
 	if ok && w.set.Spec.Pod.Template != nil && !isBeside(name) {
 		return pathTemplate.Child("spec").String() + "." + name
 	}
-	return w.ofItem(place(path))
+	return w.ofItem(pathInSet(path))
 }
 
 // isBeside reports whether a pod field also exists in spec or spec.pod.

@@ -96,10 +96,10 @@ const (
 
 	// mendPause is the delay between two patches of a child that no new spec caused.
 	mendPause = 5 * time.Second
-	// soon is the delay before a pass is retried after a conflict. afterActs is the delay after a
+	// conflictRequeue is the delay before a pass is retried after a conflict. writeRequeue is the delay after a
 	// pass that wrote something, a safety net in case a watch event is lost.
-	soon      = 50 * time.Millisecond
-	afterActs = 5 * time.Second
+	conflictRequeue = 50 * time.Millisecond
+	writeRequeue    = 5 * time.Second
 )
 
 // unresponsiveAfter is how many consecutive status commands must stay unanswered before a member is
@@ -107,8 +107,8 @@ const (
 // the API server kept from being sent do not count.
 const unresponsiveAfter = 5
 
-// again returns the backoff before an unanswered query is retried.
-func again(tries int) time.Duration {
+// backoff returns the backoff before an unanswered query is retried.
+func backoff(tries int) time.Duration {
 	return min(time.Second<<max(0, min(tries-1, 10)), maxPause)
 }
 

@@ -21,7 +21,7 @@ func TestTimesFitTogether(t *testing.T) {
 		{2 * evictionNoted, evictionFor, "repeated eviction requests are recorded before the previous one expires"},
 		{evictionFor, evictionEvery, "an eviction request expires before one for another pod of the set is recorded"},
 		{handoverPause, evictionFor, "a failed handover is retried before its eviction request expires"},
-		{soon, afterActs, "a conflict is retried before other writes"},
+		{conflictRequeue, writeRequeue, "a conflict is retried before other writes"},
 		{unresponsiveAfter * time.Second, answersWithin, "five queries fit into the time in which a member must answer"},
 		{minInterval, defaultInterval, "the default is within the limits"},
 		{defaultInterval, maxTime, "the default is within the limits"},

@@ -290,8 +290,8 @@ var homes = []struct{ child, set string }{
 	{"spec.ports", "spec.servicePorts"},
 }
 
-// place returns the path in the set for the path of a child's field.
-func place(path string) string {
+// pathInSet returns the path in the set for the path of a child's field.
+func pathInSet(path string) string {
 	for _, p := range homes {
 		if rest, ok := strings.CutPrefix(path, p.child); ok {
 			return p.set + rest
@@ -318,7 +318,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	var warned admission.Warnings
 	for _, object := range wantedChildren(set) {
 		object.SetOwnerReferences(nil) // the owner may not exist yet
-		leftOut, err := v.court.Try(ctx, object, place)
+		leftOut, err := v.court.Try(ctx, object, pathInSet)
 		warned = append(warned, leftOut...)
 		switch {
 		case err == nil:
@@ -361,7 +361,7 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStateful
 // invalid returns why the API server would reject an object, with paths of the set. below is the
 // path in the StatefulSet from which the object is built.
 func (v *validator) invalid(ctx context.Context, object client.Object, below string) field.ErrorList {
-	at := func(path string) string { return place(strings.TrimSuffix(below+"."+path, ".")) }
+	at := func(path string) string { return pathInSet(strings.TrimSuffix(below+"."+path, ".")) }
 	if _, err := v.court.Try(ctx, object, at); apierrors.IsInvalid(err) {
 		return rejection.Explain(err, at)
 	}

@@ -227,7 +227,7 @@ func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) (wai
 		if waits = waitsUntil(entries, pod, e); !waits.IsZero() {
 			return nil
 		}
-		if !add(entries, pod, e) {
+		if !addEntry(entries, pod, e) {
 			return nil
 		}
 		for uid, one := range entries {
@@ -254,10 +254,10 @@ func waitsUntil(entries map[types.UID]entry, pod types.UID, e entry) (until time
 	return until
 }
 
-// add adds an entry to the book and removes expired entries. It reports whether the change should
+// addEntry adds an entry to the book and removes expired entries. It reports whether the change should
 // be written. If the book is full, the oldest entry of the namespace with the most entries is
 // removed, so that a requester with many evictions cannot displace the entries of other namespaces.
-func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
+func addEntry(entries map[types.UID]entry, pod types.UID, e entry) bool {
 	if last, ok := entries[pod]; ok && last.isWithin(evictionNoted, e.At) {
 		return false
 	}

@@ -144,7 +144,7 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 
 	entries := map[types.UID]entry{}
 	of := func(namespace string, i int) bool {
-		return add(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
+		return addEntry(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
 	}
 	for i := range 1000 {
 		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "a namespace has at most maxEntries entries")
@@ -159,7 +159,7 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	g.Expect(entries).To(And(HaveLen(maxEntries), HaveKey(types.UID("quiet0"))), "an entry of a namespace with few entries is replaced")
 
 	late := entry{Namespace: "quiet", At: noon.Add(evictionEvery + 2*time.Second)}
-	g.Expect(add(entries, "late", late)).To(BeTrue())
+	g.Expect(addEntry(entries, "late", late)).To(BeTrue())
 	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
 }
 
