@@ -24,8 +24,6 @@ import (
 
 // All builders take a valid object with defaults (see withDefaults and validate).
 
-// Names of the children.
-
 func statefulSetName(set *v1alpha1.ReplicatedStatefulSet) string { return "rss-" + set.Name }
 
 func serviceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-svc" }

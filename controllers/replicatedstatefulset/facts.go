@@ -247,8 +247,6 @@ func (f *facts) wasHandedOver(m *member) bool {
 	return r.Proven
 }
 
-// Methods that select members.
-
 func (all members) among(is func(*member) bool) (found []*member) {
 	for _, m := range all {
 		if is(m) {
@@ -291,8 +289,6 @@ func (f *facts) peers() (names []string) {
 	}
 	return names
 }
-
-// Methods about the set.
 
 // fatal states why no member may be started before the spec changes. It is "" if members may be
 // started. OCF calls exit code 6 "not configured".

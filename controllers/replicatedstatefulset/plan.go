@@ -137,8 +137,6 @@ func (p *plan) lookAgainFor(f *facts) {
 	}
 }
 
-// Methods about the object.
-
 func (w *world) deleting() bool { return w.set.DeletionTimestamp != nil }
 
 func (w *world) held() bool { return controllerutil.ContainsFinalizer(w.set, v1alpha1.FinalizerStop) }

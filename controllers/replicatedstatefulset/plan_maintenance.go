@@ -108,8 +108,6 @@ func listedSurplus(f *facts) []*member {
 	return f.among(func(m *member) bool { return m.listed && m.ordinal >= f.wanted() })
 }
 
-// Methods of record.
-
 // park updates the states of the members of spec.maintenance.
 func (r *record) park(o *observation) {
 	if o.invalid {
@@ -158,8 +156,6 @@ func (r *record) runsIn(pod string) bool {
 	return slices.ContainsFunc(r.commands, func(c v1alpha1.RunningCommand) bool { return c.Pod == pod })
 }
 
-// The handover.
-
 // parkPrimary hands over the role of a listed primary, which is parked afterwards. Like the
 // switchover of a primary on a cordoned Node, it begins only at rest.
 func parkPrimary(f *facts, p *plan) {
@@ -203,8 +199,6 @@ func noneFollows(f *facts, m *member) notice {
 	}
 	return noSuccessorLeft(f, m)
 }
-
-// Messages for users.
 
 // inMaintenance is the start check that a member is not parked.
 func inMaintenance(_ *facts, m *member) string {

@@ -37,8 +37,6 @@ const (
 	ocfDegradedPrimary    = 191
 )
 
-// Methods about the pod.
-
 func (m *member) name() string { return m.pod.Name }
 
 func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
@@ -123,8 +121,6 @@ func stopped(m *member) bool {
 	return m.fenced || podstate.Stopped(m.pod, true)
 }
 
-// Results of its commands.
-
 // reachable reports whether commands can run in the member now.
 func (m *member) reachable() bool {
 	return m.owned && m.running() != "" && !m.lost() && !podstate.Ended(m.pod)
@@ -192,8 +188,6 @@ func (c *clock) due(m *member, name string) time.Duration {
 func (m *member) unresponsive() bool {
 	return m.reachable() && m.missed >= unresponsiveAfter
 }
-
-// Methods about the state that derive sets.
 
 func (m *member) isPrimary() bool { return m.state == primary && !m.terminating() }
 

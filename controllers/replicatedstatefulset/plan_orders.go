@@ -115,8 +115,6 @@ func (o override) isSpent() bool {
 	})
 }
 
-// The record.
-
 // orderBook contains the orders in the spec with their results, the newest first. Its methods do
 // not modify data that is shared with the status.
 type orderBook []v1alpha1.OrderStatus

@@ -89,8 +89,6 @@ func (r *record) warn(reason, format string, args ...any) {
 	)
 }
 
-// Methods that read the record.
-
 // primaries returns how many members may be primary.
 func (r *record) primaries() int { return len(r.granted) }
 
@@ -179,8 +177,6 @@ func parseSequence(v v1alpha1.Sequence) uint64 {
 	}
 	return n
 }
-
-// Methods that update the record.
 
 // endCommands removes the commands that can have no further effect.
 func (r *record) endCommands(o *observation) {
@@ -437,8 +433,6 @@ func (r *record) allBefore(then time.Time) bool {
 		func(g v1alpha1.Grant) bool { return !then.After(g.Since.Time) },
 	)
 }
-
-// Methods that store the record.
 
 // keepRecord writes changes of grants, commands, orders and maintenance before any decision uses
 // them. Other changes wait for the next status update.

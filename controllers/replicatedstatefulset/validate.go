@@ -320,8 +320,6 @@ func validateOrders(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	return errs
 }
 
-// The pod.
-
 func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
 	pod := &set.Spec.Pod
 	errs := validateCommands(pod.Commands, at.Child("commands"))
