@@ -13,7 +13,7 @@ import (
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
@@ -26,7 +26,7 @@ func TestEveryFieldAsksForARight(t *testing.T) {
 		spec reflect.Type
 	}{
 		{statefulclusterwebhooks.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
-		{replicatedstatefulset.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
+		{replicatedstatefulsetwebhooks.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
 		{extendedstatefulsetwebhooks.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
 		{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
 	} {

@@ -23,6 +23,7 @@ var checkRows = []struct {
 	{"a package of a kind", "controllers/one/rules/lost.go", "package rules", checkFileName, ""},
 	{"a package of a kind that imports a later one", "controllers/one/facts/derive.go", `package facts; import _ "` + module + `controllers/one/rules"`, checkRooms, "facts imports rules"},
 	{"a package of a kind that imports an earlier one", "controllers/one/rules/lost.go", `package rules; import _ "` + module + `controllers/one/facts"`, checkRooms, ""},
+	{"facts that are derived from the record", "controllers/one/facts/derive.go", `package facts; import _ "` + module + `controllers/one/record"`, checkRooms, ""},
 	{"a test of a package of a kind that imports a later one", "controllers/one/facts/derive_test.go", `package facts_test; import _ "` + module + `controllers/one/rules"`, checkRooms, ""},
 	{"facts with a client", "controllers/one/facts/derive.go", `package facts; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
 	{"a reader with a client", "controllers/one/observe/reader.go", `package observe; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, ""},

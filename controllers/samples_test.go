@@ -19,7 +19,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
@@ -92,7 +92,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	for _, setup := range []func(ctrl.Manager) error{
 		extendedstatefulsetwebhooks.SetupWebhook, statefulclusterwebhooks.SetupWebhook,
 		func(mgr ctrl.Manager) error {
-			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
+			return replicatedstatefulsetwebhooks.SetupWebhook(mgr, types.NamespacedName{}, nil)
 		},
 		func(mgr ctrl.Manager) error {
 			return statefulsingletonwebhooks.SetupWebhook(mgr, "image", "operator-system")

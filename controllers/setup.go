@@ -25,6 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
@@ -36,7 +37,7 @@ import (
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulclusterwebhooks.SetupWebhook), statefulcluster.Cache, statefulclusterwebhooks.Requester, nil,
 		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, installReplicated,
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulsetwebhooks.Requester, installReplicated,
 		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulsetwebhooks.SetupWebhook), extendedstatefulset.Cache, extendedstatefulsetwebhooks.Requester, nil,
 		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
@@ -75,7 +76,7 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
+	return replicatedstatefulsetwebhooks.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
 }
 
 // evictionToken is in the path of the webhook for evictions.
@@ -87,7 +88,7 @@ func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error 
 	if !o.makesCertificates() {
 		return nil
 	}
-	return mgr.Add(&replicatedstatefulset.EvictionWebhook{
+	return mgr.Add(&replicatedstatefulsetwebhooks.EvictionWebhook{
 		Keeper: keeper, Name: o.evictionBook().Name, Caller: o.certificate.Caller,
 		Service:    types.NamespacedName{Namespace: o.Namespace, Name: o.certificateNames().Services[0]},
 		Namespaces: policy.Namespaces(o.Namespace, o.WatchNamespaces),

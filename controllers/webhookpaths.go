@@ -18,7 +18,7 @@ import (
 	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
@@ -39,7 +39,7 @@ var webhookPaths = map[string]string{
 }
 
 // podPaths are the paths of the webhooks that are called for the pods of all tenants.
-var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulsetwebhooks.PodPath, replicatedstatefulset.EvictionPath}
+var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulsetwebhooks.PodPath, replicatedstatefulsetwebhooks.EvictionPath}
 
 // pathKeeper maintains the paths in the configurations of the webhooks.
 type pathKeeper struct {

@@ -24,6 +24,9 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // TestChildren tests RS-2 to RS-9 and RS-46: all children of a set are in testdata, where they can
@@ -32,8 +35,8 @@ func TestChildren(t *testing.T) {
 	for file, wanted := range map[string]string{"seed.yaml": "seed-children.yaml", "full.yaml": "full-children.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			set := read(t, file)
-			objects := []client.Object{buildStatefulSet(set, *set.Spec.Replicas, hashes{rules: "abc"}), buildBudget(set)}
-			for _, service := range buildServices(set) {
+			objects := []client.Object{children.BuildStatefulSet(set, *set.Spec.Replicas, children.Hashes{Rules: "abc"}), children.BuildBudget(set)}
+			for _, service := range children.BuildServices(set) {
 				objects = append(objects, service)
 			}
 			var documents []string
@@ -60,17 +63,17 @@ func TestRS131ServiceOfSecondaries(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			set := setOf(r.replicas, r.primaries, r.without...)
 			set.Status.RestoreReplicas = r.stopped
-			i := slices.IndexFunc(buildServices(set), func(s *corev1.Service) bool { return s.Name == set.Name+"-secondary" })
+			i := slices.IndexFunc(children.BuildServices(set), func(s *corev1.Service) bool { return s.Name == set.Name+"-secondary" })
 			if i >= 0 != r.want {
 				t.Fatalf("the Service is created: %t", i >= 0)
 			}
-			for _, service := range buildServices(set) {
+			for _, service := range children.BuildServices(set) {
 				if service.Spec.Selector[v1alpha1.LabelManaged] != v1alpha1.True {
 					t.Errorf("Service %s selects pods without label %s", service.Name, v1alpha1.LabelManaged)
 				}
 			}
 			if r.want {
-				if selector := buildServices(set)[i].Spec.Selector; selector[v1alpha1.LabelRole] != v1alpha1.RoleSecondary || selector[v1alpha1.LabelApp] != set.Name {
+				if selector := children.BuildServices(set)[i].Spec.Selector; selector[v1alpha1.LabelRole] != v1alpha1.RoleSecondary || selector[v1alpha1.LabelApp] != set.Name {
 					t.Errorf("the selector is %v", selector)
 				}
 			}
@@ -89,8 +92,8 @@ func read(t *testing.T, file string) *v1alpha1.ReplicatedStatefulSet {
 	if err := yaml.UnmarshalStrict(text, set); err != nil {
 		t.Fatal(err)
 	}
-	set = withDefaults(set)
-	if errs := append(validate(set), validateOverrides(set)...); len(errs) > 0 {
+	set = spec.WithDefaults(set)
+	if errs := append(spec.Validate(set), spec.ValidateOverrides(set)...); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	return set
@@ -121,7 +124,7 @@ func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefu
 	t.Helper()
 	set := read(t, file)
 	change(set)
-	return buildTemplate(set, hashes{})
+	return children.BuildTemplate(set, children.Hashes{})
 }
 
 // TestWhatRestartsAMember tests RS-57 and RS-58: which changes recreate a member, and which do not.
@@ -154,7 +157,7 @@ func TestWhatRestartsAMember(t *testing.T) {
 			t.Errorf("%s: a member is recreated: %v", r.name, restarts)
 		}
 	}
-	if rules := buildTemplate(read(t, "full.yaml"), hashes{rules: "abc"}).Annotations[v1alpha1.AnnotationTemplate]; rules == before {
+	if rules := children.BuildTemplate(read(t, "full.yaml"), children.Hashes{Rules: "abc"}).Annotations[v1alpha1.AnnotationTemplate]; rules == before {
 		t.Error("changed rules recreate no member")
 	}
 }
@@ -184,13 +187,13 @@ func TestWhoHasTheFinalizer(t *testing.T) {
 // TestAntiAffinityReallyKeepsApart tests RS-7: the term exists once and selects the built pods.
 func TestAntiAffinityReallyKeepsApart(t *testing.T) {
 	set := read(t, "seed.yaml")
-	set.Spec.Affinity = affinity(set)
-	pod := buildTemplate(set, hashes{})
+	set.Spec.Affinity = children.Affinity(set)
+	pod := children.BuildTemplate(set, children.Hashes{})
 	terms := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if len(terms) != 1 || terms[0].TopologyKey != "kubernetes.io/hostname" {
 		t.Fatalf("terms %v", terms)
 	}
-	for _, has := range []map[string]string{pod.Labels, buildStatefulSet(set, 3, hashes{}).Spec.Template.Labels} {
+	for _, has := range []map[string]string{pod.Labels, children.BuildStatefulSet(set, 3, children.Hashes{}).Spec.Template.Labels} {
 		for key, value := range terms[0].LabelSelector.MatchLabels {
 			if has[key] != value {
 				t.Errorf("the pods' %s is %q, and the term selects %q", key, has[key], value)
@@ -261,7 +264,7 @@ func TestOrdinals(t *testing.T) {
 	set := read(t, "seed.yaml")
 	for pod, want := range map[string]int{"rss-example-0": 0, "rss-example-10": 10, "rss-example-01": -1, "rss-example--1": -1,
 		"rss-example-": -1, "rss-example": -1, "rss-example-1-1": -1, "example-1": -1, "rss-other-1": -1, "rss-example-99999999999999999999": -1} {
-		got, ok := ordinalOf(set, pod)
+		got, ok := spec.OrdinalOf(set, pod)
 		if !ok {
 			got = -1
 		}
@@ -278,8 +281,8 @@ func TestBuildingChangesNothing(t *testing.T) {
 	before := set.DeepCopy()
 	var first *appsv1.StatefulSet
 	for range 3 {
-		built := buildStatefulSet(set, 3, hashes{rules: "abc"})
-		buildServices(set)
+		built := children.BuildStatefulSet(set, 3, children.Hashes{Rules: "abc"})
+		children.BuildServices(set)
 		if first == nil {
 			first = built
 		}
@@ -305,7 +308,7 @@ func TestRS8PortsAreAsTheAPIServerStoresThem(t *testing.T) {
 		stored("bare", 1, intstr.FromInt32(1)), stored("zero", 2, intstr.FromInt32(2)), stored("empty", 3, intstr.FromInt32(3)),
 		stored("named", 4, intstr.FromString("http")), stored("other", 5, intstr.FromInt32(50)),
 	}
-	if got := portsOf(set); !reflect.DeepEqual(got, want) {
+	if got := children.PortsOf(set); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -313,7 +316,7 @@ func TestRS8PortsAreAsTheAPIServerStoresThem(t *testing.T) {
 func TestNothingActsInATrial(t *testing.T) {
 	set := setOf(3, 1)
 	set.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "1m"}
-	trial, err := NewTrial(set, 2)
+	trial, err := children.NewTrial(set, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +334,7 @@ func TestNothingActsInATrial(t *testing.T) {
 		t.Errorf("container %q, stop within %s, %d Services, the first that of %q", trial.Container, trial.Timeouts["stop"], len(trial.Services), sts.Spec.ServiceName)
 	}
 	delete(set.Spec.Pod.Commands, "status")
-	if _, err := NewTrial(set, 2); err == nil {
+	if _, err := children.NewTrial(set, 2); err == nil {
 		t.Error("a trial is built for a set without the command status")
 	}
 }
@@ -358,13 +361,13 @@ func TestTheSampleIsTheOriginalsManifest(t *testing.T) {
 
 func TestRS131ServiceOfThatNameOfAnotherOwner(t *testing.T) {
 	w := worldOf(setOf(3, 1))
-	w.services[secondaryServiceName(w.set)] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: secondaryServiceName(w.set), Namespace: w.set.Namespace}}
-	if described, child := w.foreign(); child != nil {
+	w.Services[spec.SecondaryServiceName(w.Set)] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: spec.SecondaryServiceName(w.Set), Namespace: w.Set.Namespace}}
+	if described, child := w.Foreign(); child != nil {
 		t.Errorf("%s is reported as a conflict", described)
 	}
-	for _, step := range decide(w).Steps {
+	for _, step := range rules.Decide(w).Steps {
 		for _, a := range slices.Concat(step...) {
-			if a.Object.GetName() == secondaryServiceName(w.set) {
+			if a.Object.GetName() == spec.SecondaryServiceName(w.Set) {
 				t.Errorf("unexpected write: %s", a)
 			}
 		}

@@ -36,23 +36,28 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // Reconciler reconciles ReplicatedStatefulSets.
 type Reconciler struct {
 	// reader reads the state of a set.
-	reader *reader
+	reader *observe.Reader
 	// runner does all writes.
 	runner *action.Runner
 	// tracker tracks the writes that the cache does not show yet.
 	tracker *consistency.Tracker
 	// reporter reports the result of a pass.
-	reporter *reporter
+	reporter *status.Reporter
 }
 
 // newReconciler returns a Reconciler whose writes are made by the runner.
-func newReconciler(read *reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: read, runner: runner, tracker: tracker, reporter: &reporter{reader: read, runner: runner, events: recorder}}
+func newReconciler(read *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: read, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: read, Runner: runner, Events: recorder}}
 }
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
@@ -77,64 +82,47 @@ func newReconciler(read *reader, runner *action.Runner, tracker *consistency.Tra
 // Reconcile runs one pass for a ReplicatedStatefulSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	began := r.reader.Now()
-	defer func() { passSeconds.Observe(r.reader.Now().Sub(began).Seconds()) }()
+	defer func() { status.PassSeconds.Observe(r.reader.Now().Sub(began).Seconds()) }()
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] {
-	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan]{
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan] {
+	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan]{
 		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
-		Unread: func(set *v1alpha1.ReplicatedStatefulSet) bool { return unreadParts(set).Any() },
+		Unread: func(set *v1alpha1.ReplicatedStatefulSet) bool { return spec.UnreadParts(set).Any() },
 		Refuse: func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide: r.consider,
 		// No watch event announces that the namespace of an object is being deleted.
-		Recheck: func(p *plan) bool { return !p.asksOnly() || p.looksLive || p.on.deleting() },
-		Size:    func(p *plan) (int, any) { return len(p.on.members), &p.on.set.Spec.Pod },
+		Recheck: func(p *rules.Plan) bool { return !p.AsksOnly() || p.LooksLive || p.On.Deleting() },
+		Size:    func(p *rules.Plan) (int, any) { return len(p.On.Members), &p.On.Set.Spec.Pod },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
-}
-
-// unreadParts returns why the operator has not read parts of a set.
-func unreadParts(set *v1alpha1.ReplicatedStatefulSet) unread.Parts {
-	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
-}
-
-// slimSet is a cache transform that drops the spec of a set that is too large to keep.
-func slimSet(obj any) (any, error) {
-	set, ok := obj.(*v1alpha1.ReplicatedStatefulSet)
-	if !ok {
-		return obj, nil
-	}
-	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
-		set.Spec = v1alpha1.ReplicatedStatefulSetSpec{Problem: problem}
-	}
-	return set, nil
 }
 
 // reportUnread reports why a set cannot be read.
 func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
-	return unreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
+	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*plan, error) {
-	w, err := r.reader.observe(ctx, set, from)
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*rules.Plan, error) {
+	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
 		return nil, err
 	}
-	p := decide(w)
+	p := rules.Decide(w)
 	return &p, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, p *plan) report.Outcome {
-	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(p.on.set), p.Steps)
-	r.reader.keepBoard(p.on.world)
-	return r.reporter.report(ctx, p, outcomes)
+func (r *Reconciler) act(ctx context.Context, p *rules.Plan) report.Outcome {
+	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(p.On.Set), p.Steps)
+	r.reader.KeepBoard(p.On.World)
+	return r.reporter.Report(ctx, p, outcomes)
 }
 
 // afterDeletion removes the finalizers of the pods of an object that was deleted without our
@@ -151,19 +139,19 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 		}
 		return report.Done() // it exists, and its watch event is on the way
 	}
-	if r.reader.forget(ctx, key) {
-		deletedTotal.Inc()
+	if r.reader.Forget(ctx, key) {
+		status.DeletedTotal.Inc()
 	}
-	forgetMetrics(key)
+	status.ForgetMetrics(key)
 	var pods corev1.PodList
-	if err := r.reader.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
+	if err := r.reader.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(spec.OwnLabels(set))); err != nil {
 		return report.Retry(fmt.Errorf("list pods: %w", err))
 	}
 	var chains action.Step
 	for i := range pods.Items {
-		m := &member{pod: &pods.Items[i]}
-		if _, ours := ordinalOf(set, m.name()); ours && m.protected() {
-			chains = append(chains, action.Chain{unprotect(m)})
+		m := &facts.Member{Pod: &pods.Items[i]}
+		if _, ours := spec.OrdinalOf(set, m.Name()); ours && m.Protected() {
+			chains = append(chains, action.Chain{rules.Unprotect(m)})
 		}
 	}
 	for _, o := range r.runner.Run(ctx, key, action.Steps{chains}) {
@@ -191,11 +179,11 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),
 		Transform: slim.Child,
 	}
-	labelled := cache.ByObject{Transform: cutRule}
+	labelled := cache.ByObject{Transform: observe.CutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.ReplicatedStatefulSet{}: {Transform: slimSet},
-			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
+			&v1alpha1.ReplicatedStatefulSet{}: {Transform: observe.SlimSet},
+			&corev1.Pod{}:                     {Label: managed.Label, Transform: observe.CutPod},
 			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed, &corev1.PersistentVolumeClaim{}: managed,
 			configuration.Metadata(configuration.KindConfigMap): labelled,
 		}}
@@ -207,49 +195,6 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	}
 	c, err := cache.New(mgr.GetConfig(), options)
 	return ownCache{c}, err
-}
-
-// cutPod is a cache transform that keeps the parts of a pod that decisions use. Pods are read live
-// before they are patched.
-func cutPod(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
-	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer, v1alpha1.AnnotationConfigHash, v1alpha1.AnnotationInPlace)
-	cut.Spec.NodeName = pod.Spec.NodeName
-	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > maxContainers {
-		return cut, nil
-	}
-	for i := range pod.Spec.InitContainers {
-		cut.Spec.InitContainers = append(
-			cut.Spec.InitContainers,
-			corev1.Container{Name: pod.Spec.InitContainers[i].Name},
-		)
-	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		kept := corev1.Container{Name: c.Name}
-		if sleeps(c) {
-			kept.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: c.Lifecycle.PreStop.Sleep}}
-		}
-		cut.Spec.Containers = append(cut.Spec.Containers, kept)
-	}
-	return cut, nil
-}
-
-// maxContainers is higher than a member can have. A foreign pod with our labels may have some ten
-// thousand containers.
-const maxContainers = 4 * bounds.Containers
-
-// cutRule is a cache transform of ConfigMaps. Rules are selected by any label. A ConfigMap with
-// more labels than are kept is not a rule.
-func cutRule(obj any) (any, error) {
-	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		slim.Bounded(&m.ObjectMeta)
-	}
-	return obj, nil
 }
 
 // asCached returns an empty object of the type, for reading a written object from the cache.
@@ -303,13 +248,13 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err != nil {
 		return fmt.Errorf("create the cache: %w", err)
 	}
-	if err := indexConfig(own); err != nil {
+	if err := observe.IndexConfig(own); err != nil {
 		return fmt.Errorf("index the users of ConfigMaps and Secrets: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add the cache to the manager: %w", err)
 	}
-	board, woken, err := podexec.Attach(mgr, run, named)
+	board, woken, err := podexec.Attach(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}
@@ -320,7 +265,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
 	cached := secrets.Beside(own)
-	read := &reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
+	read := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -330,11 +275,11 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	}
 	r := newReconciler(read, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
 	turned := make(chan event.GenericEvent, 1024)
-	settings := configSettings{key: o.Key, account: o.Account, restarts: o.Restarts, lease: o.Lease}
-	read.config = newConfigReader(cached, mgr.GetAPIReader(), secrets, settings, turned)
-	secrets.Users = read.usersOf(configuration.KindSecret)
+	settings := observe.ConfigSettings{Key: o.Key, Account: o.Account, Restarts: o.Restarts, Lease: o.Lease}
+	read.Config = observe.NewConfigReader(cached, mgr.GetAPIReader(), secrets, settings, turned)
+	secrets.Users = read.UsersOf(configuration.KindSecret)
 	if o.Book.Name != "" {
-		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, read.onBook); err != nil {
+		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, read.OnBook); err != nil {
 			return err
 		}
 	}
@@ -357,22 +302,22 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 		WatchesRawSource(source.Kind[client.Object](
 			own,
 			configuration.Metadata(configuration.KindConfigMap),
-			handler.EnqueueRequestsFromMapFunc(r.reader.onConfigMap),
+			handler.EnqueueRequestsFromMapFunc(r.reader.OnConfigMap),
 		)).
 		WatchesRawSource(source.Kind[client.Object](
 			own,
 			configuration.Metadata(configuration.KindConfigMap),
-			handler.EnqueueRequestsFromMapFunc(r.reader.usersOf(configuration.KindConfigMap)),
+			handler.EnqueueRequestsFromMapFunc(r.reader.UsersOf(configuration.KindConfigMap)),
 		)).
-		WatchesRawSource(r.reader.config.secrets).
+		WatchesRawSource(r.reader.Config.Secrets).
 		Watches(
 			&corev1.Node{},
-			handler.EnqueueRequestsFromMapFunc(r.reader.onNode),
+			handler.EnqueueRequestsFromMapFunc(r.reader.OnNode),
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(turned, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Func(r.reader.book.lead)).
+		WatchesRawSource(source.Func(r.reader.Book.Lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
 }

@@ -51,10 +51,19 @@
 // addresses the pod by name. So a command also counts for the replacement container that it
 // may have reached (mayReachNext).
 //
+// # Packages
+//
+// Each package imports only those that are named before it: spec (defaults, validation, names,
+// all durations), children (builds what the operator creates), record (advances the record by
+// what a pass has read), facts (what a pass has read and what follows from it), observe (reads
+// the cluster, and keeps the state of the process between passes), rules (decide the actions;
+// rules.go lists them in order), status (conditions, events and metrics), webhooks. This package
+// wires them.
+//
 // # A pass
 //
 // Decisions on cached data may only send queries (status, sequence). For everything else the
-// operator reads the cluster live and decides again. The table of rules in plan.go is the
+// operator reads the cluster live and decides again. The table of rules in rules/rules.go is the
 // overview: first the record, then safety, then order. Commands run concurrently with the
 // passes, on a Board whose contents may be lost.
 package replicatedstatefulset

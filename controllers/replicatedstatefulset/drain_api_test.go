@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
@@ -115,7 +116,7 @@ var _ = Describe("a drain", func() {
 		kept := policy.Keeper{Live: user, Runner: &action.Runner{Client: user, Live: user}}
 		keep := func(token string) *registrationv1.ValidatingWebhookConfiguration {
 			GinkgoHelper()
-			want := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{
+			want := replicatedstatefulset.BuildEvictionWebhook(&webhooks.EvictionWebhook{
 				Name: "stored", Namespaces: policy.Namespaces("nowhere", []string{"none"}), Service: types.NamespacedName{Namespace: "nowhere", Name: "none"},
 			}, servingcert.Caller{Authority: server.WebhookInstallOptions.LocalServingCAData, Token: token})
 			webhooks := want.DeepCopy().Webhooks
@@ -136,7 +137,7 @@ var _ = Describe("a drain", func() {
 			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist})
 		Expect(user.Update(ctx, edited)).To(Succeed())
 		Expect(keep("token").ResourceVersion).To(Equal(edited.ResourceVersion), "W3 fields that a cloud provider added are removed")
-		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(Equal("/another" + replicatedstatefulset.EvictionPath))
+		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(Equal("/another" + webhooks.EvictionPath))
 	})
 
 	It("RS-80 RS-82 begins with an eviction request, whose response names the successors", func(ctx SpecContext) {

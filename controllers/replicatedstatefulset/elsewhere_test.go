@@ -11,11 +11,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // looping puts the container into CrashLoopBackOff. It ended again that long ago.
 func (f *podFixture) looping(ended time.Duration) *podFixture {
-	c := &f.pod.Status.ContainerStatuses[0]
+	c := &f.Pod.Status.ContainerStatuses[0]
 	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, StartedAt: metaTime(ended), FinishedAt: metaTime(ended)}
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	c.RestartCount = 1
@@ -24,26 +29,26 @@ func (f *podFixture) looping(ended time.Duration) *podFixture {
 
 // crashes sets the number of restarts of the container.
 func (f *podFixture) crashes(times int32) *podFixture {
-	f.pod.Status.ContainerStatuses[0].RestartCount = times
+	f.Pod.Status.ContainerStatuses[0].RestartCount = times
 	return f
 }
 
 // hung makes sequence unanswered after the max number of attempts.
 func (f *podFixture) hung() *podFixture {
-	f.tries[v1alpha1.CommandSequence] = unresponsiveAfter
+	f.Tries[v1alpha1.CommandSequence] = spec.UnresponsiveAfter
 	return f.answered(v1alpha1.CommandSequence, podexec.Unknown, 0, "", 4*time.Second)
 }
 
 // provenStop makes the first member the former primary, stopped with proof.
-var provenStop = with(func(w *world) {
-	m := w.members[0]
-	r := m.results[v1alpha1.CommandStop]
-	r.Proven, w.lossOf = true, m.pod.UID
-	m.results[v1alpha1.CommandStop] = r
+var provenStop = with(func(w *facts.World) {
+	m := w.Members[0]
+	r := m.Results[v1alpha1.CommandStop]
+	r.Proven, w.LossOf = true, m.Pod.UID
+	m.Results[v1alpha1.CommandStop] = r
 })
 
 // lastStopped makes the first member the former primary, stopped without proof.
-var lastStopped = with(func(w *world) { w.lossOf = w.members[0].pod.UID })
+var lastStopped = with(func(w *facts.World) { w.LossOf = w.Members[0].Pod.UID })
 
 // TestCopiesElsewhere tests that, while a secondary runs, newer data in members that do not run is
 // considered.
@@ -92,7 +97,7 @@ func TestAPersonInTheDark(t *testing.T) {
 func TestConditionsInTheDark(t *testing.T) {
 	for _, row := range []struct {
 		name                  string
-		world                 *world
+		world                 *facts.World
 		kind, reason, message string
 	}{
 		{"a scale-down waits for a container that restarts repeatedly", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).looping(time.Hour), replicas(2), lost(time.Hour)),
@@ -107,8 +112,8 @@ func TestConditionsInTheDark(t *testing.T) {
 			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "waiting for members that may still be primary to stop: rss-db-2; scale-down is blocked until then"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := decide(row.world)
-			c := meta.FindStatusCondition(summarize(&p).Conditions, row.kind)
+			p := rules.Decide(row.world)
+			c := meta.FindStatusCondition(status.Summarize(&p).Conditions, row.kind)
 			if c.Status != "True" || c.Reason != row.reason || !strings.Contains(c.Message, row.message) {
 				t.Errorf("the condition is %+v", c)
 			}
@@ -155,8 +160,8 @@ func TestScenariosOfCopiesElsewhere(t *testing.T) {
 		{"two primaries crash at once", 2, 90 * time.Second, []func(*stage){write, together(slow("rss-db-2"), write, crash(0), crash(1)), write}},
 		{"the member to remove and the primary crash", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2), crash(0), crash(2)), write}},
 		{"the primary ends after the member to remove was stopped", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2),
-			until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == idle }),
-			func(s *stage) { s.db.containers["rss-db-0"].role = idle }), write}},
+			until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == record.Idle }),
+			func(s *stage) { s.db.containers["rss-db-0"].role = record.Idle }), write}},
 		{"the newest member fails to start and is unschedulable", 1, 20 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, seedsFail, crash(0), crash(2), tellCrashes),
 			together(deleted(0), deleted(2), nowhere("n1"), nowhere("n3")), func(s *stage) { s.Now = s.Now.Add(2 * time.Minute) }, write}},
 		{"the successor lags while the old primary is being stopped", 1, 90 * time.Second, []func(*stage){write, switchTo(2), write,

@@ -17,6 +17,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // TestV18ReasonsOfEvents tests that the reason of each event matches its text.
@@ -24,14 +30,14 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 	well := func() *podFixture { return pod(1).secondary().sequence("9") }
 	unsent := func(command string) *podFixture {
 		f := pod(0).began(command, 8*time.Second).unsent(command, 8*time.Second, 1)
-		r := f.results[command]
+		r := f.Results[command]
 		r.Decided = ago(8 * time.Second)
-		f.results[command] = r
+		f.Results[command] = r
 		return f
 	}
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  []string
 	}{
 		{"V18 a start whose container ended emits CommandEnded", worldOf(setOf(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
@@ -53,7 +59,7 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			var got []string
-			for _, n := range derive(r.world).record.learned {
+			for _, n := range facts.Derive(r.world).Record.Learned {
 				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Reason, n.Text))
 			}
 			if !slices.Equal(got, r.want) {
@@ -69,7 +75,7 @@ func TestV18EachCommandHasAReason(t *testing.T) {
 		v1alpha1.CommandSeed: v1alpha1.EventSeeded, v1alpha1.CommandPrimary: v1alpha1.EventMemberStarted, v1alpha1.CommandPromote: v1alpha1.EventMemberStarted,
 		v1alpha1.CommandSecondary: v1alpha1.EventMemberStarted, v1alpha1.CommandStop: v1alpha1.EventMemberStopped, v1alpha1.CommandDemote: v1alpha1.EventDemoted,
 	} {
-		if got := succeededAs(command); got != want {
+		if got := record.SucceededAs(command); got != want {
 			t.Errorf("%s: %s, want %s", command, got, want)
 		}
 	}
@@ -96,8 +102,8 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			if r.unsent > 0 {
 				f.unsent("promote", 10*time.Minute, r.unsent)
 			}
-			w := worldOf(setOf(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *world) { w.took = r.took }))
-			p := decide(w)
+			w := worldOf(setOf(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *facts.World) { w.Took = r.took }))
+			p := rules.Decide(w)
 			if len(p.Steps) != 1 || len(p.Steps[0][0]) != 2 {
 				t.Fatalf("the plan is %q", p.Steps.Strings())
 			}
@@ -105,11 +111,11 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			if sent.Within != r.want {
 				t.Errorf("the command must begin within %s, want %s", sent.Within, r.want)
 			}
-			until := w.now.Add(r.want + strayAfter)
-			if got := strayUntil(written.Commands[0].StartedAt, written.Commands[0].BeginWithin); !got.Equal(until) {
+			until := w.Now.Add(r.want + spec.StrayAfter)
+			if got := spec.StrayUntil(written.Commands[0].StartedAt, written.Commands[0].BeginWithin); !got.Equal(until) {
 				t.Errorf("by its record, the command can reach a container until %s, want %s", got, until)
 			}
-			if got := strayUntil(written.Grants[0].Since, written.Grants[0].BeginWithin); !got.Equal(until) {
+			if got := spec.StrayUntil(written.Grants[0].Since, written.Grants[0].BeginWithin); !got.Equal(until) {
 				t.Errorf("by its grant, the command can reach a container until %s, want %s", got, until)
 			}
 		})
@@ -137,13 +143,13 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		{"a refused write", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
 	} {
 		told, w := &heard{}, worldOf(setOf(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
-		p := decide(w)
+		p := rules.Decide(w)
 		var outcomes []action.Outcome
 		for _, chain := range p.Steps[0] {
 			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
 		}
-		c := &reporter{events: told, reader: &reader{}, runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
-		c.report(context.Background(), &p, outcomes)
+		c := &status.Reporter{Events: told, Reader: &observe.Reader{}, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
+		c.Report(context.Background(), &p, outcomes)
 		if !slices.Equal(*told, r.want) {
 			t.Errorf("V7 %s: the events are %q, want %q", r.name, *told, r.want)
 		}
@@ -155,11 +161,11 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 func TestAHandoverIsTold(t *testing.T) {
 	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(2, 1), setOf(2, 1, "demote")} {
 		told := &heard{}
-		p := decide(worldOf(set, pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().later("9")))
-		r := &reporter{events: told, reader: &reader{}}
+		p := rules.Decide(worldOf(set, pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().later("9")))
+		r := &status.Reporter{Events: told, Reader: &observe.Reader{}}
 		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
-				r.emit(&p, &action.Outcome{Action: a, Answer: a.Object})
+				r.Emit(&p, &action.Outcome{Action: a, Answer: a.Object})
 			}
 		}
 		if want := []string{"Normal HandingOver: rss-db-0: its eviction was requested, and rss-db-1 can take over"}; !slices.Equal(*told, want) {
@@ -173,7 +179,7 @@ func TestAHandoverIsTold(t *testing.T) {
 func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  bool
 	}{
 		{"status reports primary", worldOf(setOf(1, 1), pod(0).primary()), true},
@@ -181,7 +187,7 @@ func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
 		{"the seed of the member is running", worldOf(setOf(1, 1), pod(0).granted().runs("seed", time.Second)), false},
 		{"a confirmed primary does not answer", worldOf(setOf(1, 1), pod(0).granted().confirmed()), true},
 	} {
-		granted := derive(r.world).record.granted
+		granted := facts.Derive(r.world).Record.Granted
 		if len(granted) != 1 || granted[0].Confirmed != r.want {
 			t.Errorf("%s: %+v", r.name, granted)
 		}

@@ -12,6 +12,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // The fake database keeps a log on the volume of each member. A primary acknowledges an entry when
@@ -24,9 +26,9 @@ type fakeContainer struct {
 	uid           types.UID
 	number        int
 	started       time.Time
-	role          state // idle, secondary or primary
-	behind        bool  // it reports that it has lost its primary
-	slow          bool  // it gets no entries for now, and does not report it
+	role          record.State // idle, secondary or primary
+	behind        bool         // it reports that it has lost its primary
+	slow          bool         // it gets no entries for now, and does not report it
 }
 
 // disk is a member's volume.
@@ -173,7 +175,7 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 			r.Outcome, r.Why = podexec.Unknown, "the container is no longer running"
 		}
 	}
-	if r.Outcome == podexec.Unknown && !asks(c.Name) {
+	if r.Outcome == podexec.Unknown && !spec.Asks(c.Name) {
 		t.note(c.Command, "? "+r.Why)
 	}
 	r.Ended = t.s.tick()
@@ -185,7 +187,7 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 }
 
 func (t *fakeDB) note(c podexec.Command, what string) {
-	if !asks(c.Name) {
+	if !spec.Asks(c.Name) {
 		t.s.Say("    %s: %s %s", c.Pod.Name, strings.Join(c.Argv, " "), what)
 	}
 }
@@ -201,9 +203,9 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 		switch {
 		case c.behind:
 			return 1, ""
-		case c.role == primary:
+		case c.role == record.Primary:
 			return 8, ""
-		case c.role == secondary:
+		case c.role == record.Secondary:
 			return 0, ""
 		}
 		return 7, ""
@@ -214,30 +216,30 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 	defer func() { t.note(command, fmt.Sprintf("= %d", code)) }()
 	switch command.Name {
 	case v1alpha1.CommandStop:
-		c.role, c.behind, c.slow = idle, false, false
+		c.role, c.behind, c.slow = record.Idle, false, false
 	case v1alpha1.CommandDemote:
-		c.role = secondary
+		c.role = record.Secondary
 	case v1alpha1.CommandSecondary:
 		from := t.peer(c, command.Argv)
 		if from == nil {
 			return 1, ""
 		}
 		t.copy(from, c)
-		c.role, c.behind, c.slow = secondary, false, false
+		c.role, c.behind, c.slow = record.Secondary, false, false
 	case v1alpha1.CommandSeed, v1alpha1.CommandPromote, v1alpha1.CommandPrimary:
 		if from := t.peer(c, command.Argv); from != nil {
 			t.copy(from, c)
 		} else if len(command.Argv) > 1 {
 			return 1, "" // if primaries are given, it joins one or fails
-		} else if c.role != primary {
+		} else if c.role != record.Primary {
 			t.s.invariant.first(c, d)
 			d.term++
 		}
-		c.role, c.behind, c.slow = primary, false, false
+		c.role, c.behind, c.slow = record.Primary, false, false
 		for _, f := range t.all() { // followers learn of it
-			if other := t.disk(f.pod); f.role == secondary && t.reach(c, f) && len(other.log) == len(t.disk(c.pod).log) {
+			if other := t.disk(f.pod); f.role == record.Secondary && t.reach(c, f) && len(other.log) == len(t.disk(c.pod).log) {
 				other.term = t.disk(c.pod).term
-			} else if f.role == secondary {
+			} else if f.role == record.Secondary {
 				f.behind = true
 			}
 		}
@@ -262,7 +264,7 @@ func (t *fakeDB) copy(from, to *fakeContainer) {
 func (t *fakeDB) peer(c *fakeContainer, argv []string) *fakeContainer {
 	for _, arg := range argv[1:] {
 		name, _, _ := strings.Cut(arg, ".")
-		if p := t.containers[name]; p != nil && p != c && p.role == primary && t.reach(p, c) {
+		if p := t.containers[name]; p != nil && p != c && p.role == record.Primary && t.reach(p, c) {
 			return p
 		}
 	}
@@ -283,7 +285,7 @@ func (t *fakeDB) all() (all []*fakeContainer) {
 
 func (t *fakeDB) acting() (primaries []*fakeContainer) {
 	for _, c := range t.all() {
-		if c.role == primary {
+		if c.role == record.Primary {
 			primaries = append(primaries, c)
 		}
 	}
@@ -302,7 +304,7 @@ func (t *fakeDB) write(p *fakeContainer) {
 	d := t.disk(p.pod)
 	d.log = append(d.log, entry)
 	for _, c := range t.all() {
-		if c == p || c.role == idle || c.behind || c.slow {
+		if c == p || c.role == record.Idle || c.behind || c.slow {
 			continue
 		}
 		if other := t.disk(c.pod); t.reach(p, c) && other.term == d.term && len(other.log) == len(d.log)-1 {
@@ -330,7 +332,7 @@ func (t *fakeDB) start(p *corev1.Pod) {
 		number = max(number, int(p.Status.ContainerStatuses[0].RestartCount)+1)
 	}
 	t.containers[p.Name] = &fakeContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
-		id: fmt.Sprintf("c-%s-%d", p.UID, number), role: idle}
+		id: fmt.Sprintf("c-%s-%d", p.UID, number), role: record.Idle}
 }
 
 func (t *fakeDB) kill(c *fakeContainer) {

@@ -22,6 +22,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 )
 
 const samples = "../../config/samples/replicatedstatefulset"
@@ -52,13 +56,13 @@ func FuzzValidate(f *testing.F) {
 		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
 			return
 		}
-		set := withDefaults(&object)
-		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+		set := spec.WithDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, spec.WithDefaults(set)) {
 			t.Error("defaulting is not idempotent")
 		}
-		warnings(set)
-		validateOverrides(set)
-		if len(validate(set)) == 0 {
+		webhooks.Warnings(set)
+		spec.ValidateOverrides(set)
+		if len(spec.Validate(set)) == 0 {
 			checkServed(t, set)
 		}
 	})
@@ -68,7 +72,7 @@ func FuzzValidate(f *testing.F) {
 func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	t.Helper()
 	setSpec := &set.Spec
-	replicas, primaries := *setSpec.Replicas, primariesWanted(set)
+	replicas, primaries := *setSpec.Replicas, spec.PrimariesWanted(set)
 	for name, within := range map[string]bool{
 		"replicas":           0 <= replicas && replicas <= 1000,
 		"primaries":          0 <= primaries && primaries <= replicas && (primaries > 0 || replicas == 0),
@@ -77,18 +81,18 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 		"claims":             len(setSpec.Pod.VolumeClaimTemplates) <= bounds.Claims,
 		"ports":              len(setSpec.ServicePorts) <= 100,
 		"secrets":            len(setSpec.Secrets) <= 64,
-		"commands":           len(setSpec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
+		"commands":           len(setSpec.Pod.Commands) <= len(spec.NeededCommands)+len(spec.OptionalCommands),
 		"length of the spec": len(bounds.Spec(setSpec, nil)) == 0,
 	} {
 		if !within {
 			t.Errorf("%s exceeds its limits and is accepted", name)
 		}
 	}
-	built := buildStatefulSet(set, replicas, hashes{})
-	if hash := buildTemplate(set, hashes{}).Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
+	built := children.BuildStatefulSet(set, replicas, children.Hashes{})
+	if hash := children.BuildTemplate(set, children.Hashes{}).Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
 		t.Error("two builds of the template have different hashes")
 	}
-	for key, value := range ownLabels(set) {
+	for key, value := range spec.OwnLabels(set) {
 		if built.Spec.Template.Labels[key] != value {
 			t.Errorf("label %s of the pods is %q", key, built.Spec.Template.Labels[key])
 		}
@@ -100,16 +104,16 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 		}
 		volumes = append(volumes, v.Name)
 	}
-	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == commandsIn(&setSpec.Pod) }) {
+	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == spec.CommandsIn(&setSpec.Pod) }) {
 		t.Error("commands run in no container")
 	}
-	for _, name := range []string{memberName(set, 999), serviceName(set), primaryServiceName(set), activeServiceName(set)} {
+	for _, name := range []string{spec.MemberName(set, 999), spec.ServiceName(set), spec.PrimaryServiceName(set), spec.ActiveServiceName(set)} {
 		if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
 			t.Errorf("%s: %v", name, faults)
 		}
 	}
 	for name, command := range setSpec.Pod.Commands {
-		if d := timeoutOf(command); d < minTimeout || d > maxTime {
+		if d := spec.TimeoutOf(command); d < spec.MinTimeout || d > spec.MaxTime {
 			t.Errorf("the timeout of %s is %s", name, d)
 		}
 	}
@@ -125,9 +129,9 @@ func (noServer) Create(context.Context, client.Object, ...client.CreateOption) e
 // FuzzWebhook tests that the webhook responds to any body, and that the objects it allows are
 // valid.
 func FuzzWebhook(f *testing.F) {
-	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{live: noServer{}, court: trial.NewCourt(noServer{}), kinds: noServer{}}, stranger.Samples(f, samples, "ReplicatedStatefulSet"),
+	stranger.Webhook(f, v1alpha1.AddToScheme, &webhooks.Validator{Live: noServer{}, Court: trial.NewCourt(noServer{}), Kinds: noServer{}}, stranger.Samples(f, samples, "ReplicatedStatefulSet"),
 		func(object *v1alpha1.ReplicatedStatefulSet) string {
-			if errs := validate(withDefaults(object)); len(errs) > 0 {
+			if errs := spec.Validate(spec.WithDefaults(object)); len(errs) > 0 {
 				return errs.ToAggregate().Error()
 			}
 			return ""
@@ -142,23 +146,23 @@ func FuzzOrders(f *testing.F) {
 	f.Add("db-1", "rss-db-1-0", "rss-db-9223372036854775808", int32(1))
 	f.Add("", "rss--0", "rss-", int32(0))
 	f.Fuzz(func(t *testing.T, name, seed, switchover string, replicas int32) {
-		set := withDefaults(&v1alpha1.ReplicatedStatefulSet{})
+		set := spec.WithDefaults(&v1alpha1.ReplicatedStatefulSet{})
 		set.Name, set.Spec.Replicas = name, &replicas
 		set.Annotations = map[string]string{v1alpha1.AnnotationSeedFrom: seed, v1alpha1.AnnotationSwitchoverTo: switchover}
-		strangeAnnotations(map[string]string{seed: "", switchover: ""})
+		webhooks.StrangeAnnotations(map[string]string{seed: "", switchover: ""})
 		for _, pod := range []string{seed, switchover} {
-			if n, ok := ordinalOf(set, pod); ok && (n < 0 || memberName(set, n) != pod) {
-				t.Errorf("%s is read as number %d, which is %s", pod, n, memberName(set, n))
+			if n, ok := spec.OrdinalOf(set, pod); ok && (n < 0 || spec.MemberName(set, n) != pod) {
+				t.Errorf("%s is read as number %d, which is %s", pod, n, spec.MemberName(set, n))
 			}
 		}
-		if n, ok := ordinalOf(set, memberName(set, int(max(0, replicas)))); !ok || n != int(max(0, replicas)) {
+		if n, ok := spec.OrdinalOf(set, spec.MemberName(set, int(max(0, replicas)))); !ok || n != int(max(0, replicas)) {
 			t.Errorf("member %d is read as %d, %v", replicas, n, ok)
 		}
-		if len(validateOverrides(set)) > 0 {
+		if len(spec.ValidateOverrides(set)) > 0 {
 			return
 		}
 		for _, pod := range []string{seed, switchover} {
-			if n, ok := ordinalOf(set, pod); !ok || n >= int(replicas) {
+			if n, ok := spec.OrdinalOf(set, pod); !ok || n >= int(replicas) {
 				t.Errorf("the order of %s is accepted with %d members", pod, replicas)
 			}
 		}
@@ -172,7 +176,7 @@ func FuzzDuration(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := parseDuration(text)
+		d, err := spec.ParseDuration(text)
 		if d < 0 || err != nil && d != 0 {
 			t.Errorf("%q is %s, %v", text, d, err)
 		}
@@ -182,10 +186,10 @@ func FuzzDuration(f *testing.F) {
 		if same, goErr := time.ParseDuration(text); err == nil && goErr == nil && text != "0" && same != d {
 			t.Errorf("%q is %s, and Go reads %s", text, d, same)
 		}
-		if again, err := parseDuration(d.String()); err != nil || again != d {
+		if again, err := spec.ParseDuration(d.String()); err != nil || again != d {
 			t.Errorf("%s is read as %s, %v", d, again, err)
 		}
-		if got := durationOr(v1alpha1.Duration(text), defaultTimeout, minTimeout, maxTime); got < minTimeout || got > maxTime {
+		if got := spec.DurationOr(v1alpha1.Duration(text), spec.DefaultTimeout, spec.MinTimeout, spec.MaxTime); got < spec.MinTimeout || got > spec.MaxTime {
 			t.Errorf("%q counts as %s", text, got)
 		}
 	})
@@ -198,17 +202,17 @@ func FuzzSequence(f *testing.F) {
 		f.Add(text, uint64(len(text)), false)
 	}
 	f.Fuzz(func(t *testing.T, printed string, number uint64, cut bool) {
-		n, known := sequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: printed, Cut: cut})
+		n, known := record.SequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: printed, Cut: cut})
 		digits := strings.TrimSpace(printed)
 		if known && (cut || strings.Trim(digits, "0123456789") != "" || strings.TrimLeft(digits, "0") != strings.TrimLeft(strconv.FormatUint(n, 10), "0")) {
 			t.Errorf("%q is read as %d", printed, n)
 		}
 		for _, one := range []uint64{number, math.MaxUint64 - number} {
-			if got, known := sequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: fmt.Sprintf(" %d\n", one)}); !known || got != one {
+			if got, known := record.SequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: fmt.Sprintf(" %d\n", one)}); !known || got != one {
 				t.Errorf("%d is read as %d, %v", one, got, known)
 			}
 		}
-		if _, known := sequenceOf(podexec.Result{Outcome: podexec.Failed, Stdout: "1"}); known {
+		if _, known := record.SequenceOf(podexec.Result{Outcome: podexec.Failed, Stdout: "1"}); known {
 			t.Error("the output of a failed command is used as a sequence")
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
 // Scenarios of sets in which no member is primary, or a member is behind. The invariant of the fake
@@ -108,7 +109,7 @@ func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
 }
 
 func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
-	stopped := until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == idle }) // for the update
+	stopped := until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == record.Idle }) // for the update
 	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
 }
 
@@ -141,7 +142,7 @@ func anySlow(s *stage) { s.anySecondary(slow) }
 
 func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
 	for _, name := range sortedKeys(s.db.containers) {
-		if s.db.containers[name].role == secondary {
+		if s.db.containers[name].role == record.Secondary {
 			suffers(name)(s)
 			return
 		}

@@ -9,18 +9,22 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // notOurs makes the StatefulSet one of another object that had the name first.
-var notOurs = with(func(w *world) {
-	w.stateful.OwnerReferences, w.stateful.Labels, w.stateful.Spec.Replicas = nil, nil, ptr.To(int32(5))
+var notOurs = with(func(w *facts.World) {
+	w.Stateful.OwnerReferences, w.Stateful.Labels, w.Stateful.Spec.Replicas = nil, nil, ptr.To(int32(5))
 })
 
 func TestWhatIsNotOursIsNotScaled(t *testing.T) {
 	check(t, []row{
 		{"no scaling of a foreign StatefulSet", worldOf(setOf(3, 1), notOurs), nil},
-		{"no scaling of a foreign StatefulSet when the object is deleted", worldOf(setOf(3, 1), notOurs, with(func(w *world) {
-			w.set.DeletionTimestamp = ptr.To(metaTime(time.Second))
+		{"no scaling of a foreign StatefulSet when the object is deleted", worldOf(setOf(3, 1), notOurs, with(func(w *facts.World) {
+			w.Set.DeletionTimestamp = ptr.To(metaTime(time.Second))
 		})), []string{"patch replicatedstatefulset db: Release"}},
 	})
 }
@@ -42,8 +46,8 @@ func TestTheDark(t *testing.T) {
 		{"scale down when a remaining member has the recorded newest copy", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
 			[]string{"patch statefulset rss-db: Scale, from 3 to 2"}},
 		{"RS-34 no scale-down while the primary is being stopped", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
-		{"RS-38 no scale-up with too few replicas while pods terminate", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
-			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
+		{"RS-38 no scale-up with too few replicas while pods terminate", worldOf(setOf(3, 1), replicas(2), with(func(w *facts.World) {
+			w.Set.Status.RestoreReplicas, w.Stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		}), pod(0).idle().deleted(), pod(1).idle().deleted(), pod(2).idle().deleted()), nil},
 		{"seed an outdated member before its pod is recreated", worldOf(setOf(3, 1), stale()...), []string{"1: Seed, alone"}},
 		{"seed an outdated member without a claim before its pod is recreated", worldOf(noClaims, stale()...), []string{"1: Seed, alone"}},
@@ -63,14 +67,14 @@ func TestStrays(t *testing.T) {
 }
 
 func TestAPrimaryThatDoesNotAnswerAnyMoreIsToldOf(t *testing.T) {
-	w := worldOf(setOf(2, 1), pod(0).primary().silent(unresponsiveAfter), pod(1).secondary())
-	m := w.members[0]
-	r := m.said[v1alpha1.CommandStatus]
+	w := worldOf(setOf(2, 1), pod(0).primary().silent(spec.UnresponsiveAfter), pod(1).secondary())
+	m := w.Members[0]
+	r := m.Said[v1alpha1.CommandStatus]
 	r.Code, r.Outcome, r.Began, r.Ended = 8, podexec.Failed, ago(time.Hour), ago(time.Hour)
-	r.Command = podexec.Command{Name: v1alpha1.CommandStatus, UID: m.pod.UID, ContainerID: m.running()}
-	m.said[v1alpha1.CommandStatus] = r
-	p := decide(w)
-	s := summarize(&p)
+	r.Command = podexec.Command{Name: v1alpha1.CommandStatus, UID: m.Pod.UID, ContainerID: m.Running()}
+	m.Said[v1alpha1.CommandStatus] = r
+	p := rules.Decide(w)
+	s := status.Summarize(&p)
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded)
 	if c == nil || c.Reason != v1alpha1.ReasonMembersDegraded {
 		t.Errorf("the condition is %+v", c)

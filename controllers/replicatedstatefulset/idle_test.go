@@ -10,6 +10,9 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // TestV12StopsThatStatusDenies tests that a stop or demote counts only when status confirms it, as
@@ -25,16 +28,16 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 	check(t, []row{
 		{"V12 no retry of a stop while the program may still stop", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 500*time.Millisecond)), nil},
 		{"V12 query status each second after a stop", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 2*time.Second)), []string{"1 asked status"}},
-		{"V12 record a failed stop that status never confirmed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 record a failed stop that status never confirmed", worldOf(setOf(2, 1), other(), stopped(8, spec.SettleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it exited with 0, but status did not confirm it"}},
-		{"V12 record a failed stop when status reports a failure", worldOf(setOf(2, 1), other(), stopped(1, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 record a failed stop when status reports a failure", worldOf(setOf(2, 1), other(), stopped(1, spec.SettleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it exited with 0, but status did not confirm it"}},
-		{"V12 query status again before a stop is recorded as failed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
+		{"V12 query status again before a stop is recorded as failed", worldOf(setOf(2, 1), other(), stopped(8, spec.SettleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
 		{"V12 record the success of a stop that status confirms", worldOf(setOf(2, 1), other(), stopped(7, 5*time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: status reports that it has stopped"}},
 		{"V12 record the success of a stop whose container ended", worldOf(setOf(2, 1), other(), pod(1).granted().ends("stop", podexec.Succeeded, 0).crashed()),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: its container has ended"}},
-		{"V12 record a failed demote that status never confirmed", worldOf(setOf(2, 1), other(), demoted(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 record a failed demote that status never confirmed", worldOf(setOf(2, 1), other(), demoted(8, spec.SettleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: demote of 1 failed: it exited with 0, but status did not confirm it"}},
 		{"V12 stop the primary after a failed demote", worldOf(setOf(2, 1), other(), pod(1).failures(1, "demote", 0, false).primary()), []string{"1: Stop, with 0 1"}},
 		{"V12 no second stop within the backoff", worldOf(setOf(2, 1), other(), pod(1).failures(1, "stop", 0, false).lately(500*time.Millisecond).primary()), nil},
@@ -123,19 +126,19 @@ func TestV12LabelsDoNotChangeToAndFro(t *testing.T) {
 	none := map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	for _, r := range []struct {
 		name  string
-		world func(*podFixture) *world
+		world func(*podFixture) *facts.World
 		want  []string
 	}{
-		{"labels stay while the member is a surplus primary", func(f *podFixture) *world { return worldOf(setOf(2, 1), pod(0).primary(), f) }, nil},
-		{"labels stay while the member should be removed", func(f *podFixture) *world {
+		{"labels stay while the member is a surplus primary", func(f *podFixture) *facts.World { return worldOf(setOf(2, 1), pod(0).primary(), f) }, nil},
+		{"labels stay while the member should be removed", func(f *podFixture) *facts.World {
 			return worldOf(setOf(2, 2, "secondary"), pod(0).primary(), f, replicas(1))
 		}, nil},
-		{"labels change when the member may stay primary", func(f *podFixture) *world { return worldOf(setOf(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
+		{"labels change when the member may stay primary", func(f *podFixture) *facts.World { return worldOf(setOf(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
 	} {
 		t.Run("V12 "+r.name, func(t *testing.T) {
 			f := pod(1).failures(1, "stop", 0, false).lately(500 * time.Millisecond).primary()
 			f.labels = none
-			p := decide(r.world(f))
+			p := rules.Decide(r.world(f))
 			if got := labelsOf(&p); !slices.Equal(got, r.want) {
 				t.Errorf("the labels are %q, want %q", got, r.want)
 			}

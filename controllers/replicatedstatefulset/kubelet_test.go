@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // machines returns the possible next steps of the StatefulSet controller, scheduler and kubelets.
@@ -77,7 +78,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 		if move := s.adoption(set, p); move != nil {
 			moves = append(moves, move)
 		}
-		ordinal, _ := ordinalOf(anySet, p.Name)
+		ordinal, _ := spec.OrdinalOf(anySet, p.Name)
 		if !podstate.Terminating(p) && (ordinal >= int(*set.Spec.Replicas) || podstate.Ended(p)) {
 			moves = append(moves, func() {
 				if ordinal >= int(*s.statefulSet().Spec.Replicas) || podstate.Ended(p) {
@@ -88,7 +89,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 		}
 	}
 	for i := range int(*set.Spec.Replicas) {
-		name := memberName(anySet, i)
+		name := spec.MemberName(anySet, i)
 		if have[name] == nil && set.DeletionTimestamp == nil {
 			moves = append(moves, func() {
 				if now := s.statefulSet(); now == nil || i >= int(*now.Spec.Replicas) {
@@ -183,7 +184,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		if podstate.Terminating(p) {
 			return nil
 		}
-		ordinal, _ := ordinalOf(anySet, p.Name)
+		ordinal, _ := spec.OrdinalOf(anySet, p.Name)
 		node := fmt.Sprintf("n%d", ordinal%s.nodes+1)
 		if s.moved[node] != "" {
 			node = s.moved[node]

@@ -11,6 +11,12 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 )
 
 // TestMessages tests that each message states the situation and its reason.
@@ -18,11 +24,11 @@ func TestMessages(t *testing.T) {
 	sequence := func(outcome podexec.Outcome, code int, out string) *podFixture {
 		return pod(0).idle().answered("sequence", outcome, code, out, 5*time.Second)
 	}
-	seen := with(func(w *world) { w.set.Status.Epoch = 2 })
+	seen := with(func(w *facts.World) { w.Set.Status.Epoch = 2 })
 	requested := annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")
 	for _, r := range []struct {
 		name, condition string
-		world           *world
+		world           *facts.World
 		want            string
 	}{
 		{"V16 Seeded during a failover", v1alpha1.ConditionSeeded, worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
@@ -42,14 +48,14 @@ func TestMessages(t *testing.T) {
 		{"V23 a switchover waits for a lagging successor", v1alpha1.ConditionProgressing, worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), requested), "HandingOver: waiting for rss-db-1 to catch up with rss-db-0"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
-			c := meta.FindStatusCondition(summarize(&p).Conditions, r.condition)
+			p := rules.Decide(r.world)
+			c := meta.FindStatusCondition(status.Summarize(&p).Conditions, r.condition)
 			if got := c.Reason + ": " + c.Message; !strings.Contains(got, r.want) {
 				t.Errorf("%s is %q, want %q", r.condition, got, r.want)
 			}
 		})
 	}
-	p := decide(worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), lost(15*time.Second), requested))
+	p := rules.Decide(worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), lost(15*time.Second), requested))
 	if got, want := gist(&p), []string{"patch replicatedstatefulset db: Refused, 1 was not promoted: 2 has newer data. The former primary was already stopped or demoted for it; promoting 2"}; !slices.Equal(got, want) {
 		t.Errorf("V17 the plan is %q, want %q", got, want)
 	}
@@ -96,7 +102,7 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 	} {
 		set := setOf(3, 1)
 		r.change(set)
-		warned := strings.Join(warnings(withDefaults(set)), "\n")
+		warned := strings.Join(webhooks.Warnings(spec.WithDefaults(set)), "\n")
 		if r.want == "" && warned != "" || !strings.HasPrefix(warned, r.want) {
 			t.Errorf("V20 %s: the warning is %q, want %q", r.name, warned, r.want)
 		}
@@ -110,13 +116,13 @@ func annotate(key string) func(*v1alpha1.ReplicatedStatefulSet) {
 // TestOnlyWhatSequencePrintsIsKept tests that the operator keeps no output of commands except one
 // number.
 func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
-	f := derive(worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle()))
-	for name := range f.set.Spec.Pod.Commands {
+	f := facts.Derive(worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle()))
+	for name := range f.Set.Spec.Pod.Commands {
 		want := 0
 		if name == v1alpha1.CommandSequence {
-			want = maxSequence
+			want = spec.MaxSequence
 		}
-		if c := f.command(f.members[0], name, name, 0); c.Keep != want {
+		if c := f.Command(f.Members[0], name, name, 0); c.Keep != want {
 			t.Errorf("%s keeps %d bytes, want %d", name, c.Keep, want)
 		}
 	}
@@ -128,7 +134,7 @@ func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
 		{podexec.Result{Outcome: podexec.Succeeded, Stdout: "18446744073709551616\n"}, false},
 		{podexec.Result{Outcome: podexec.Succeeded, Stdout: "7", Cut: true}, false},
 	} {
-		if _, ok := sequenceOf(row.prints); ok != row.number {
+		if _, ok := record.SequenceOf(row.prints); ok != row.number {
 			t.Errorf("%q, cut %t: it is a number: %t", row.prints.Stdout, row.prints.Cut, ok)
 		}
 	}

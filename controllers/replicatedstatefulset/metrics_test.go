@@ -9,23 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 func TestASetIsCountedInThePhaseThatItIsIn(t *testing.T) {
 	one, other := types.NamespacedName{Namespace: "counted", Name: "one"}, types.NamespacedName{Namespace: "counted", Name: "other"}
 	in := func(key types.NamespacedName, phase v1alpha1.Phase) {
-		setGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Phase: phase})
+		status.SetGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Phase: phase})
 	}
 	in(other, v1alpha1.PhaseRunning)
-	for _, phase := range phases {
+	for _, phase := range status.Phases {
 		in(one, phase)
-		if got, want := seriesOf(t, clustersGauge, "counted", "name", "phase"), []string{"one " + string(phase) + " 1", "other Running 1"}; !slices.Equal(got, want) {
+		if got, want := seriesOf(t, status.ClustersGauge, "counted", "name", "phase"), []string{"one " + string(phase) + " 1", "other Running 1"}; !slices.Equal(got, want) {
 			t.Errorf("the series are %q, want %q", got, want)
 		}
 	}
-	forgetMetrics(one)
-	forgetMetrics(other)
-	if got := seriesOf(t, clustersGauge, "counted", "name", "phase"); len(got) > 0 {
+	status.ForgetMetrics(one)
+	status.ForgetMetrics(other)
+	if got := seriesOf(t, status.ClustersGauge, "counted", "name", "phase"); len(got) > 0 {
 		t.Errorf("the series after the deletion are %q", got)
 	}
 }
@@ -63,16 +66,16 @@ func seriesOf(t *testing.T, gauges prometheus.Collector, namespace string, label
 // TestMemoryKnowsWhoseGrantWentLast tests that a proven stop of the primary applies to the last
 // primary only.
 func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
-	r := &reader{}
+	r := &observe.Reader{}
 	seen := func(holders ...types.UID) types.UID {
 		set := setOf(3, 2)
 		set.UID = "set"
 		for _, uid := range holders {
 			set.Status.Grants = append(set.Status.Grants, v1alpha1.Grant{UID: uid})
 		}
-		w := &world{set: set}
-		r.recall(w)
-		return w.lossOf
+		w := &facts.World{Set: set}
+		r.Recall(w)
+		return w.LossOf
 	}
 	for _, row := range []struct {
 		says    string
@@ -95,8 +98,8 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 func TestRS132SequencesOfMembersAreMetrics(t *testing.T) {
 	key := types.NamespacedName{Namespace: "versions", Name: "db"}
 	show := func(sequences ...v1alpha1.Sequence) []string {
-		setGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Sequences: sequences})
-		return seriesOf(t, sequenceGauge, "versions", "member")
+		status.SetGauges(key, &v1alpha1.ReplicatedStatefulSetStatus{Sequences: sequences})
+		return seriesOf(t, status.SequenceGauge, "versions", "member")
 	}
 	first, second := v1alpha1.Sequence{Pod: "rss-db-0", Sequence: "18446744073709551615"}, v1alpha1.Sequence{Pod: "rss-db-1", Sequence: "7"}
 	if got, want := show(first, second), []string{"rss-db-0 1.8446744073709552e+19", "rss-db-1 7"}; !slices.Equal(got, want) {
@@ -105,8 +108,8 @@ func TestRS132SequencesOfMembersAreMetrics(t *testing.T) {
 	if got, want := show(second, v1alpha1.Sequence{Pod: "rss-db-2", Sequence: "no number"}), []string{"rss-db-1 7"}; !slices.Equal(got, want) {
 		t.Errorf("the series after a member lost its sequence are %q, want %q", got, want)
 	}
-	forgetMetrics(key)
-	if got := seriesOf(t, sequenceGauge, "versions", "member"); len(got) > 0 {
+	status.ForgetMetrics(key)
+	if got := seriesOf(t, status.SequenceGauge, "versions", "member"); len(got) > 0 {
 		t.Errorf("the series after the deletion of the set are %q", got)
 	}
 }

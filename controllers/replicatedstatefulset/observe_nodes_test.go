@@ -13,12 +13,14 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // TestMissingNodeIsReadLiveWhereItDecides has a Node that has been missing for ten minutes, and that
 // exists again in the API server alone.
 func TestMissingNodeIsReadLiveWhereItDecides(t *testing.T) {
-	if nodestate.Undecided >= fenceAfter {
+	if nodestate.Undecided >= spec.FenceAfter {
 		t.Errorf("a Node that is missing for %s may be fenced without a live read", nodestate.Undecided)
 	}
 	none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
@@ -38,12 +40,12 @@ func TestMissingNodeIsReadLiveWhereItDecides(t *testing.T) {
 			m = m.granted()
 		}
 		w := worldOf(setOf(2, 1), m)
-		m.pod.Spec.NodeName = "n"
-		r := &reader{Nodes: none, Now: func() time.Time { return noon }}
+		m.Pod.Spec.NodeName = "n"
+		r := &observe.Reader{Nodes: none, Now: func() time.Time { return noon }}
 		look := func(live client.Reader) nodestate.Facts {
 			t.Helper()
 			r.Live = live
-			got, err := r.readNode(context.Background(), w, m.member, row.from)
+			got, err := r.ReadNode(context.Background(), w, m.Member, row.from)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 func TestWhoIsAMember(t *testing.T) {
@@ -30,11 +34,11 @@ func TestWhoIsAMember(t *testing.T) {
 	stranger("rss-db-x", "ns", "db")
 	var want []string
 	for i := range 11 {
-		want = append(want, memberName(anySet, i))
+		want = append(want, spec.MemberName(anySet, i))
 	}
 	look := func() (names []string) {
-		for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members {
-			names = append(names, m.name())
+		for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members {
+			names = append(names, m.Name())
 		}
 		return names
 	}
@@ -55,8 +59,8 @@ func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
 	s := newStage(t, setOf(1, 1))
 	s.settle(10 * time.Second)
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
-	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members[0]; m.commandsIn != "main" {
-		t.Errorf("commands for a pod of the former template run in %q, want main", m.commandsIn)
+	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members[0]; m.CommandsIn != "main" {
+		t.Errorf("commands for a pod of the former template run in %q, want main", m.CommandsIn)
 	}
 }
 
@@ -77,16 +81,16 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			m := pod(0)
-			remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+			remembered := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
 			for i := range 3 {
 				m.answered(r.command, r.outcome, 1, r.out, time.Duration(9-i)*time.Second)
-				remembered.look(m.member, nil, noon)
-				remembered.look(m.member, nil, noon) // the same result counts once
+				remembered.Look(m.Member, nil, noon)
+				remembered.Look(m.Member, nil, noon) // the same result counts once
 			}
-			if got := m.tries[r.command]; got != r.want {
+			if got := m.Tries[r.command]; got != r.want {
 				t.Errorf("tries is %d, want %d", got, r.want)
 			}
-			if _, said := m.said[r.command]; said != (r.outcome != podexec.Unknown) {
+			if _, said := m.Said[r.command]; said != (r.outcome != podexec.Unknown) {
 				t.Errorf("a response is remembered: %t", said)
 			}
 		})
@@ -97,21 +101,21 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 // container make a member unresponsive. An outage does not.
 func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 	m := pod(0)
-	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
-	for i := range unresponsiveAfter {
-		if m.unresponsive() {
-			t.Fatalf("unresponsive after %d of %d queries", i, unresponsiveAfter)
+	remembered := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
+	for i := range spec.UnresponsiveAfter {
+		if m.Unresponsive() {
+			t.Fatalf("unresponsive after %d of %d queries", i, spec.UnresponsiveAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
-		remembered.look(m.member, nil, noon)
+		remembered.Look(m.Member, nil, noon)
 		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
-		remembered.look(m.member, nil, noon)
+		remembered.Look(m.Member, nil, noon)
 	}
-	if !m.unresponsive() {
+	if !m.Unresponsive() {
 		t.Error("the member is not unresponsive after all queries")
 	}
 	m.restarted(time.Second)
-	if remembered.look(m.member, nil, noon); m.unresponsive() {
+	if remembered.Look(m.Member, nil, noon); m.Unresponsive() {
 		t.Error("the member is unresponsive because of queries to another container")
 	}
 }
@@ -128,7 +132,7 @@ func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 }
 
 // lookLive returns the live world and the types that were read live.
-func (s *stage) lookLive() (*world, map[string]int) {
+func (s *stage) lookLive() (*facts.World, map[string]int) {
 	n := noting{s.Cluster, map[string]int{}}
 	return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
 }
@@ -145,12 +149,12 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	if _, asked = allowed.lookLive(); asked["*v1.PodDisruptionBudget"] != 0 {
 		t.Errorf("the live reads are %v, want no budget with evictionPolicy Allow", asked)
 	}
-	gone := w.services["db-primary"]
+	gone := w.Services["db-primary"]
 	s.DeleteNow(gone)
 	s.look()
 	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // belongs to another object
-	if w, _ = s.lookLive(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
-		t.Errorf("a Service that is missing in the cache is %v, want a foreign one", w.services[gone.Name])
+	if w, _ = s.lookLive(); w.Services[gone.Name] == nil || w.Ours(w.Services[gone.Name]) {
+		t.Errorf("a Service that is missing in the cache is %v, want a foreign one", w.Services[gone.Name])
 	}
 }
 
@@ -160,9 +164,9 @@ func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(10 * time.Second)
 	w, _ := s.lookLive()
-	s.Put(closedBudget(w.budget)) // and the cache does not see it
-	if w, _ = s.lookLive(); budgetSays(w.budget) != "maxUnavailable 0, NotIn [primary]" {
-		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", budgetSays(w.budget))
+	s.Put(rules.ClosedBudget(w.Budget)) // and the cache does not see it
+	if w, _ = s.lookLive(); budgetSays(w.Budget) != "maxUnavailable 0, NotIn [primary]" {
+		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", budgetSays(w.Budget))
 	}
 }
 
@@ -172,11 +176,11 @@ func TestRS62ASetHasItsOwnKey(t *testing.T) {
 	child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", Labels: map[string]string{v1alpha1.LabelApp: "db"}}}
 	twin := child.DeepCopy()
 	twin.Namespace = "another"
-	a, b := requestFor(child), requestFor(twin)
+	a, b := observe.RequestFor(child), observe.RequestFor(twin)
 	if len(a) != 1 || len(b) != 1 || a[0] == b[0] || !strings.HasPrefix(a[0].String(), "ns/") {
 		t.Errorf("the index keys are %v and %v, want one for each namespace", a, b)
 	}
-	if got := requestFor(&corev1.Pod{}); got != nil {
+	if got := observe.RequestFor(&corev1.Pod{}); got != nil {
 		t.Errorf("a pod without an owner enqueues %v", got)
 	}
 }
@@ -200,12 +204,12 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 		s.r.Nodes = behind
 		for range 3 {
 			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
-			for _, m := range w.members {
-				if m.node.Missing || m.node.OutOfService || !m.node.Ready || derive(w).isPoweredOff(m) {
-					t.Errorf("RS-34: the cache %s, and %s counts as on an unreachable Node: %+v", name, m.name(), m.node)
+			for _, m := range w.Members {
+				if m.Node.Missing || m.Node.OutOfService || !m.Node.Ready || facts.Derive(w).IsPoweredOff(m) {
+					t.Errorf("RS-34: the cache %s, and %s counts as on an unreachable Node: %+v", name, m.Name(), m.Node)
 				}
 			}
-			s.Now = s.Now.Add(fenceAfter)
+			s.Now = s.Now.Add(spec.FenceAfter)
 		}
 	}
 }

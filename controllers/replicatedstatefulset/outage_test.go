@@ -11,14 +11,19 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // saidOf returns the columns of kubectl get, and the conditions that tools use, as an administrator
 // reads them.
-func saidOf(w *world) string {
-	p := decide(w)
-	s := summarize(&p)
-	line := fmt.Sprintf("%d %d %d %s;", *w.set.Spec.Replicas, s.ReadyReplicas, s.Primaries, s.Phase)
+func saidOf(w *facts.World) string {
+	p := rules.Decide(w)
+	s := status.Summarize(&p)
+	line := fmt.Sprintf("%d %d %d %s;", *w.Set.Spec.Replicas, s.ReadyReplicas, s.Primaries, s.Phase)
 	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		line += fmt.Sprintf(" %s=%s/%s", kind[:1], c.Status[:1], c.Reason)
@@ -30,11 +35,11 @@ func saidOf(w *world) string {
 // status of the object: the columns Desired, Ready, Primaries and Phase, and the conditions
 // Available, Progressing and Degraded.
 func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
-	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }
+	two := func(things ...thing) *facts.World { return worldOf(setOf(2, 1), things...) }
 	follower := func() *podFixture { return pod(1).secondary().sequence("9") }
 	for _, r := range []struct {
 		sentence string
-		world    *world
+		world    *facts.World
 		want     string
 	}{
 		{"the set is healthy", two(pod(0).primary(), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
@@ -52,7 +57,7 @@ func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 		{"the node of the primary is unreachable, and the failover needs manual intervention", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
 		{"a surplus primary does not stop", two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()), "2 2 2 Running; A=T/OnTarget P=T/Recovering D=T/MembersFailed"},
 		{"the set is stopped by its spec", worldOf(setOf(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
-		{"the set is paused, and its primary is frozen", two(with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
+		{"the set is paused, and its primary is frozen", two(with(func(w *facts.World) { w.Set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
 	} {
 		t.Run("V13 "+r.sentence, func(t *testing.T) {
 			if got := saidOf(r.world); got != r.want {
@@ -63,18 +68,18 @@ func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 }
 
 // foundMute makes the status of the object report that the member does not answer.
-func foundMute(w *world) {
-	m := w.members[len(w.members)-1]
-	w.set.Status.Unanswered = []v1alpha1.Unanswered{{Pod: m.name(), ContainerID: m.running(), Since: metaTime(time.Hour)}}
-	s := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
-	s.look(m, w.set.Status.Unanswered, w.now)
+func foundMute(w *facts.World) {
+	m := w.Members[len(w.Members)-1]
+	w.Set.Status.Unanswered = []v1alpha1.Unanswered{{Pod: m.Name(), ContainerID: m.Running(), Since: metaTime(time.Hour)}}
+	s := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
+	s.Look(m, w.Set.Status.Unanswered, w.Now)
 }
 
 // TestV13WhatHelps tests that the message contains the remedy, and that the remedy does no harm.
 func TestV13WhatHelps(t *testing.T) {
 	for _, r := range []struct {
 		name, condition string
-		world           *world
+		world           *facts.World
 		want            []string
 	}{
 		{"a frozen primary with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
@@ -86,8 +91,8 @@ func TestV13WhatHelps(t *testing.T) {
 		{"the reason why clients are not served", v1alpha1.ConditionAvailable, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
 	} {
-		p := decide(r.world)
-		s := summarize(&p)
+		p := rules.Decide(r.world)
+		s := status.Summarize(&p)
 		c := meta.FindStatusCondition(s.Conditions, r.condition)
 		for _, want := range r.want {
 			if !strings.Contains(c.Message, want) {
@@ -109,7 +114,7 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 		{[]string{"sh", "-c", "test $1 = 'a b'", ""}, `sh -c 'test $1 = '\''a b'\''' ''`},
 		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(command status of the spec)"},
 	} {
-		if got := quoted(r.argv); got != r.want {
+		if got := facts.Quoted(r.argv); got != r.want {
 			t.Errorf("V13 %q is shown as %s, want %s", r.argv, got, r.want)
 		}
 	}
@@ -119,14 +124,14 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  time.Duration
 	}{
 		{"while status hangs", worldOf(setOf(2, 1), pod(0).primary().hangs(20*time.Second), pod(1).secondary()), 10 * time.Second},
 		{"while a primary is not Ready", worldOf(setOf(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
-		{"when status is queried", worldOf(setOf(2, 1), pod(0).primary(), pod(1)), answersWithin},
+		{"when status is queried", worldOf(setOf(2, 1), pod(0).primary(), pod(1)), spec.AnswersWithin},
 	} {
-		if p := decide(r.world); p.Wait != r.want {
+		if p := rules.Decide(r.world); p.Wait != r.want {
 			t.Errorf("V13 %s: requeued after %s, want %s", r.name, p.Wait, r.want)
 		}
 	}
@@ -179,7 +184,7 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 	asked := func(age time.Duration) *podFixture {
 		return pod(0).hangs(age)
 	}
-	s := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+	s := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
 	for _, r := range []struct {
 		name string
 		pod  *podFixture
@@ -193,8 +198,8 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 		{"status timed out without a previous record", pod(0).silent(1), 5 * time.Second},
 		{"the container was restarted", pod(0).restarted(time.Second), 0},
 	} {
-		s.look(r.pod.member, nil, noon)
-		if got := r.pod.askedAt; r.want == 0 && !got.IsZero() || r.want > 0 && !got.Equal(ago(r.want)) {
+		s.Look(r.pod.Member, nil, noon)
+		if got := r.pod.AskedAt; r.want == 0 && !got.IsZero() || r.want > 0 && !got.Equal(ago(r.want)) {
 			t.Errorf("V13 %s: unanswered since %s, want %s ago", r.name, got, r.want)
 		}
 	}

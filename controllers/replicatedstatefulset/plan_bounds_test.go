@@ -20,6 +20,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 )
 
 // words returns that many labels, or entries of another map of strings.
@@ -104,9 +110,9 @@ var bounded = []struct {
 func TestBounds(t *testing.T) {
 	for _, r := range bounded {
 		tried := func(n int) field.ErrorList {
-			set := withDefaults(setOf(3, 1))
+			set := spec.WithDefaults(setOf(3, 1))
 			r.change(&set.Spec, n)
-			return validate(set)
+			return spec.Validate(set)
 		}
 		if errs := tried(r.most); len(errs) > 0 {
 			t.Errorf("%d: %v", r.most, errs)
@@ -122,10 +128,10 @@ func TestBounds(t *testing.T) {
 }
 
 func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
-	s := withDefaults(setOf(1, 1))
+	s := spec.WithDefaults(setOf(1, 1))
 	s.Spec.ReconcileInterval, s.Spec.FailureWindow = "100Y", "31D"
 	s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "25h"}
-	if a, b, c := reconcileInterval(&s.Spec), failureWindow(&s.Spec), timeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
+	if a, b, c := spec.ReconcileInterval(&s.Spec), spec.FailureWindow(&s.Spec), spec.TimeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
 		t.Errorf("the effective times are %s, %s and %s", a, b, c)
 	}
 	want := []string{
@@ -133,7 +139,7 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 		"spec.failureWindow is 31D, which is replaced by 720h0m0s, the max; set 720h0m0s or less",
 		"spec.pod.commands[stop].timeout is 25h, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
 	}
-	if got := oddTimes(&s.Spec); !slices.Equal(got, want) {
+	if got := webhooks.OddTimes(&s.Spec); !slices.Equal(got, want) {
 		t.Errorf("the warnings are %q", got)
 	}
 }
@@ -145,14 +151,14 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	s.settle(20 * time.Second)
 	n := noting{s.Cluster, map[string]int{}}
 	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
-	if !strings.Contains(w.invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
-		t.Errorf("the error is %s, and the StatefulSet is %v", w.invalid, s.statefulSet())
+	if !strings.Contains(w.Invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
+		t.Errorf("the error is %s, and the StatefulSet is %v", w.Invalid, s.statefulSet())
 	}
 	count := 0
-	for range w.wantedNames() {
+	for range w.WantedNames() {
 		count++
 	}
-	if count != maxReplicas {
+	if count != spec.MaxReplicas {
 		t.Errorf("%d names are wanted", count)
 	}
 }
@@ -160,15 +166,15 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 // TestManyMissingPodsAreLookedForAtOnce tests that missing pods are read one by one only while they
 // are few.
 func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
-	for _, r := range []struct{ replicas, gets int32 }{{maxLookups, maxLookups}, {maxLookups + 1, 0}, {1000, 0}} {
+	for _, r := range []struct{ replicas, gets int32 }{{observe.MaxLookups, observe.MaxLookups}, {observe.MaxLookups + 1, 0}, {1000, 0}} {
 		s := newStage(t, setOf(r.replicas, 1))
 		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
 		s.Put(stray)
 		n := noting{s.Cluster, map[string]int{}}
 		s.r.Live = n
 		w := s.observe(s.set(), engine.View{Reader: n, Live: true})
-		if len(w.members) != 1 || w.members[0].name() != "rss-db-7" {
-			t.Errorf("replicas %d: %d members are found, want the one that lost its labels", r.replicas, len(w.members))
+		if len(w.Members) != 1 || w.Members[0].Name() != "rss-db-7" {
+			t.Errorf("replicas %d: %d members are found, want the one that lost its labels", r.replicas, len(w.Members))
 		}
 		if got := int32(n.asked["*v1.Pod"]); got > max(r.gets, 1) {
 			t.Errorf("replicas %d: %d pods are read one by one", r.replicas, got)
@@ -178,12 +184,12 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 
 func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 	s := newStage(t, setOf(1, 1))
-	for _, n := range []int{maxReplicas - 1, maxReplicas} {
-		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: memberName(anySet, n), Namespace: "ns", Labels: ownLabels(anySet)}})
+	for _, n := range []int{spec.MaxReplicas - 1, spec.MaxReplicas} {
+		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: spec.MemberName(anySet, n), Namespace: "ns", Labels: spec.OwnLabels(anySet)}})
 	}
 	var names []string
-	for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members {
-		names = append(names, m.name())
+	for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members {
+		names = append(names, m.Name())
 	}
 	if !slices.Equal(names, []string{"rss-db-999"}) {
 		t.Errorf("the members are %q", names)
@@ -202,41 +208,41 @@ func TestRulesAreBounded(t *testing.T) {
 		return c
 	}
 	all := map[string]any{}
-	for i := range maxRules {
+	for i := range spec.MaxRules {
 		c := rule(i, "x")
 		s.Put(c)
 		all[c.Name] = []any{c.Data, c.BinaryData}
 	}
-	pass := func() *world { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
+	pass := func() *facts.World { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
 	w := pass()
 	text, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := hashed(text); w.rules != want || w.excess != "" {
-		t.Errorf("the hash is %s (%q), want %s as on running pods", w.rules, w.excess, want)
+	if want := hashed(text); w.Rules != want || w.Excess != "" {
+		t.Errorf("the hash is %s (%q), want %s as on running pods", w.Rules, w.Excess, want)
 	}
 	s.settle(20 * time.Second)
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
-	extra := rule(maxRules, "x")
+	extra := rule(spec.MaxRules, "x")
 	s.Put(extra)
-	if w = pass(); w.excess != "it selects 101 ConfigMaps; the max is 100" || w.rules != before || before == "" {
-		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
+	if w = pass(); w.Excess != "it selects 101 ConfigMaps; the max is 100" || w.Rules != before || before == "" {
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.Excess, w.Rules, before)
 	}
-	p := decide(w)
-	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is ignored, and members are not updated for it: it selects 101 ConfigMaps; the max is 100; select fewer" {
+	p := rules.Decide(w)
+	if c := meta.FindStatusCondition(status.Summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is ignored, and members are not updated for it: it selects 101 ConfigMaps; the max is 100; select fewer" {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	s.DeleteNow(extra)
-	for i := range maxRuleBytes >> 20 {
+	for i := range observe.MaxRuleBytes >> 20 {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
-	if w = pass(); w.excess != "it selects ConfigMaps of more than 8 MiB in total" || w.rules != before {
-		t.Errorf("the excess is %q; the hash is %q, was %q", w.excess, w.rules, before)
+	if w = pass(); w.Excess != "it selects ConfigMaps of more than 8 MiB in total" || w.Rules != before {
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.Excess, w.Rules, before)
 	}
 	s.restart()
-	if w = pass(); w.rules != before {
-		t.Errorf("after a restart the hash is %q, was %q", w.rules, before)
+	if w = pass(); w.Rules != before {
+		t.Errorf("after a restart the hash is %q, was %q", w.Rules, before)
 	}
 }
 

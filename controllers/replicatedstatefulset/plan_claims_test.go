@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 )
 
 // claimSized returns a claim or claim template.
@@ -29,13 +31,13 @@ func grows(from, to string) *v1alpha1.ReplicatedStatefulSet {
 func there(name, size string, phase corev1.PersistentVolumeClaimPhase) thing {
 	c := claimSized(name, size)
 	c.Status.Phase = phase
-	return with(func(w *world) {
-		if w.claims == nil {
-			w.claims = map[string]*corev1.PersistentVolumeClaim{}
+	return with(func(w *facts.World) {
+		if w.Claims == nil {
+			w.Claims = map[string]*corev1.PersistentVolumeClaim{}
 		}
-		w.claims[name] = &c
-		was := claimSized("data", w.set.Annotations["made with"])
-		w.stateful.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{was}
+		w.Claims[name] = &c
+		was := claimSized("data", w.Set.Annotations["made with"])
+		w.Stateful.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{was}
 	})
 }
 
@@ -57,7 +59,7 @@ func TestClaimsGrow(t *testing.T) {
 		{"a claim with another name", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-2", "1Gi", bound))...), nil},
 		{"a template with a smaller size that bypassed admission", worldOf(grows("2Gi", "1Gi"), members(there("data-rss-db-0", "2Gi", bound))...), nil},
 		{"a claim that was smaller when the set was created", worldOf(grows("2Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound))...), nil},
-		{"a paused set", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), with(func(w *world) { w.set.Spec.Paused = true }))...), []string{grown("0")}},
+		{"a paused set", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), with(func(w *facts.World) { w.Set.Spec.Paused = true }))...), []string{grown("0")}},
 		{"the claim of a foreign pod", worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).strange(), there("data-rss-db-1", "1Gi", bound)), nil},
 	})
 }
@@ -65,8 +67,8 @@ func TestClaimsGrow(t *testing.T) {
 // TestAGrownClaim tests RS-88: an older claim gets our labels with its new size, and keeps its own
 // labels.
 func TestAGrownClaim(t *testing.T) {
-	p := decide(worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).secondary(), there("data-rss-db-0", "1Gi", corev1.ClaimBound),
-		with(func(w *world) { w.claims["data-rss-db-0"].Labels = map[string]string{"mine": "yes"} })))
+	p := rules.Decide(worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).secondary(), there("data-rss-db-0", "1Gi", corev1.ClaimBound),
+		with(func(w *facts.World) { w.Claims["data-rss-db-0"].Labels = map[string]string{"mine": "yes"} })))
 	a := lastOf(&p)[0]
 	if labels := a.Object.GetLabels(); labels["mine"] != "yes" || labels[v1alpha1.LabelManaged] != v1alpha1.True || !a.Unchanged {
 		t.Errorf("%+v", a)

@@ -23,6 +23,10 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // oneKey is a key that is never lost.
@@ -172,7 +176,7 @@ func (f forbidding) Get(ctx context.Context, key client.ObjectKey, into client.O
 func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	s := followed(t, "one")
 	before := s.pods()
-	s.r.config.Live = forbidding{s.Cluster}
+	s.r.Config.Live = forbidding{s.Cluster}
 	secret("creds", "two")(s)
 	s.settle(30 * time.Second)
 	bad := s.condition(v1alpha1.ConditionDegraded)
@@ -184,7 +188,7 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	if !s.same(before) {
 		t.Error("members are recreated")
 	}
-	s.r.config.Live = s.Cluster
+	s.r.Config.Live = s.Cluster
 	s.Now = s.Now.Add(configuration.Retry)
 	s.settle(30 * time.Second)
 	if s.same(before) {
@@ -196,7 +200,7 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 // may have been reverted.
 func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	s := followed(t, "one")
-	before, hash := s.pods(), stampOf(s.statefulSet())
+	before, hash := s.pods(), facts.StampOf(s.statefulSet())
 	secret("creds", "two")(s)
 	s.look()
 	s.pass() // the batching window begins
@@ -204,7 +208,7 @@ func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	s.Now = s.Now.Add(configuration.Window)
 	secret("creds", "one")(s) // the cache does not show it
 	s.pass()
-	if got := stampOf(s.statefulSet()); got != hash {
+	if got := facts.StampOf(s.statefulSet()); got != hash {
 		t.Errorf("the hash on the StatefulSet is %v, was %v", got, hash)
 	}
 	s.settle(30 * time.Second)
@@ -237,16 +241,16 @@ func TestOneRestartIsEnoughForBoth(t *testing.T) {
 }
 
 func TestASetThatIsNotFollowedKeepsItsTemplate(t *testing.T) {
-	set := withDefaults(setOf(3, 1))
-	plain := buildTemplate(set, hashes{})
-	if plain.Annotations[v1alpha1.AnnotationTemplate] != templateHash(set, &plain.Spec, hashes{}) || plain.Annotations[v1alpha1.AnnotationConfigHash] != "" {
+	set := spec.WithDefaults(setOf(3, 1))
+	plain := children.BuildTemplate(set, children.Hashes{})
+	if plain.Annotations[v1alpha1.AnnotationTemplate] != children.TemplateHash(set, &plain.Spec, children.Hashes{}) || plain.Annotations[v1alpha1.AnnotationConfigHash] != "" {
 		t.Error("the template of a set without the field has a hash of its configuration")
 	}
 	set.Spec.UpdateOnEnvChange = true
-	if followed := buildTemplate(set, hashes{}); followed.Annotations[v1alpha1.AnnotationTemplate] != plain.Annotations[v1alpha1.AnnotationTemplate] {
+	if followed := children.BuildTemplate(set, children.Hashes{}); followed.Annotations[v1alpha1.AnnotationTemplate] != plain.Annotations[v1alpha1.AnnotationTemplate] {
 		t.Error("setting the field recreates the members")
 	}
-	if changed := buildTemplate(set, hashes{config: "h"}); changed.Annotations[v1alpha1.AnnotationTemplate] == plain.Annotations[v1alpha1.AnnotationTemplate] {
+	if changed := children.BuildTemplate(set, children.Hashes{Config: "h"}); changed.Annotations[v1alpha1.AnnotationTemplate] == plain.Annotations[v1alpha1.AnnotationTemplate] {
 		t.Error("a change recreates no member")
 	}
 }
@@ -256,11 +260,11 @@ func TestWhatIsFollowed(t *testing.T) {
 	set.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 	set.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{OperatorSecret: "clients", Member: &v1alpha1.MemberTLS{PeerSecret: "peer", ServerSecret: "server"}}}
 	set.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec": {"volumes": [{"name": "v", "configMap": {"name": "conf"}}], "imagePullSecrets": [{"name": "pull2"}]}}`)}
-	if got, want := fmt.Sprint(usesIndex(set)), "[ConfigMap conf Secret creds Secret extra Secret peer Secret server]"; got != want {
+	if got, want := fmt.Sprint(observe.UsesIndex(set)), "[ConfigMap conf Secret creds Secret extra Secret peer Secret server]"; got != want {
 		t.Errorf("followed are %s, want %s", got, want)
 	}
 	set.Spec.UpdateOnEnvChange = false
-	if got := usesIndex(set); got != nil {
+	if got := observe.UsesIndex(set); got != nil {
 		t.Errorf("followed are %v, want none", got)
 	}
 }
@@ -271,12 +275,12 @@ func TestMoreThanAreFollowedAreRefused(t *testing.T) {
 		set.Spec.Pod.Containers[0].EnvFrom = append(set.Spec.Pod.Containers[0].EnvFrom, corev1.EnvFromSource{
 			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("s", i)}}})
 	}
-	errs := validateConfig(set, field.NewPath("spec", "updateOnEnvChange"))
+	errs := spec.ValidateConfig(set, field.NewPath("spec", "updateOnEnvChange"))
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "at most 256") {
 		t.Errorf("the errors are %v", errs)
 	}
 	set.Spec.UpdateOnEnvChange = false
-	if errs := validateConfig(set, nil); errs != nil {
+	if errs := spec.ValidateConfig(set, nil); errs != nil {
 		t.Errorf("a set that is not followed is refused: %v", errs)
 	}
 }
@@ -296,7 +300,7 @@ func TestTheNextStatefulSetComparesWhatPodsHave(t *testing.T) {
 		{"adopted pods with a hash keep it, and it is compared", configuration.View{State: complete, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
 		{"adopted pods with a hash keep it while the configuration is unreadable", configuration.View{State: configuration.State{Key: "k", Unreadable: "no"}, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
 	} {
-		got := firstTarget(&row.view, row.adopts, noon)
+		got := facts.FirstTarget(&row.view, row.adopts, noon)
 		records := "-"
 		if r := configuration.ParseRecord(got.Record); r != nil && got.Record != "" {
 			records = r.Hash
@@ -327,7 +331,7 @@ func TestARestartIsSeenInTheStatefulSetOfASet(t *testing.T) {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{v1alpha1.AnnotationConfigRecord: begun.String()}},
 			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3))}, Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdatedReplicas: 3}}
 		row.change(set)
-		if got := !restartsSince(set).IsZero(); got != row.want {
+		if got := !facts.RestartsSince(set).IsZero(); got != row.want {
 			t.Errorf("%s: restarting is %v", row.says, got)
 		}
 	}
@@ -351,21 +355,21 @@ func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
 // TestW20AMemberWithOldContentsIsTold tests W20: the kubelet keeps the contents of an immutable
 // ConfigMap while a pod on its node uses it.
 func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
-	w := &world{set: setOf(2, 1)}
+	w := &facts.World{Set: setOf(2, 1)}
 	for name, hash := range map[string]string{"db-0": "old", "db-1": "new"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationConfigHash: hash}}}
 		if pod.Spec.NodeName = "n1"; hash == "new" {
 			pod.CreationTimestamp = metav1.NewTime(noon)
 		}
-		w.members = append(w.members, &member{pod: pod})
+		w.Members = append(w.Members, &facts.Member{Pod: pod})
 	}
 	r := configuration.Record{Key: "k", Hash: "new", Recreated: []string{"Secret creds"}}
-	w.config.target = configuration.Target{Stamp: configuration.Stamp{Hash: "new", Record: r.String()}}
-	noteCached(w)
-	if got := configuration.ParseRecord(w.config.target.Record); len(got.Cached) != 1 || got.Cached[0] != "db-1" {
+	w.Config.Target = configuration.Target{Stamp: configuration.Stamp{Hash: "new", Record: r.String()}}
+	facts.NoteCached(w)
+	if got := configuration.ParseRecord(w.Config.Target.Record); len(got.Cached) != 1 || got.Cached[0] != "db-1" {
 		t.Errorf("the record names %q", got.Cached)
 	}
-	if !strings.Contains(w.config.cached, "kubectl cordon n1 && kubectl -n "+w.set.Namespace+" delete pod db-1 && kubectl uncordon n1") {
-		t.Errorf("the message is %s", w.config.cached)
+	if !strings.Contains(w.Config.Cached, "kubectl cordon n1 && kubectl -n "+w.Set.Namespace+" delete pod db-1 && kubectl uncordon n1") {
+		t.Errorf("the message is %s", w.Config.Cached)
 	}
 }

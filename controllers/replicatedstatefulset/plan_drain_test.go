@@ -23,6 +23,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 var cordonedNode = nodestate.Facts{Ready: true, Cordoned: true}
@@ -31,7 +37,7 @@ func (f *podFixture) cordoned() *podFixture { return f.onNode(cordonedNode) }
 
 // wasToGo records a requested eviction of that age.
 func (f *podFixture) wasToGo(age time.Duration) *podFixture {
-	f.evictionAt = ago(age)
+	f.EvictionAt = ago(age)
 	return f
 }
 
@@ -46,13 +52,13 @@ func allowing(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulS
 }
 
 // epochOne makes the set one that was seeded.
-var epochOne = with(func(w *world) { w.set.Status.Epoch = 1 })
+var epochOne = with(func(w *facts.World) { w.Set.Status.Epoch = 1 })
 
 // timedOut makes condition Draining True for that long, with an evictionTimeout of one hour.
 func timedOut(age time.Duration) thing {
-	return with(func(w *world) {
-		w.set.Spec.EvictionTimeout = "1h"
-		w.set.Status.Conditions = append(w.set.Status.Conditions, metav1.Condition{
+	return with(func(w *facts.World) {
+		w.Set.Spec.EvictionTimeout = "1h"
+		w.Set.Status.Conditions = append(w.Set.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoSuccessor, LastTransitionTime: metav1.NewTime(ago(age)),
 		})
 	})
@@ -79,7 +85,7 @@ func TestDecideDrain(t *testing.T) {
 		{"RS-65 no handover while a member is missing", worldOf(setOf(3, 1), leaving(), ready(1), pod(2).pending()), nil},
 		{"RS-65 no handover while an update is in progress", worldOf(setOf(3, 1), leaving(), ready(1), ready(2).outdated()), []string{"2: Stop, with 0"}},
 		{"RS-65 hand over to the member that a user requested", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")), []string{"0: Demote, with 0"}},
-		{"RS-65 no handover while paused", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-65 no handover while paused", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), with(func(w *facts.World) { w.Set.Spec.Paused = true })), nil},
 		{"RS-65 no handover after demote failed", worldOf(setOf(3, 1), leaving().failures(1, "demote", 1, false), ready(1), ready(2)), nil},
 		{"RS-65 no handover within a minute after one that was undone", worldOf(setOf(3, 1), leaving().changed("demote", 50*time.Second), ready(1), ready(2)), nil},
 		{"retry a handover a minute after one that was undone", worldOf(setOf(3, 1), leaving().changed("demote", 70*time.Second), ready(1), ready(2)), []string{"0: Demote, with 0"}},
@@ -113,18 +119,18 @@ func TestDraining(t *testing.T) {
 	notDraining := []string{v1alpha1.ReasonNotDraining, v1alpha1.ReasonWaitingForCommand}
 	for _, r := range []struct {
 		name         string
-		world        *world
+		world        *facts.World
 		reason, says string
 	}{
 		{"no primary on a cordoned Node", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"the successor lags", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "waiting for rss-db-1 to catch up with rss-db-0"},
-		{"demote is running", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "waiting for command demote"},
+		{"demote is running", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *facts.World) { w.Set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "waiting for command demote"},
 		{"all other Nodes are cordoned", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon one of their Nodes, repair one of them, or add a member. To evict it anyway, and lose data that no other member has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
 		{"W11 the successor has not been Ready for minutes", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready); uncordon one of their Nodes, repair one of them, or add a member"},
 		{"W11 the successor has not been Ready for a second", worldOf(setOf(2, 1), leaving(), pod(1).secondary().unready(time.Second)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its pod is not Ready)"},
 		{"W11 neither the primary nor the successor is Ready", worldOf(setOf(2, 1), leaving().unready(2*time.Minute), pod(1).secondary().unready(2*time.Minute)), v1alpha1.ReasonHandingOver, ""},
 		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing: rss-db-1 (pending)"},
-		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
+		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *facts.World) { w.Set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
 		{"demote failed", worldOf(setOf(2, 1), leaving().failures(1, "demote", 1, false), pod(1).secondary()), v1alpha1.ReasonNoSuccessor, "demote failed with exit code 1; it will be retried"},
 		{"the last handover was undone", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "next attempt at"},
 		{"an update is in progress", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the current template"},
@@ -142,8 +148,8 @@ func TestDraining(t *testing.T) {
 		{"evictionTimeout has expired", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "it may be evicted, because spec.evictionTimeout has expired"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
-			c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDraining)
+			p := rules.Decide(r.world)
+			c := meta.FindStatusCondition(status.Summarize(&p).Conditions, v1alpha1.ConditionDraining)
 			if c == nil || c.Reason != r.reason || !strings.Contains(c.Message, r.says) || (c.Status == metav1.ConditionFalse) != slices.Contains(notDraining, r.reason) {
 				t.Errorf("the condition is %+v", c)
 			}
@@ -184,7 +190,7 @@ func TestBudgets(t *testing.T) {
 	}
 	for _, r := range []struct {
 		name         string
-		world        *world
+		world        *facts.World
 		all, primary string
 	}{
 		{"RS-67 one of two secondaries may be evicted", worldOf(setOf(3, 1), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "minAvailable 1" + notPrimary, "minAvailable 1" + ofPrimary},
@@ -204,15 +210,15 @@ func TestBudgets(t *testing.T) {
 		{"RS-69 minAvailable of the spec with evictionPolicy Allow", worldOf(allowing(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](3)})), five()...), "minAvailable 3", "none"},
 		{"RS-69 no budget when it is disabled", worldOf(custom(v1alpha1.BudgetPolicy{Disabled: true}), five()...), "none", "none"},
 		{"minAvailable during a scale-down", worldOf(setOf(5, 1), append(five(), replicas(3))...), "minAvailable 3" + notPrimary, "minAvailable 1" + ofPrimary},
-		{"minAvailable of a stopped set", worldOf(setOf(3, 1), seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "minAvailable 2" + notPrimary, "minAvailable 0" + ofPrimary},
+		{"minAvailable of a stopped set", worldOf(setOf(3, 1), seeded, replicas(0), with(func(w *facts.World) { w.Set.Status.RestoreReplicas = 3 })), "minAvailable 2" + notPrimary, "minAvailable 0" + ofPrimary},
 		{"RS-70 the primary may be evicted after evictionTimeout", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "minAvailable 0" + notPrimary, "minAvailable 0" + ofPrimary},
 		{"RS-70 no eviction of the primary before evictionTimeout", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
 		{"RS-70 no eviction of a primary whose Node is not cordoned", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "minAvailable 0" + notPrimary, "minAvailable 1" + ofPrimary},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			set := r.world.set
-			r.world.budget, r.world.primaryBudget = newBudget(set, budgetName(set)), newBudget(set, primaryBudgetName(set))
-			p, made := decide(r.world), map[string]*policyv1.PodDisruptionBudget{}
+			set := r.world.Set
+			r.world.Budget, r.world.PrimaryBudget = children.NewBudget(set, spec.BudgetName(set)), children.NewBudget(set, spec.PrimaryBudgetName(set))
+			p, made := rules.Decide(r.world), map[string]*policyv1.PodDisruptionBudget{}
 			for _, chain := range slices.Concat(p.Steps...) {
 				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Patch {
 					made[b.Name] = b
@@ -229,12 +235,12 @@ func TestBudgets(t *testing.T) {
 // budget.
 func TestW11PodsThatAreNotReady(t *testing.T) {
 	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
-	runs := func(set *v1alpha1.ReplicatedStatefulSet) *world {
+	runs := func(set *v1alpha1.ReplicatedStatefulSet) *facts.World {
 		return worldOf(set, epochOne, pod(0).primary(), pod(1).secondary(), pod(2).secondary())
 	}
 	for _, r := range []struct {
 		name         string
-		world        *world
+		world        *facts.World
 		all, primary policyv1.UnhealthyPodEvictionPolicyType
 	}{
 		{"W11 evict an unready secondary", runs(setOf(3, 1)), always, ""},
@@ -243,9 +249,9 @@ func TestW11PodsThatAreNotReady(t *testing.T) {
 		{"W11 no eviction of an unready member when the budget selects the primary", runs(allowing(setOf(3, 1))), healthy, ""},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			set := r.world.set
-			r.world.budget, r.world.primaryBudget = newBudget(set, budgetName(set)), newBudget(set, primaryBudgetName(set))
-			p, made := decide(r.world), map[string]policyv1.UnhealthyPodEvictionPolicyType{}
+			set := r.world.Set
+			r.world.Budget, r.world.PrimaryBudget = children.NewBudget(set, spec.BudgetName(set)), children.NewBudget(set, spec.PrimaryBudgetName(set))
+			p, made := rules.Decide(r.world), map[string]policyv1.UnhealthyPodEvictionPolicyType{}
 			for _, chain := range slices.Concat(p.Steps...) {
 				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Patch {
 					made[b.Name] = ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "")
@@ -261,9 +267,9 @@ func TestW11PodsThatAreNotReady(t *testing.T) {
 // TestBudgetsAreMadeAnew tests that a recreated budget allows no eviction, because a handover may
 // begin at the same time.
 func TestBudgetsAreMadeAnew(t *testing.T) {
-	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
+	none := with(func(w *facts.World) { w.Budget, w.PrimaryBudget = nil, nil })
 	for name, r := range map[string]struct {
-		world *world
+		world *facts.World
 		says  string
 	}{
 		"RS-67 the budget of a running set":         {worldOf(setOf(2, 1), none, epochOne, pod(0).primary(), pod(1).secondary()), "maxUnavailable 0, NotIn [primary]"},
@@ -271,7 +277,7 @@ func TestBudgetsAreMadeAnew(t *testing.T) {
 		"the budget of a set that was never seeded": {worldOf(setOf(2, 1), none, pod(0).idle(), pod(1).idle()), "minAvailable 0, NotIn [primary]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, says := decide(r.world), "nothing"
+			p, says := rules.Decide(r.world), "nothing"
 			for _, chain := range slices.Concat(p.Steps...) {
 				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && b.Name == "rss-db" {
 					says = budgetSays(b)
@@ -291,7 +297,7 @@ func (f *podFixture) labelled(role string) *podFixture {
 }
 
 // shutWorld returns a world with a seeded set whose budget allows no eviction.
-func shutWorld(things ...thing) *world {
+func shutWorld(things ...thing) *facts.World {
 	members := int32(0)
 	for _, t := range things {
 		if _, ok := t.(*podFixture); ok {
@@ -299,7 +305,7 @@ func shutWorld(things ...thing) *world {
 		}
 	}
 	w := worldOf(setOf(members, 1), append(things, epochOne)...)
-	w.budget.Spec = closedBudget(w.budget).Spec
+	w.Budget.Spec = rules.ClosedBudget(w.Budget).Spec
 	return w
 }
 
@@ -308,7 +314,7 @@ func shutWorld(things ...thing) *world {
 func TestBudgetIsOpened(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"open at rest", shutWorld(pod(0).primary(), pod(1).secondary()), "minAvailable 0, NotIn [primary]"},
@@ -319,7 +325,7 @@ func TestBudgetIsOpened(t *testing.T) {
 		{"closed before a handover begins", shutWorld(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "maxUnavailable 0, NotIn [primary]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p, got := decide(r.world), "none"
+			p, got := rules.Decide(r.world), "none"
 			for _, chain := range slices.Concat(p.Steps...) {
 				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok {
 					got = budgetSays(b)
@@ -333,9 +339,9 @@ func TestBudgetIsOpened(t *testing.T) {
 }
 
 // handedOver returns the chain that begins the handover of the primary's role.
-func handedOver(t *testing.T, w *world) action.Chain {
+func handedOver(t *testing.T, w *facts.World) action.Chain {
 	t.Helper()
-	p := decide(w)
+	p := rules.Decide(w)
 	for _, chain := range slices.Concat(p.Steps...) {
 		if chain[len(chain)-1].Verb == action.Exec {
 			return chain
@@ -351,10 +357,10 @@ func handedOver(t *testing.T, w *world) action.Chain {
 // pass.
 func TestHandoverWritesTheBudget(t *testing.T) {
 	leaving, ready := pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")
-	byUs := with(func(w *world) { w.closedAt = "before" })
+	byUs := with(func(w *facts.World) { w.ClosedAt = "before" })
 	for _, r := range []struct {
 		name     string
-		world    *world
+		world    *facts.World
 		closedAt string
 		writes   bool
 	}{
@@ -365,13 +371,13 @@ func TestHandoverWritesTheBudget(t *testing.T) {
 		{"RS-67 a budget that this process closed is not written again", shutWorld(leaving, ready, byUs), "before", false},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			r.world.budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: r.closedAt}
+			r.world.Budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: r.closedAt}
 			chain := handedOver(t, r.world)
 			b, writes := chain[0].Object.(*policyv1.PodDisruptionBudget)
 			if writes != r.writes {
 				t.Fatalf("the chain begins with %s", chain[0])
 			}
-			before := r.world.budget
+			before := r.world.Budget
 			if writes && (!chain[0].Unchanged || budgetSays(b) != "maxUnavailable 0, NotIn [primary]" || b.ResourceVersion != before.ResourceVersion ||
 				b.Annotations[v1alpha1.AnnotationClosedAt] == before.Annotations[v1alpha1.AnnotationClosedAt]) {
 				t.Errorf("written is %s: %+v", budgetSays(b), b.Annotations)
@@ -385,7 +391,7 @@ func TestHandoverWritesTheBudget(t *testing.T) {
 func TestHandoverNeedsAClosedBudget(t *testing.T) {
 	chain := handedOver(t, worldOf(setOf(2, 1), pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")))
 	verify := chain[0].Verify
-	if chain[0].Reason != reasonBudget || verify == nil {
+	if chain[0].Reason != facts.ReasonBudget || verify == nil {
 		t.Fatalf("RS-67 the chain begins with %s, and does not verify the response", chain[0])
 	}
 	for _, r := range []struct {
@@ -408,7 +414,7 @@ func TestHandoverNeedsAClosedBudget(t *testing.T) {
 // TestHandoverBeginsWithATrueLabel tests that a primary with a wrong label gets the primary label
 // first, because the chain of a handover begins with a primary that has clients.
 func TestHandoverBeginsWithATrueLabel(t *testing.T) {
-	p := decide(shutWorld(pod(0).primary().cordoned().sequence("9").labelled("secondary"), pod(1).secondary().later("9")))
+	p := rules.Decide(shutWorld(pod(0).primary().cordoned().sequence("9").labelled("secondary"), pod(1).secondary().later("9")))
 	if lines := strings.Join(p.Steps.Strings(), "\n"); strings.Contains(lines, "exec") || !strings.Contains(lines, "patch pod rss-db-0: Role, primary") {
 		t.Errorf("RS-67 the plan is\n%s", lines)
 	}
@@ -463,8 +469,8 @@ func askToGo(ordinal int) func(*stage) {
 			return
 		}
 		s.Say("! an eviction of %s is requested", p.Name)
-		s.book = map[types.UID]entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
-		s.r.book.entries = s.book
+		s.book = map[types.UID]facts.Entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
+		s.r.Book.Entries = s.book
 	}
 }
 
@@ -580,7 +586,7 @@ func (s *stage) watchEvictions() {
 			if s.whyNotEvicted(p) != "" || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
 				continue
 			}
-			if c := s.db.of(p); c != nil && c.role == primary {
+			if c := s.db.of(p); c != nil && c.role == record.Primary {
 				s.Breaks("%s acts as primary and may be evicted", p.Name)
 			}
 			if len(acting) < int(*s.set().Spec.Primaries) {

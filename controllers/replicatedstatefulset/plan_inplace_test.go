@@ -22,6 +22,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 func asking(cpu string) corev1.ResourceRequirements {
@@ -46,55 +51,55 @@ func sizedSet(cpu string) *v1alpha1.ReplicatedStatefulSet {
 
 // history adds revision old, which requests 1 cpu, and the current one, new.
 func history(change ...func(old *v1alpha1.ReplicatedStatefulSet)) thing {
-	return with(func(w *world) {
-		w.stateful.Status.UpdateRevision = "new"
-		w.revisions = map[string]*corev1.PodTemplateSpec{"new": &w.stateful.Spec.Template}
+	return with(func(w *facts.World) {
+		w.Stateful.Status.UpdateRevision = "new"
+		w.Revisions = map[string]*corev1.PodTemplateSpec{"new": &w.Stateful.Spec.Template}
 		for name, cpu := range map[string]string{"old": "1", "between": "3"} {
-			was := w.set.DeepCopy()
+			was := w.Set.DeepCopy()
 			was.Spec.Pod.Containers[0].Resources = asking(cpu)
 			if name == "old" {
 				for _, c := range change {
 					c(was)
 				}
 			}
-			template := buildTemplate(was, hashes{})
-			w.revisions[name] = &template
+			template := children.BuildTemplate(was, children.Hashes{})
+			w.Revisions[name] = &template
 		}
-		more := w.revisions["between"].DeepCopy()
+		more := w.Revisions["between"].DeepCopy()
 		more.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
-		w.revisions["memory"] = more
+		w.Revisions["memory"] = more
 	})
 }
 
 // of sets the revision of the pod, and the requested and actual cpu of its container.
 func (f *podFixture) of(revision, asked, has string) *podFixture {
-	f.pod.Generation, f.pod.Status.ObservedGeneration = 2, 2
-	f.pod.Spec.Containers[0].Resources = asking(asked)
-	f.pod.Status.ContainerStatuses[0].Resources = new(asking(has))
-	f.pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
-	return f.but(func(w *world) {
-		if t := w.revisions[revision]; t != nil {
-			f.pod.Annotations[v1alpha1.AnnotationTemplate] = t.Annotations[v1alpha1.AnnotationTemplate]
+	f.Pod.Generation, f.Pod.Status.ObservedGeneration = 2, 2
+	f.Pod.Spec.Containers[0].Resources = asking(asked)
+	f.Pod.Status.ContainerStatuses[0].Resources = new(asking(has))
+	f.Pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	return f.but(func(w *facts.World) {
+		if t := w.Revisions[revision]; t != nil {
+			f.Pod.Annotations[v1alpha1.AnnotationTemplate] = t.Annotations[v1alpha1.AnnotationTemplate]
 		}
 	})
 }
 
 // noted adds the note that the pod has been changing to that revision for that long.
 func (f *podFixture) noted(revision string, age time.Duration, earlier ...string) *podFixture {
-	return f.but(func(*world) {
-		text, _ := json.Marshal(inPlaceNote{Revision: revision, Since: metaTime(age), Earlier: earlier})
-		f.pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
+	return f.but(func(*facts.World) {
+		text, _ := json.Marshal(facts.InPlaceNote{Revision: revision, Since: metaTime(age), Earlier: earlier})
+		f.Pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
 	})
 }
 
 // says adds a condition in which the kubelet reports on the resize.
 func (f *podFixture) says(kind corev1.PodConditionType, reason string) *podFixture {
-	f.pod.Status.Conditions = append(f.pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "1 cpu is free"})
+	f.Pod.Status.Conditions = append(f.Pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "1 cpu is free"})
 	return f
 }
 
 func (f *podFixture) withPolicy(name corev1.ResourceName, policy corev1.ResourceResizeRestartPolicy) *podFixture {
-	f.pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: policy}}
+	f.Pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: policy}}
 	return f
 }
 
@@ -104,8 +109,10 @@ func TestResourcesInPlace(t *testing.T) {
 	first, second := func() *podFixture { return pod(0).primary().of("old", "1", "1") }, func() *podFixture { return pod(1).secondary() }
 	updated := func() *podFixture { return second().of("new", "2", "2") }
 	sent := func(age time.Duration) *podFixture { return second().of("old", "2", "1").noted("new", age) }
-	two := func(things ...thing) *world { return worldOf(sizedSet("2"), append([]thing{history()}, things...)...) }
-	changed := func(change func(*v1alpha1.ReplicatedStatefulSet), things ...thing) *world {
+	two := func(things ...thing) *facts.World {
+		return worldOf(sizedSet("2"), append([]thing{history()}, things...)...)
+	}
+	changed := func(change func(*v1alpha1.ReplicatedStatefulSet), things ...thing) *facts.World {
 		return worldOf(sizedSet("2"), append([]thing{history(change)}, things...)...)
 	}
 	never := sizedSet("2")
@@ -143,23 +150,23 @@ func TestResourcesInPlace(t *testing.T) {
 		{"RS-110 resize after a refused resize to another revision", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "between")), of(resize, "1")},
 		{"RS-110 recreate the member when the resize is infeasible", two(first(), sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible)), of(stop, "1")},
 		{"RS-110 wait when Infeasible was reported before the resize", two(first(), unseen(sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible))), nil},
-		{"RS-110 wait while the resize is deferred", two(first(), sent(resizeWithin-time.Second).says(corev1.PodResizePending, corev1.PodReasonDeferred)), nil},
-		{"RS-110 recreate the member when the resize is deferred for too long", two(first(), sent(resizeWithin).says(corev1.PodResizePending, corev1.PodReasonDeferred)), of(stop, "1")},
-		{"RS-110 time without an operator does not count for the resize", two(first(), sent(resizeWithin), with(func(w *world) { w.watch.Since = ago(time.Minute) })), nil},
-		{"RS-110 annotate again when the resize was not sent in time", two(first(), second().of("old", "1", "1").noted("new", resizeWithin)), of(note, "1")},
-		{"RS-110 label a pod that was resized late", two(first(), second().of("old", "2", "2").noted("new", resizeWithin)), of(mark, "1")},
+		{"RS-110 wait while the resize is deferred", two(first(), sent(spec.ResizeWithin-time.Second).says(corev1.PodResizePending, corev1.PodReasonDeferred)), nil},
+		{"RS-110 recreate the member when the resize is deferred for too long", two(first(), sent(spec.ResizeWithin).says(corev1.PodResizePending, corev1.PodReasonDeferred)), of(stop, "1")},
+		{"RS-110 time without an operator does not count for the resize", two(first(), sent(spec.ResizeWithin), with(func(w *facts.World) { w.Watch.Since = ago(time.Minute) })), nil},
+		{"RS-110 annotate again when the resize was not sent in time", two(first(), second().of("old", "1", "1").noted("new", spec.ResizeWithin)), of(note, "1")},
+		{"RS-110 label a pod that was resized late", two(first(), second().of("old", "2", "2").noted("new", spec.ResizeWithin)), of(mark, "1")},
 		{"RS-111 annotate the pod again after another change", two(first(), second().of("old", "3", "1").noted("between", time.Second)), of(note, "1")},
 		{"RS-111 resize the pod again after another change", two(first(), second().of("old", "3", "3").noted("new", time.Second, "between")), of(resize, "1")},
 		{"RS-111 recreate the member when the other change removes a request", two(first(), second().of("old", "3", "3").noted("memory", time.Second)), of(stop, "1")},
 		{"RS-111 recreate the member when an earlier change is removing a request", two(first(), second().of("old", "3", "3").noted("between", time.Second, "memory")), of(stop, "1")},
 		{"RS-111 recreate the member when an earlier revision is missing", two(first(), second().of("old", "3", "3").noted("between", time.Second, "gone")), of(stop, "1")},
 		{"RS-111 recreate the member when there are too many earlier revisions", two(first(), second().of("old", "3", "3").noted("between", time.Second, "old", "old", "old", "old")), of(stop, "1")},
-		{"RS-111 annotate the pod when the change is reverted", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("between", time.Second)),
+		{"RS-111 annotate the pod when the change is reverted", worldOf(same, history(), with(func(w *facts.World) { w.Stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("between", time.Second)),
 			of(strings.Replace(note, "new", "old", 1), "1")},
-		{"RS-111 resize the pod when the change is reverted", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("old", time.Second, "between")),
+		{"RS-111 resize the pod when the change is reverted", worldOf(same, history(), with(func(w *facts.World) { w.Stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("old", time.Second, "between")),
 			[]string{"resize pod 1: Resize, to old"}},
-		{"RS-111 recreate the member when its annotation cannot be decoded", two(first(), second().of("old", "1", "1").but(func(w *world) {
-			w.members[1].pod.Annotations[v1alpha1.AnnotationInPlace] = "?"
+		{"RS-111 recreate the member when its annotation cannot be decoded", two(first(), second().of("old", "1", "1").but(func(w *facts.World) {
+			w.Members[1].Pod.Annotations[v1alpha1.AnnotationInPlace] = "?"
 		})), of(stop, "1")},
 		{"RS-111 recreate the member when in-place changes are disabled", worldOf(never.DeepCopy(), history(), pod(0).primary().of("new", "2", "2"), updated().noted("new", time.Second)), of(stop, "1")},
 	})
@@ -177,17 +184,17 @@ func reading(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSe
 }
 
 func unseen(f *podFixture) *podFixture {
-	f.pod.Generation++
+	f.Pod.Generation++
 	return f
 }
 
 func refusedOf(f *podFixture, revision string) *podFixture {
-	f.resizeRefused = refusedResize{revision: revision, text: "no"}
+	f.ResizeRefused = facts.RefusedResize{Revision: revision, Text: "no"}
 	return f
 }
 
 // inPlaceWorld returns a world in which member 1 must be resized.
-func inPlaceWorld(f *podFixture) *world {
+func inPlaceWorld(f *podFixture) *facts.World {
 	return worldOf(sizedSet("2"), history(), pod(0).primary().of("old", "1", "1"), f)
 }
 
@@ -197,7 +204,7 @@ func TestWritesInPlaceAreBoundToThePodThatWasRead(t *testing.T) {
 		pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
 		pod(1).secondary().of("old", "2", "2").noted("new", time.Second),
 	} {
-		p := decide(inPlaceWorld(f))
+		p := rules.Decide(inPlaceWorld(f))
 		if len(p.Steps) != 1 || len(p.Steps[0]) != 1 || len(p.Steps[0][0]) != 1 {
 			t.Fatalf("the plan is %q, want one write", p.Steps.Strings())
 		}
@@ -208,11 +215,11 @@ func TestWritesInPlaceAreBoundToThePodThatWasRead(t *testing.T) {
 }
 
 func TestANoteNamesAllRevisionsThatAPodMayHave(t *testing.T) {
-	p := decide(inPlaceWorld(pod(1).secondary().of("old", "3", "3").noted("between", time.Minute, "new", "old")))
+	p := rules.Decide(inPlaceWorld(pod(1).secondary().of("old", "3", "3").noted("between", time.Minute, "new", "old")))
 	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "InPlace") {
 		t.Fatalf("the plan is %q", got)
 	}
-	note, readable := inPlaceNoteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
+	note, readable := facts.InPlaceNoteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
 	if !readable || note.Revision != "new" || !slices.Equal(note.Earlier, []string{"old", "between"}) || !note.Since.Time.Equal(noon) {
 		t.Errorf("the note is %+v", note)
 	}
@@ -223,8 +230,8 @@ func TestAPodThatWasResizedIsLikeANewOne(t *testing.T) {
 	set.Labels = map[string]string{"chart": "2"}
 	w := worldOf(set, history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Labels = map[string]string{"chart": "1"} }),
 		pod(0).primary().of("new", "2", "2"), pod(1).secondary().of("old", "2", "2").noted("new", time.Second))
-	w.members[1].pod.Labels["chart"], w.members[1].pod.Labels["of a webhook"] = "1", "stays"
-	p := decide(w)
+	w.Members[1].Pod.Labels["chart"], w.Members[1].Pod.Labels["of a webhook"] = "1", "stays"
+	p := rules.Decide(w)
 	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "Resized") {
 		t.Fatalf("the plan is %q", got)
 	}
@@ -232,27 +239,27 @@ func TestAPodThatWasResizedIsLikeANewOne(t *testing.T) {
 	if pod.Labels["chart"] != "2" || pod.Labels["of a webhook"] != "stays" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "new" {
 		t.Errorf("the labels are %v", pod.Labels)
 	}
-	if isChangedInPlace(pod) || !w.isUpToDate(&member{pod: pod}) {
+	if facts.IsChangedInPlace(pod) || !w.IsUpToDate(&facts.Member{Pod: pod}) {
 		t.Errorf("the annotations are %v", pod.Annotations)
 	}
 }
 
 func TestACachedWorldDoesNotSayHowAMemberIsUpdated(t *testing.T) {
 	w := inPlaceWorld(pod(1).secondary().of("old", "1", "1"))
-	w.live, w.revisions = false, nil
-	if p := decide(w); !p.asksOnly() || !p.looksLive {
-		t.Errorf("the plan is %q, and looksLive is %t", gist(&p), p.looksLive)
+	w.Live, w.Revisions = false, nil
+	if p := rules.Decide(w); !p.AsksOnly() || !p.LooksLive {
+		t.Errorf("the plan is %q, and looksLive is %t", gist(&p), p.LooksLive)
 	}
 	w = inPlaceWorld(pod(1).secondary().of("old", "2", "2").noted("new", time.Second))
-	w.live, w.revisions = false, nil
-	if p := decide(w); !p.looksLive {
+	w.Live, w.Revisions = false, nil
+	if p := rules.Decide(w); !p.LooksLive {
 		t.Error("a resize that may be complete is not verified with live objects")
 	}
 }
 
 func TestWhatIsSaidOfAResize(t *testing.T) {
 	w := inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonDeferred))
-	p := decide(w)
+	p := rules.Decide(w)
 	for _, text := range []string{"the resources of rss-db-1 in place", "has not finished by 12:04:00", "Deferred, 1 cpu is free"} {
 		if p.Waiting.Reason != v1alpha1.ReasonUpdating || !strings.Contains(p.Waiting.Message, text) {
 			t.Errorf("the status is %+v, want it to contain %q", p.Waiting, text)
@@ -261,20 +268,20 @@ func TestWhatIsSaidOfAResize(t *testing.T) {
 	if want := 4 * time.Minute; p.Wait <= 0 || p.Wait > want {
 		t.Errorf("requeued after %s, want at most %s", p.Wait, want)
 	}
-	p = decide(inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonInfeasible)))
-	if !strings.Contains(p.notInPlace, "recreating rss-db-1") || !strings.Contains(p.notInPlace, "Infeasible, 1 cpu is free") {
-		t.Errorf("the event is %q", p.notInPlace)
+	p = rules.Decide(inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonInfeasible)))
+	if !strings.Contains(p.NotInPlace, "recreating rss-db-1") || !strings.Contains(p.NotInPlace, "Infeasible, 1 cpu is free") {
+		t.Errorf("the event is %q", p.NotInPlace)
 	}
-	if p = decide(worldOf(sizedSet("2"), history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }),
-		pod(0).primary().of("old", "1", "1"), pod(1).secondary().of("old", "1", "1"))); p.notInPlace != "" {
-		t.Errorf("the event for a change of the image is %q, want none", p.notInPlace)
+	if p = rules.Decide(worldOf(sizedSet("2"), history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }),
+		pod(0).primary().of("old", "1", "1"), pod(1).secondary().of("old", "1", "1"))); p.NotInPlace != "" {
+		t.Errorf("the event for a change of the image is %q, want none", p.NotInPlace)
 	}
 }
 
 func TestARefusedResizeIsRemembered(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	w := inPlaceWorld(pod(1).secondary().of("old", "1", "1").noted("new", time.Second))
-	p := decide(w)
+	p := rules.Decide(w)
 	for _, r := range []struct {
 		err     error
 		refused bool
@@ -288,13 +295,13 @@ func TestARefusedResizeIsRemembered(t *testing.T) {
 		{errors.New("timeout"), false},
 		{nil, false},
 	} {
-		known := &remembered{pods: map[types.UID]*seen{"u1": {said: map[string]podexec.Result{}}}}
+		known := &observe.Remembered{Pods: map[types.UID]*observe.Seen{"u1": {Said: map[string]podexec.Result{}}}}
 		o := action.Outcome{Action: p.Steps[0][0][0], Err: r.err}
 		if r.err == nil {
 			o.Answer = o.Object
 		}
-		if got := known.learnResize(&o); got != r.refused || (known.pods["u1"].resize.revision == "new") != r.refused {
-			t.Errorf("%v: refused is %t, and the remembered resize is %+v", r.err, got, known.pods["u1"].resize)
+		if got := known.LearnResize(&o); got != r.refused || (known.Pods["u1"].Resize.Revision == "new") != r.refused {
+			t.Errorf("%v: refused is %t, and the remembered resize is %+v", r.err, got, known.Pods["u1"].Resize)
 		}
 	}
 }
@@ -305,25 +312,25 @@ func TestAResizeThatIsTakenBackIsNotSentAgain(t *testing.T) {
 	for name, f := range map[string]*podFixture{
 		"the annotation": pod(1).secondary().of("old", "1", "1"), "the resources": pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
 	} {
-		p := decide(inPlaceWorld(f))
-		known := &remembered{pods: map[types.UID]*seen{"u1": {}}}
+		p := rules.Decide(inPlaceWorld(f))
+		known := &observe.Remembered{Pods: map[types.UID]*observe.Seen{"u1": {}}}
 		a := p.Steps[0][0][0]
-		if known.learnResize(&action.Outcome{Action: a, Answer: a.From}) || known.pods["u1"].resize.revision != "new" {
-			t.Errorf("%s: the remembered resize is %+v", name, known.pods["u1"].resize)
+		if known.LearnResize(&action.Outcome{Action: a, Answer: a.From}) || known.Pods["u1"].Resize.Revision != "new" {
+			t.Errorf("%s: the remembered resize is %+v", name, known.Pods["u1"].Resize)
 		}
 	}
 }
 
 func TestLargeRevisionsAreNotRead(t *testing.T) {
 	read := func(spec string) *corev1.PodTemplateSpec {
-		return templateIn(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":` + spec + `}}}`)}})
+		return observe.TemplateIn(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":` + spec + `}}}`)}})
 	}
 	many := func(n int) string { return `{"containers":[` + strings.Repeat("{},", n-1) + "{}]}" }
-	if read(many(1)) == nil || read(many(maxContainers)) == nil {
+	if read(many(1)) == nil || read(many(spec.MaxContainers)) == nil {
 		t.Error("a template within the limits is not read")
 	}
 	for name, spec := range map[string]string{
-		"too many containers": many(maxContainers + 1),
+		"too many containers": many(spec.MaxContainers + 1),
 		"a huge quantity":     `{"containers":[{"resources":{"limits":{"cpu":"1e99999999"}}}]}`,
 		"a long text":         `{"hostname":"` + strings.Repeat("x", 2*bounds.Bytes) + `"}`,
 		"invalid JSON":        `{`,
@@ -337,8 +344,8 @@ func TestLargeRevisionsAreNotRead(t *testing.T) {
 func TestRevisionsAreReadLive(t *testing.T) {
 	s := newStage(t, inPlace(setOf(3, 1)))
 	s.settle(time.Minute)
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
-		t.Errorf("%d templates of an updated set are read, want 0", len(w.revisions))
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
+		t.Errorf("%d templates of an updated set are read, want 0", len(w.Revisions))
 	}
 	cpuOf("2")(s)
 	for range 3 { // the StatefulSet gets the template, and its controller observes it
@@ -349,9 +356,9 @@ func TestRevisionsAreReadLive(t *testing.T) {
 		}
 	}
 	w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
-	if now, was := w.revisions[w.stateful.Status.UpdateRevision], w.revisions[s.pod(1).Labels[appsv1.ControllerRevisionHashLabelKey]]; now == nil || was == nil ||
+	if now, was := w.Revisions[w.Stateful.Status.UpdateRevision], w.Revisions[s.pod(1).Labels[appsv1.ControllerRevisionHashLabelKey]]; now == nil || was == nil ||
 		now.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || len(was.Spec.Containers[0].Resources.Requests) > 0 {
-		t.Fatalf("the revisions are %v", w.revisions)
+		t.Fatalf("the revisions are %v", w.Revisions)
 	}
 	// A revision of the same name that the StatefulSet does not control is ignored.
 	for _, o := range s.All {
@@ -361,7 +368,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 			s.Put(next)
 		}
 	}
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
 		t.Error("revisions of another owner are read")
 	}
 }

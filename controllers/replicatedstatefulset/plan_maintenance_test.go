@@ -10,22 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // listed adds members to spec.maintenance.
 func listed(ordinals ...int) thing {
-	return with(func(w *world) {
+	return with(func(w *facts.World) {
 		for _, n := range ordinals {
-			w.set.Spec.Maintenance = append(w.set.Spec.Maintenance, memberName(w.set, n))
+			w.Set.Spec.Maintenance = append(w.Set.Spec.Maintenance, spec.MemberName(w.Set, n))
 		}
 	})
 }
 
 // in adds a member to spec.maintenance with a recorded state.
 func in(state v1alpha1.MaintenanceState, ordinal int) thing {
-	return with(func(w *world) {
-		listed(ordinal).into(w)
-		w.set.Status.Maintenance = append(w.set.Status.Maintenance, v1alpha1.MemberMaintenance{Pod: memberName(w.set, ordinal), State: state, Since: metaTime(time.Minute)})
+	return with(func(w *facts.World) {
+		listed(ordinal).Into(w)
+		w.Set.Status.Maintenance = append(w.Set.Status.Maintenance, v1alpha1.MemberMaintenance{Pod: spec.MemberName(w.Set, ordinal), State: state, Since: metaTime(time.Minute)})
 	})
 }
 
@@ -56,8 +60,8 @@ func TestDecideMaintenance(t *testing.T) {
 		{"RS-89 no removal of a parked member", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2).unlabelled(), parkedNow(2), replicas(2)), nil},
 		{"RS-89 no removal of another member while a parked one should be removed", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2).unlabelled(), parkedNow(2), replicas(0)), nil},
 		{"RS-89 a listed member is not parked while a command is running in it", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).idle().runs("secondary", time.Second), listed(2)), []string{"patch status of replicatedstatefulset db: Learned"}},
-		{"RS-89 record that a member that left the list is not parked", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), with(func(w *world) {
-			w.set.Status.Maintenance = []v1alpha1.MemberMaintenance{{Pod: "rss-db-2", State: v1alpha1.MaintenanceParked}}
+		{"RS-89 record that a member that left the list is not parked", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), with(func(w *facts.World) {
+			w.Set.Status.Maintenance = []v1alpha1.MemberMaintenance{{Pod: "rss-db-2", State: v1alpha1.MaintenanceParked}}
 		})), []string{"learned: 2 is no longer parked"}},
 		{"RS-89 a parked member is stopped when the object is deleted", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), parkedNow(1), deletedSince(time.Minute)), []string{"learned: 1 is no longer parked"}},
 
@@ -66,7 +70,7 @@ func TestDecideMaintenance(t *testing.T) {
 		{"RS-90 keep a listed primary when all other members are parked", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), toBeParked(0), parkedNow(1)), nil},
 		{"RS-90 keep a listed primary while the successor lags, and query it again", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("8"), toBeParked(0)), []string{"1 asked sequence"}},
 		{"RS-90 keep a listed primary while a member is missing", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).pending(), toBeParked(0)), nil},
-		{"RS-90 keep a listed primary while paused", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), toBeParked(0), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-90 keep a listed primary while paused", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), toBeParked(0), with(func(w *facts.World) { w.Set.Spec.Paused = true })), nil},
 		{"RS-90 demote a listed primary with evictionPolicy Allow", worldOf(allowing(setOf(3, 1)), pod(0).primary().sequence("9"), at(1), at(2), toBeParked(0)), []string{"0: Demote, with 0"}},
 		{"RS-90 stop a listed primary when all members are primary", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).primary(), toBeParked(2)), []string{"2: Stop, with 0 1 2"}},
 		{"RS-90 keep the last running primary although it is listed", worldOf(setOf(2, 2), pod(0).primary(), pod(1).idle(), toBeParked(0), parkedNow(1)), nil},
@@ -100,9 +104,9 @@ func TestDecideMaintenance(t *testing.T) {
 
 // TestNothingIsSentToAParkedMember tests the safeguard in send.
 func TestNothingIsSentToAParkedMember(t *testing.T) {
-	f := derive(worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(1)))
-	p := plan{on: f, record: f.record, asked: map[string]bool{}}
-	if p.send(f, f.members[1], "stop", "stop", "the caller forgot to ask"); p.Acts() > 0 {
+	f := facts.Derive(worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(1)))
+	p := rules.Plan{On: f, Record: f.Record, Asked: map[string]bool{}}
+	if p.Send(f, f.Members[1], "stop", "stop", "the caller forgot to ask"); p.Acts() > 0 {
 		t.Errorf("the plan is %q", gist(&p))
 	}
 }
@@ -114,17 +118,17 @@ func TestMaintenance(t *testing.T) {
 	leaving := func() *podFixture { return pod(0).primary().sequence("9") }
 	for _, r := range []struct {
 		name         string
-		world        *world
+		world        *facts.World
 		kind, reason string
 		says         []string
 	}{
 		{"no member is listed", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoMaintenance, nil},
 		{"RS-92 a member is parked", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked, []string{"parked: rss-db-1; they get no command except status and sequence", end}},
 		{"RS-92 a listed member has no pod yet", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod, and parked when it is created: rss-db-7", end}},
-		{"RS-92 a listed member belongs to another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
+		{"RS-92 a listed member belongs to another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *facts.World) { w.Set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
 		{"RS-92 a listed primary waits for a successor", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
 			[]string{"rss-db-0 is primary and will be parked when another member has its role: waiting for rss-db-1 to catch up with rss-db-0"}},
-		{"RS-92 a listed primary waits for the end of its demote", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), toBeParked(0), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
+		{"RS-92 a listed primary waits for the end of its demote", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), toBeParked(0), with(func(w *facts.World) { w.Set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
 			[]string{"rss-db-0 is primary and will be parked when another member has its role: waiting for command demote"}},
 		{"RS-92 Progressing is True while a listed primary waits", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
 		{"RS-92 all possible successors are parked", worldOf(setOf(2, 1), leaving(), pod(1).idle(), toBeParked(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
@@ -144,8 +148,8 @@ func TestMaintenance(t *testing.T) {
 		{"RS-89 an update waits for a parked member", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().outdated(), parkedNow(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdating, []string{"members in spec.maintenance: rss-db-1"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
-			c := meta.FindStatusCondition(summarize(&p).Conditions, r.kind)
+			p := rules.Decide(r.world)
+			c := meta.FindStatusCondition(status.Summarize(&p).Conditions, r.kind)
 			if c == nil || c.Reason != r.reason {
 				t.Fatalf("the condition is %+v", c)
 			}
@@ -163,11 +167,11 @@ func TestMaintenance(t *testing.T) {
 
 // TestMaintenanceOnRecord tests that a parked member stays parked after a restart of the operator.
 func TestMaintenanceOnRecord(t *testing.T) {
-	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), parkedNow(2), with(func(w *world) {
-		w.set.Spec.Maintenance = append(w.set.Spec.Maintenance, "rss-other-1", "rss-db-01", "rss-db-2")
+	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), parkedNow(2), with(func(w *facts.World) {
+		w.Set.Spec.Maintenance = append(w.Set.Spec.Maintenance, "rss-other-1", "rss-db-01", "rss-db-2")
 	}))
-	p := decide(w)
-	s := summarize(&p)
+	p := rules.Decide(w)
+	s := status.Summarize(&p)
 	if len(s.Maintenance) != 1 || !s.Maintenance[0].Since.Time.Equal(ago(time.Minute)) {
 		t.Errorf("status.maintenance is %+v", s.Maintenance)
 	}

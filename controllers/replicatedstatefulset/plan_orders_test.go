@@ -13,38 +13,40 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 )
 
 // inSpec adds an order to the spec of an object that the operator has observed before.
 func inSpec(name v1alpha1.OrderName, member, id string) thing {
-	return with(func(w *world) {
-		w.set.Status.ObservedGeneration = 2
+	return with(func(w *facts.World) {
+		w.Set.Status.ObservedGeneration = 2
 		o := &v1alpha1.MemberOrder{Member: member, ID: id}
 		if name == v1alpha1.OrderSeedFrom {
-			w.set.Spec.SeedFrom = o
+			w.Set.Spec.SeedFrom = o
 		} else {
-			w.set.Spec.SwitchoverTo = o
+			w.Set.Spec.SwitchoverTo = o
 		}
 	})
 }
 
 // onRecord adds the recorded result of an order. A started one takes the role of rss-db-0.
 func onRecord(name v1alpha1.OrderName, member, id string, result v1alpha1.OrderResult) thing {
-	return with(func(w *world) {
+	return with(func(w *facts.World) {
 		x := v1alpha1.OrderStatus{Order: name, ID: id, Member: member, Result: result, Time: metaTime(time.Minute)}
 		if result == v1alpha1.OrderStarted && name == v1alpha1.OrderSwitchoverTo {
 			since := metav1.NewMicroTime(ago(time.Hour))
 			x.From, x.GrantedAt = "rss-db-0", &since
 		}
-		w.set.Status.Orders = append(w.set.Status.Orders, x)
+		w.Set.Status.Orders = append(w.Set.Status.Orders, x)
 	})
 }
 
 // orderOf adds an order to the spec, with its recorded result.
 func orderOf(name v1alpha1.OrderName, member string, result v1alpha1.OrderResult) thing {
-	return with(func(w *world) {
-		inSpec(name, member, "a").into(w)
-		onRecord(name, member, "a", result).into(w)
+	return with(func(w *facts.World) {
+		inSpec(name, member, "a").Into(w)
+		onRecord(name, member, "a", result).Into(w)
 	})
 }
 
@@ -131,26 +133,26 @@ func TestDecideSeedOrders(t *testing.T) {
 }
 
 var (
-	observed = with(func(w *world) { w.set.Status.ObservedGeneration = 2 })
-	paused2  = with(func(w *world) { w.set.Spec.Paused = true })
+	observed = with(func(w *facts.World) { w.Set.Status.ObservedGeneration = 2 })
+	paused2  = with(func(w *facts.World) { w.Set.Spec.Paused = true })
 )
 
 func generation(is, seen int64) thing {
-	return with(func(w *world) { w.set.Generation, w.set.Status.ObservedGeneration = is, seen })
+	return with(func(w *facts.World) { w.Set.Generation, w.Set.Status.ObservedGeneration = is, seen })
 }
 
 // grantedSince sets the age of all grants, so that it differs from the grant in a started order.
 func grantedSince(age time.Duration) thing {
-	return with(func(w *world) {
-		for i := range w.set.Status.Grants {
-			w.set.Status.Grants[i].Since = metav1.NewMicroTime(ago(age))
+	return with(func(w *facts.World) {
+		for i := range w.Set.Status.Grants {
+			w.Set.Status.Grants[i].Since = metav1.NewMicroTime(ago(age))
 		}
 	})
 }
 
 // writtenBefore returns the orders in the status that is written before a command of the plan is
 // sent.
-func writtenBefore(t *testing.T, p *plan, command string) []v1alpha1.OrderStatus {
+func writtenBefore(t *testing.T, p *rules.Plan, command string) []v1alpha1.OrderStatus {
 	t.Helper()
 	var last []v1alpha1.OrderStatus
 	for _, step := range p.Steps {
@@ -172,13 +174,13 @@ func writtenBefore(t *testing.T, p *plan, command string) []v1alpha1.OrderStatus
 // TestOrdersAreBegunOnRecord tests RS-102: the write that precedes the first command of an order
 // records that the order was started.
 func TestOrdersAreBegunOnRecord(t *testing.T) {
-	demotes := decide(worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"),
+	demotes := rules.Decide(worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"),
 		switchingTo("rss-db-1", v1alpha1.OrderWaiting)))
 	got := writtenBefore(t, &demotes, v1alpha1.CommandDemote)
 	if len(got) != 1 || got[0].Result != v1alpha1.OrderStarted || got[0].From != "rss-db-0" || got[0].GrantedAt == nil || !got[0].Time.Time.Equal(noon) {
 		t.Errorf("the orders that are recorded before the demotion are %+v", got)
 	}
-	seeds := decide(worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)))
+	seeds := rules.Decide(worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)))
 	if got = writtenBefore(t, &seeds, v1alpha1.CommandSeed); len(got) != 1 || got[0].Result != v1alpha1.OrderStarted {
 		t.Errorf("the orders that are recorded before the seed are %+v", got)
 	}
@@ -187,14 +189,14 @@ func TestOrdersAreBegunOnRecord(t *testing.T) {
 // TestOrdersAreBounded tests that the last 16 orders of each kind are remembered, the newest first.
 func TestOrdersAreBounded(t *testing.T) {
 	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary())
-	seedingFrom("rss-db-1", v1alpha1.OrderDone).into(w)
+	seedingFrom("rss-db-1", v1alpha1.OrderDone).Into(w)
 	for i := range 40 {
-		inSpec(v1alpha1.OrderSwitchoverTo, "rss-db-1", fmt.Sprintf("n%d", i)).into(w)
-		f := derive(w)
-		w.set.Status.Orders = f.record.orders.ended(f.now, f.record.orders.open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
+		inSpec(v1alpha1.OrderSwitchoverTo, "rss-db-1", fmt.Sprintf("n%d", i)).Into(w)
+		f := facts.Derive(w)
+		w.Set.Status.Orders = f.Record.Orders.Ended(f.Now, f.Record.Orders.Open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
 	}
 	var ids []string
-	for _, x := range w.set.Status.Orders {
+	for _, x := range w.Set.Status.Orders {
 		ids = append(ids, x.ID)
 	}
 	if len(ids) != order.Most+1 || ids[0] != "n39" || ids[15] != "n24" || !slices.Contains(ids, "a") {

@@ -10,17 +10,20 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // fromBackup makes the set one that was restored without its status.
-var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backup.Label: "monday"} })
+var fromBackup = with(func(w *facts.World) { w.Set.Labels = map[string]string{backup.Label: "monday"} })
 
 // TestEpochAfterARestore tests RS-112: the epochs of a restored set are higher than all its former
 // ones, if its commands use the epoch.
 func TestEpochAfterARestore(t *testing.T) {
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  int64
 	}{
 		{"the first epoch after a restore without a recorded one", worldOf(fencedSet(1, 1), fromBackup, pod(0).idle().sequence("3")), noon.Unix() + 1},
@@ -30,7 +33,7 @@ func TestEpochAfterARestore(t *testing.T) {
 		{"the first epoch of a set that was not restored", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), 1},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
+			p := rules.Decide(r.world)
 			chain := lastOf(&p)
 			s := chain[len(chain)-2].Object.(*v1alpha1.ReplicatedStatefulSet).Status
 			if s.Epoch != r.want || s.Grants[0].Epoch != r.want {
@@ -55,20 +58,20 @@ func claimsNamed(names ...string) (claims []corev1.PersistentVolumeClaim) {
 // unknown gets the number from its claims. So it does not start without the newest copy.
 func TestStoppedSetThatWasRestored(t *testing.T) {
 	young := func(labels map[string]string) thing {
-		return with(func(w *world) {
+		return with(func(w *facts.World) {
 			claims := claimsNamed("data-rss-db-4")
 			claims[0].CreationTimestamp, claims[0].Labels = metaTime(0), labels
-			w.copies = copiesIn(w, claims)
+			w.Copies = facts.CopiesIn(w, claims)
 		})
 	}
-	found := with(func(w *world) {
-		w.copies = copiesIn(w, claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
+	found := with(func(w *facts.World) {
+		w.Copies = facts.CopiesIn(w, claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
 	})
-	diskless := with(func(w *world) { w.set.Spec.Pod.VolumeClaimTemplates = nil })
-	had := func(n int32) thing { return with(func(w *world) { w.set.Status.RestoreReplicas = n }) }
+	diskless := with(func(w *facts.World) { w.Set.Spec.Pod.VolumeClaimTemplates = nil })
+	had := func(n int32) thing { return with(func(w *facts.World) { w.Set.Status.RestoreReplicas = n }) }
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  int32
 	}{
 		{"claims of a restored set", worldOf(setOf(0, 1), found), 5},
@@ -79,15 +82,15 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 		{"a set without claim templates", worldOf(setOf(0, 1), found, diskless), 0},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
-			if s := summarize(&p); s.RestoreReplicas != r.want {
+			p := rules.Decide(r.world)
+			if s := status.Summarize(&p); s.RestoreReplicas != r.want {
 				t.Errorf("restoreReplicas is %d, want %d", s.RestoreReplicas, r.want)
 			}
 		})
 	}
-	w := worldOf(setOf(3, 1), with(func(w *world) { w.set.Status.RestoreReplicas, w.stateful = 5, nil }))
-	p := decide(w)
-	s := summarize(&p)
+	w := worldOf(setOf(3, 1), with(func(w *facts.World) { w.Set.Status.RestoreReplicas, w.Stateful = 5, nil }))
+	p := rules.Decide(w)
+	s := status.Summarize(&p)
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c.Reason != v1alpha1.ReasonReplicasTooLow {
 		t.Errorf("the reason of Paused with fewer replicas than before is %s", c.Reason)
 	}
@@ -97,7 +100,7 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 // must be deleted.
 func TestChildrenWithoutAnOwner(t *testing.T) {
 	disowned := func(labels map[string]string) thing {
-		return with(func(w *world) { w.stateful.OwnerReferences, w.stateful.Labels = nil, labels })
+		return with(func(w *facts.World) { w.Stateful.OwnerReferences, w.Stateful.Labels = nil, labels })
 	}
 	for _, r := range []struct {
 		name   string
@@ -108,8 +111,8 @@ func TestChildrenWithoutAnOwner(t *testing.T) {
 			"StatefulSet rss-db has no owner, like an object restored from a backup, and is not changed. To have it recreated, delete it; claims are kept: kubectl -n ns delete statefulset/rss-db"},
 		{"a foreign StatefulSet", nil, "StatefulSet rss-db belongs to another object and is not changed; rename or delete it"},
 	} {
-		p := decide(worldOf(setOf(3, 1), disowned(r.labels)))
-		s := summarize(&p)
+		p := rules.Decide(worldOf(setOf(3, 1), disowned(r.labels)))
+		s := status.Summarize(&p)
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonForeignObject || c.Message != r.says {
 			t.Errorf("%s: %s: %s", r.name, c.Reason, c.Message)
 		}

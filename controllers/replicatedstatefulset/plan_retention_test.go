@@ -12,6 +12,10 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 const keep, discard = v1alpha1.RetainClaims, v1alpha1.DeleteClaims
@@ -24,7 +28,9 @@ func retaining(deleted, scaled v1alpha1.RetentionPolicy) *v1alpha1.ReplicatedSta
 }
 
 // deletingScaled makes the StatefulSet delete the claims of members that are scaled down.
-var deletingScaled = with(func(w *world) { w.stateful.Spec.PersistentVolumeClaimRetentionPolicy = retention("Delete") })
+var deletingScaled = with(func(w *facts.World) {
+	w.Stateful.Spec.PersistentVolumeClaimRetentionPolicy = children.Retention("Delete")
+})
 
 // TestWhenScaled tests RS-93: the StatefulSet's policy is Delete from the patch that lowers
 // replicas to a number other than 0, until the pods are gone. Otherwise it is Retain, and
@@ -32,12 +38,12 @@ var deletingScaled = with(func(w *world) { w.stateful.Spec.PersistentVolumeClaim
 func TestWhenScaled(t *testing.T) {
 	two := func() []thing { return []thing{pod(0).primary(), pod(1).secondary().sequence("9")} }
 	gone := func(more ...thing) []thing { return append(two(), append(more, replicas(2))...) }
-	to := func(n int32) thing { return with(func(w *world) { w.stateful.Spec.Replicas = &n }) }
-	unseen := with(func(w *world) { w.stateful.Generation = 7 })
+	to := func(n int32) thing { return with(func(w *facts.World) { w.Stateful.Spec.Replicas = &n }) }
+	unseen := with(func(w *facts.World) { w.Stateful.Generation = 7 })
 	before := setOf(3, 1)
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string // the policy in the patch of the StatefulSet; "" if there is no patch
 	}{
 		{"a member is scaled down", worldOf(retaining(keep, discard), gone(pod(2).idle())...), "Delete"},
@@ -55,7 +61,7 @@ func TestWhenScaled(t *testing.T) {
 		{"a user set Delete on the StatefulSet", worldOf(retaining(discard, keep), append(two(), pod(2).secondary(), deletingScaled)...), "Retain"},
 	} {
 		t.Run("RS-93 "+r.name, func(t *testing.T) {
-			p, got := decide(r.world), ""
+			p, got := rules.Decide(r.world), ""
 			for _, chain := range slices.Concat(p.Steps...) {
 				s, ok := chain[0].Object.(*appsv1.StatefulSet)
 				if !ok {
@@ -85,15 +91,15 @@ func left(name string, change ...func(*corev1.PersistentVolumeClaim)) thing {
 	for _, f := range change {
 		f(&c)
 	}
-	return with(func(w *world) { w.leftClaims = append(w.leftClaims, &c) })
+	return with(func(w *facts.World) { w.LeftClaims = append(w.LeftClaims, &c) })
 }
 
 // TestWhenDeleted tests RS-93: only claims that were created for the object are deleted with it.
 func TestWhenDeleted(t *testing.T) {
-	ends := func(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
-		return worldOf(set, append(things, deletedSince(time.Minute), with(func(w *world) {
-			w.set.CreationTimestamp = metaTime(2 * time.Hour)
-			w.stateful.Spec.Replicas = ptr.To[int32](0)
+	ends := func(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *facts.World {
+		return worldOf(set, append(things, deletedSince(time.Minute), with(func(w *facts.World) {
+			w.Set.CreationTimestamp = metaTime(2 * time.Hour)
+			w.Stateful.Spec.Replicas = ptr.To[int32](0)
 		}))...)
 	}
 	deletes := func(name string) []string {
@@ -106,7 +112,7 @@ func TestWhenDeleted(t *testing.T) {
 	owned := func(c *corev1.PersistentVolumeClaim) {
 		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "rss-db-0", Controller: ptr.To(true)}}
 	}
-	late := with(func(w *world) { w.set.DeletionTimestamp = ptr.To(metaTime(2 * patience)) })
+	late := with(func(w *facts.World) { w.Set.DeletionTimestamp = ptr.To(metaTime(2 * spec.Patience)) })
 	check(t, []row{
 		{"RS-93 delete the claim of a member", ends(retaining(discard, keep), left("data-rss-db-0")), deletes("data-0")},
 		{"RS-93 delete the claim of a member that was scaled down before", ends(retaining(discard, keep), left("data-rss-db-7")), deletes("data-7")},
@@ -119,9 +125,9 @@ func TestWhenDeleted(t *testing.T) {
 		{"keep a claim of another template", ends(retaining(discard, keep), left("logs-rss-db-0")), goes},
 		{"keep claims of other sets", ends(retaining(discard, keep), left("data-rss-db-1-0"), left("data-rss-other-0")), goes},
 		{"keep claims until the last pod is gone", ends(retaining(discard, keep), left("data-rss-db-0"), pod(0).idle().deleted()), nil},
-		{"keep claims when the time for the deletion is over", worldOf(retaining(discard, keep), left("data-rss-db-0"), late, with(func(w *world) { w.stateful = nil })), goes},
-		{"keep claims when the pods are orphaned", ends(retaining(discard, keep), left("data-rss-db-0"), with(func(w *world) {
-			w.set.Finalizers = append(w.set.Finalizers, metav1.FinalizerOrphanDependents)
+		{"keep claims when the time for the deletion is over", worldOf(retaining(discard, keep), left("data-rss-db-0"), late, with(func(w *facts.World) { w.Stateful = nil })), goes},
+		{"keep claims when the pods are orphaned", ends(retaining(discard, keep), left("data-rss-db-0"), with(func(w *facts.World) {
+			w.Set.Finalizers = append(w.Set.Finalizers, metav1.FinalizerOrphanDependents)
 		})), goes},
 		{"keep claims while the object is not being deleted", worldOf(retaining(discard, keep), left("data-rss-db-0"), pod(0).primary(), pod(1).secondary(), pod(2).secondary()), nil},
 	})

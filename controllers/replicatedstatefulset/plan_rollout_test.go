@@ -16,6 +16,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // told is a story: a set, and the steps that follow once it runs. Between two steps everything
@@ -120,7 +123,7 @@ func rooms(cpu int64) func(*stage) {
 func unfollowed(ordinal int) func(*stage) {
 	return func(s *stage) {
 		s.db.entries++
-		d := s.db.disk(memberName(s.set(), ordinal))
+		d := s.db.disk(spec.MemberName(s.set(), ordinal))
 		d.log = append(d.log, s.db.entries)
 	}
 }
@@ -144,7 +147,7 @@ func primaryAgain(s *stage) {
 // oneResized runs the operator until a resize of a pod was requested.
 func oneResized(s *stage) {
 	told := func(p *corev1.Pod) bool {
-		return isChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !isSized(p)
+		return facts.IsChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !isSized(p)
 	}
 	for range 300 {
 		s.look()
@@ -312,7 +315,7 @@ func image(name string) func(*stage) {
 
 func switchTo(ordinal int) func(*stage) {
 	return func(s *stage) {
-		name := memberName(s.set(), ordinal)
+		name := spec.MemberName(s.set(), ordinal)
 		s.Say("! a switchover to %s is requested", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
@@ -323,7 +326,7 @@ func switchTo(ordinal int) func(*stage) {
 // apply applies a manifest with a switchover order, as a tool does repeatedly.
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
-		name := memberName(s.set(), ordinal)
+		name := spec.MemberName(s.set(), ordinal)
 		s.Say("! switchoverTo %s with id %s is applied", name, id)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: name, ID: id}
@@ -361,7 +364,7 @@ func park(ordinals ...int) func(*stage) {
 	return func(s *stage) {
 		var names []string
 		for _, n := range ordinals {
-			names = append(names, memberName(s.set(), n))
+			names = append(names, spec.MemberName(s.set(), n))
 		}
 		s.Say("! maintenance is set to %v", names)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Maintenance = names })
@@ -424,18 +427,18 @@ func (s *stage) ends(story *told) {
 		return
 	}
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
-	p := decide(w)
-	f := p.on
-	if !f.wellStaffed() || f.record.primaries() != w.target() || len(set.Status.Members.Primary) != w.target() {
-		for _, m := range f.members {
-			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), m.state, m.terminating(), m.pod.Finalizers, m.node, m.failure)
+	p := rules.Decide(w)
+	f := p.On
+	if !f.WellStaffed() || f.Record.Primaries() != w.Target() || len(set.Status.Members.Primary) != w.Target() {
+		for _, m := range f.Members {
+			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.Name(), m.State, m.Terminating(), m.Pod.Finalizers, m.Node, m.Failure)
 		}
-		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", f.record.granted, f.record.commands, p.Waiting, p.Rule, p.risk)
+		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", f.Record.Granted, f.Record.Commands, p.Waiting, p.Rule, p.Risk)
 		s.Fatal(s.t, "the members are not in the wanted state")
 	}
-	for _, m := range f.members {
-		if !m.upToDate {
-			s.Fatal(s.t, m.name()+" is out of date")
+	for _, m := range f.Members {
+		if !m.UpToDate {
+			s.Fatal(s.t, m.Name()+" is out of date")
 		}
 	}
 	for _, name := range set.Status.Members.Primary {

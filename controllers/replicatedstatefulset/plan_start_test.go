@@ -5,6 +5,8 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 )
 
 // TestWhyAMemberIsNotStarted tests that each start check has a separate reason.
@@ -27,15 +29,15 @@ func TestWhyAMemberIsNotStarted(t *testing.T) {
 		{pod(1).status(1), "status reports that it failed"},
 		{pod(1).primary(), "it is primary"},
 		{ready().failures(1, "seed", 3, false), "seed reported with exit code 3 that the member cannot run in this pod"},
-		{ready().but(func(w *world) { w.members[1].pod.Finalizers = nil }), "its pod has no finalizer yet"},
+		{ready().but(func(w *facts.World) { w.Members[1].Pod.Finalizers = nil }), "its pod has no finalizer yet"},
 		{ready().failures(5, "secondary", 1, false).lately(time.Second), "backing off until 12:00:15"},
 	} {
-		f := derive(worldOf(setOf(2, 1), pod(0).primary(), r.pod))
-		if got := f.members[1].hindrance; got != r.want {
-			t.Errorf("%s is not started because %q, want %q", f.members[1].name(), got, r.want)
+		f := facts.Derive(worldOf(setOf(2, 1), pod(0).primary(), r.pod))
+		if got := f.Members[1].Hindrance; got != r.want {
+			t.Errorf("%s is not started because %q, want %q", f.Members[1].Name(), got, r.want)
 		}
 	}
-	p := decide(worldOf(setOf(1, 1), pod(0).idle().sequence("9").failures(5, v1alpha1.CommandSeed, 1, false).lately(time.Second)))
+	p := rules.Decide(worldOf(setOf(1, 1), pod(0).idle().sequence("9").failures(5, v1alpha1.CommandSeed, 1, false).lately(time.Second)))
 	if want := "cannot start rss-db-0, which has the newest data: backing off until 12:00:15"; p.Waiting.Message != want {
 		t.Errorf("the status is %q, want %q", p.Waiting.Message, want)
 	}

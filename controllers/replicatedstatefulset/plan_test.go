@@ -11,6 +11,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 var (
@@ -19,7 +22,7 @@ var (
 )
 
 func replicas(n int32) thing {
-	return with(func(w *world) { w.set.Spec.Replicas = ptr.To(n) })
+	return with(func(w *facts.World) { w.Set.Spec.Replicas = ptr.To(n) })
 }
 
 func quorum() *v1alpha1.ReplicatedStatefulSet { return quorumOf(3) }
@@ -101,9 +104,9 @@ func TestStarting(t *testing.T) {
 		{"exit code 6 blocks the start of all members", worldOf(setOf(3, 1), pod(0).primary(), pod(1).idle().sequence("4"), pod(2).idle().sequence("5").failures(1, "secondary", 6, false)), nil},
 		{"status exit code 9 means a failed primary, which is stopped", worldOf(setOf(2, 1), pod(0).status(9).granted(), pod(1).secondary()), []string{"0: Stop, alone"}},
 		{"status exit codes 190 and 191 mean running", worldOf(setOf(2, 1), pod(0).status(191).granted(), pod(1).status(190)), nil},
-		{"add the finalizer to a pod before a start", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").but(func(w *world) { w.members[1].pod.Finalizers = nil })),
+		{"add the finalizer to a pod before a start", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4").but(func(w *facts.World) { w.Members[1].Pod.Finalizers = nil })),
 			[]string{"patch pod 1: Protect"}},
-		{"RS-45 no queries and no changes while paused", worldOf(setOf(3, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).idle(), pod(2), replicas(2)), nil},
+		{"RS-45 no queries and no changes while paused", worldOf(setOf(3, 1), with(func(w *facts.World) { w.Set.Spec.Paused = true }), pod(0).primary(), pod(1).idle(), pod(2), replicas(2)), nil},
 	})
 }
 
@@ -115,12 +118,12 @@ func TestFailover(t *testing.T) {
 		{"RS-34 seed the member with the recorded newest copy when it returns", worldOf(setOf(3, 1), pod(0).idle().sequence("10"), pod(1).secondary().sequence("3"), pod(2).secondary().sequence("9"), recordedSequence("rss-db-0", "10")), []string{"0: Seed, alone"}},
 		{"RS-34 no seed of a member that returns with a lower sequence than recorded", worldOf(setOf(3, 1), pod(0).idle().sequence("2"), pod(1).secondary().sequence("3"), pod(2).secondary().sequence("9"), recordedSequence("rss-db-0", "10")), nil},
 		{"RS-34 among equal sequences, promote the lowest ordinal", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), []string{"1: Promote, alone"}},
-		{"RS-34 query status again if it was read before the loss", worldOf(setOf(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"1 asked status"}},
-		{"RS-34 query sequence again if it was read before the loss", worldOf(setOf(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *world) {
-			w.lossAt = ago(3 * time.Second)
-			r := w.members[1].said[v1alpha1.CommandStatus]
+		{"RS-34 query status again if it was read before the loss", worldOf(setOf(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *facts.World) { w.LossAt = ago(3 * time.Second) })), []string{"1 asked status"}},
+		{"RS-34 query sequence again if it was read before the loss", worldOf(setOf(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *facts.World) {
+			w.LossAt = ago(3 * time.Second)
+			r := w.Members[1].Said[v1alpha1.CommandStatus]
 			r.Began = ago(2 * time.Second)
-			w.members[1].said[v1alpha1.CommandStatus] = r
+			w.Members[1].Said[v1alpha1.CommandStatus] = r
 		})), []string{"1 asked sequence"}},
 		{"RS-34 wait for a secondary that crashed with the primary", worldOf(setOf(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second)), nil},
 		{"RS-34 wait for the new pod of a member that was deleted during the loss", worldOf(setOf(3, 1), pod(0).born(5*time.Second).pending(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), nil},
@@ -142,7 +145,7 @@ func TestFailover(t *testing.T) {
 		{"keep the grant when status reports a failure", worldOf(setOf(2, 1), pod(0).granted().status(1), pod(1).secondary()), []string{"0: Stop, alone"}},
 		{"keep the grant while status has not answered", worldOf(setOf(2, 1), pod(0).granted(), pod(1).secondary()), []string{"0 asked status"}},
 		{"keep the grant while the node is unreachable", worldOf(setOf(2, 1), pod(0).granted().idle().onNode(off), pod(1).secondary()), nil},
-		{"keep the grant when only pod garbage collection ended the pod", worldOf(setOf(2, 1), pod(0).granted().deleted().but(func(w *world) { w.members[0].pod.Status.Phase = "Failed" }), pod(1).secondary()), nil},
+		{"keep the grant when only pod garbage collection ended the pod", worldOf(setOf(2, 1), pod(0).granted().deleted().but(func(w *facts.World) { w.Members[0].Pod.Status.Phase = "Failed" }), pod(1).secondary()), nil},
 		{"remove the grant of a deleted pod on an out-of-service Node", worldOf(setOf(2, 1), pod(0).granted().deleted().onNode(out), pod(1).secondary()),
 			[]string{"learned: 0 is not primary: its container has ended"}},
 		{"delete a pod that may be primary on an out-of-service Node", worldOf(setOf(2, 1), pod(0).granted().onNode(out), pod(1).secondary()), []string{"delete pod 0: Fenced, its Node n1 is out of service"}},
@@ -210,13 +213,13 @@ func TestSizes(t *testing.T) {
 		{"RS-37 to 0: stop secondaries first", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(0)), []string{"2: Stop, with 0"}},
 		{"RS-37 to 0: stop the primary with the highest sequence last", worldOf(setOf(3, 3), pod(0).primary().sequence("3"), pod(1).primary().sequence("2"), pod(2).idle(), replicas(0)), []string{"1: Stop, with 0 1"}},
 		{"RS-37 to 0: scale down when all members are idle", worldOf(setOf(3, 1), pod(0).idle(), pod(1).idle(), pod(2).pending(), replicas(0)), []string{scaled + "0"}},
-		{"RS-38 a stopped set does not start with fewer members than before", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
-			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
+		{"RS-38 a stopped set does not start with fewer members than before", worldOf(setOf(3, 1), replicas(2), with(func(w *facts.World) {
+			w.Set.Status.RestoreReplicas, w.Stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), nil},
-		{"RS-38 a stopped set starts with as many members as before", worldOf(setOf(3, 1), with(func(w *world) {
-			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
+		{"RS-38 a stopped set starts with as many members as before", worldOf(setOf(3, 1), with(func(w *facts.World) {
+			w.Set.Status.RestoreReplicas, w.Stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), []string{"patch statefulset rss-db: Scale, from 0 to 3"}},
-		{"RS-47 restore the replicas of the StatefulSet", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.stateful.Spec.Replicas = ptr.To(int32(2)) })),
+		{"RS-47 restore the replicas of the StatefulSet", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), with(func(w *facts.World) { w.Stateful.Spec.Replicas = ptr.To(int32(2)) })),
 			[]string{"patch statefulset rss-db: Scale, from 2 to 3"}},
 		{"RS-57 update a secondary first", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated()), []string{"2: Stop, with 0"}},
 		{"RS-57 no update while a member reports that it is degraded", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).status(190).outdated(), pod(2).secondary().outdated()), nil},
@@ -230,22 +233,22 @@ func TestSizes(t *testing.T) {
 
 func TestCommands(t *testing.T) {
 	t.Run("RS-58 an edited command is used, and no pod is recreated", func(t *testing.T) {
-		w := worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4"), with(func(w *world) {
-			w.set.Spec.Pod.Commands["secondary"] = v1alpha1.Command{Command: []string{"/new", "argument"}, Timeout: "1m"}
+		w := worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4"), with(func(w *facts.World) {
+			w.Set.Spec.Pod.Commands["secondary"] = v1alpha1.Command{Command: []string{"/new", "argument"}, Timeout: "1m"}
 		}))
-		p := decide(w)
+		p := rules.Decide(w)
 		c := sentBy(&p)
 		if c == nil || !slices.Equal(c.Argv, []string{"/new", "argument", "rss-db-0.db-svc"}) || c.Timeout != time.Minute {
 			t.Errorf("sent %+v in %q, want the new argv, the name of the primary, and the new timeout", c, gist(&p))
 		}
-		for _, m := range p.on.members {
-			if !m.upToDate {
-				t.Errorf("%s is out of date", m.name())
+		for _, m := range p.On.Members {
+			if !m.UpToDate {
+				t.Errorf("%s is out of date", m.Name())
 			}
 		}
 	})
 	t.Run("RS-12 without the command seed, the argv of primary is run without names of members", func(t *testing.T) {
-		p := decide(worldOf(setOf(1, 1, "seed"), pod(0).idle().sequence("3")))
+		p := rules.Decide(worldOf(setOf(1, 1, "seed"), pod(0).idle().sequence("3")))
 		if c := sentBy(&p); c == nil || !slices.Equal(c.Argv, []string{"/primary"}) {
 			t.Errorf("sent %+v, want /primary", c)
 		}
@@ -254,7 +257,7 @@ func TestCommands(t *testing.T) {
 		for said, want := range map[v1alpha1.Duration]time.Duration{"": 10 * time.Minute, "1s": 10 * time.Second, "2m": 2 * time.Minute} {
 			set := setOf(1, 1)
 			set.Spec.Pod.Commands["seed"] = v1alpha1.Command{Command: []string{"/seed"}, Timeout: said}
-			p := decide(worldOf(set, pod(0).idle().sequence("3")))
+			p := rules.Decide(worldOf(set, pod(0).idle().sequence("3")))
 			if c := sentBy(&p); c == nil || c.Timeout != want {
 				t.Errorf("timeout %q: sent %+v, want %s", said, c, want)
 			}
@@ -265,11 +268,11 @@ func TestCommands(t *testing.T) {
 func TestTheRecord(t *testing.T) {
 	t.Run("a command is recorded before it is sent, and a start with its grant", func(t *testing.T) {
 		w := worldOf(setOf(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"))
-		p := decide(w)
+		p := rules.Decide(w)
 		chain := p.Steps[0][0]
 		record, c := chain[len(chain)-2], chain[len(chain)-1].Command
 		set, ok := record.Object.(*v1alpha1.ReplicatedStatefulSet)
-		if !ok || record.Verb != action.PatchStatus || record.From != w.set || c == nil {
+		if !ok || record.Verb != action.PatchStatus || record.From != w.Set || c == nil {
 			t.Fatalf("the chain is %q, want the status of the object that was read, then the command", p.Steps.Strings())
 		}
 		if s := set.Status; len(s.Commands) != 1 || s.Commands[0].ContainerID != "c1" || !s.Commands[0].StartedAt.Time.Equal(c.Decided) || s.Commands[0].Timeout.Duration != c.Timeout ||
@@ -278,11 +281,11 @@ func TestTheRecord(t *testing.T) {
 		}
 	})
 	t.Run("only a plan of queries is executed on cached objects", func(t *testing.T) {
-		asks := decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1)))
-		starts := decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4")))
-		deletes := decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true)))
-		if !asks.asksOnly() || starts.asksOnly() || deletes.asksOnly() {
-			t.Errorf("asksOnly of %q is %t, of %q %t, of %q %t", gist(&asks), asks.asksOnly(), gist(&starts), starts.asksOnly(), gist(&deletes), deletes.asksOnly())
+		asks := rules.Decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1)))
+		starts := rules.Decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("4")))
+		deletes := rules.Decide(worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true)))
+		if !asks.AsksOnly() || starts.AsksOnly() || deletes.AsksOnly() {
+			t.Errorf("asksOnly of %q is %t, of %q %t, of %q %t", gist(&asks), asks.AsksOnly(), gist(&starts), starts.AsksOnly(), gist(&deletes), deletes.AsksOnly())
 		}
 	})
 }
@@ -290,12 +293,12 @@ func TestTheRecord(t *testing.T) {
 func TestRecords(t *testing.T) {
 	t.Run("the sequence of an idle member is not recorded while a primary runs", func(t *testing.T) {
 		w := worldOf(setOf(2, 1), pod(0).primary().sequence("3"), pod(1).idle().sequence("9"))
-		if s := derive(w).record.versions; len(s) != 1 || s[0].Pod != "rss-db-0" || s[0].Sequence != "3" {
+		if s := facts.Derive(w).Record.Versions; len(s) != 1 || s[0].Pod != "rss-db-0" || s[0].Sequence != "3" {
 			t.Errorf("the recorded sequences are %+v, want only that of the primary", s)
 		}
 	})
 	t.Run("seed-from removes higher recorded sequences", func(t *testing.T) {
-		p := decide(worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("5"), recordedSequence("rss-db-0", "2"), recordedSequence("rss-db-2", "10"),
+		p := rules.Decide(worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("5"), recordedSequence("rss-db-0", "2"), recordedSequence("rss-db-2", "10"),
 			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")))
 		chain := p.Steps[0][0]
 		set, ok := chain[0].Object.(*v1alpha1.ReplicatedStatefulSet)
@@ -306,10 +309,10 @@ func TestRecords(t *testing.T) {
 }
 
 // sentBy returns the mutating command of a plan.
-func sentBy(p *plan) *podexec.Command {
+func sentBy(p *rules.Plan) *podexec.Command {
 	for _, step := range p.Steps {
 		for _, chain := range step {
-			if c := chain[len(chain)-1].Command; c != nil && !asks(c.Name) {
+			if c := chain[len(chain)-1].Command; c != nil && !spec.Asks(c.Name) {
 				return c
 			}
 		}

@@ -11,6 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // recreating returns a set that recreates unresponsive members after that time.
@@ -58,7 +63,7 @@ func TestW9AnUnresponsiveMemberBlocksAFailover(t *testing.T) {
 }
 
 func TestW9TheDeleteIsTriedFirst(t *testing.T) {
-	p := decide(worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute)))
+	p := rules.Decide(worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute)))
 	lines := strings.Join(p.Steps.Strings(), "\n")
 	if !strings.Contains(lines, "try pod rss-db-1: Trial, dry run before the pod is recreated > delete pod rss-db-1") {
 		t.Errorf("the plan is\n%s", lines)
@@ -66,10 +71,10 @@ func TestW9TheDeleteIsTriedFirst(t *testing.T) {
 }
 
 // conditionOf returns a condition of the status of a world.
-func conditionOf(t *testing.T, w *world, kind string) *metav1.Condition {
+func conditionOf(t *testing.T, w *facts.World, kind string) *metav1.Condition {
 	t.Helper()
-	p := decide(w)
-	c := meta.FindStatusCondition(summarize(&p).Conditions, kind)
+	p := rules.Decide(w)
+	c := meta.FindStatusCondition(status.Summarize(&p).Conditions, kind)
 	if c == nil {
 		t.Fatalf("condition %s is missing", kind)
 	}
@@ -77,19 +82,21 @@ func conditionOf(t *testing.T, w *world, kind string) *metav1.Condition {
 }
 
 func TestW9ConditionsTellHowToGoOn(t *testing.T) {
-	blocked := func(set *v1alpha1.ReplicatedStatefulSet) *world {
+	blocked := func(set *v1alpha1.ReplicatedStatefulSet) *facts.World {
 		return worldOf(set, pod(0).idle().sequence("9"), pod(1).quiet(40*time.Second), pod(2).secondary().sequence("9"), lost(45*time.Second))
 	}
 	const command = "To continue without it, delete its pod: kubectl -n ns delete pod rss-db-1; "
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator deletes the pod automatically if spec.failover.recreateUnresponsiveAfter is set"},
 		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator deletes the pod after 12:01:20 (spec.failover.recreateUnresponsiveAfter), when the sequences of 2 members are known"},
 		{"W10 with a refused trial of the new pod", worldOf(recreating(setOf(3, 1), "2m"), pod(0).idle().sequence("9"), pod(1).quiet(4*time.Minute), pod(2).secondary().sequence("9"), lost(5*time.Minute),
-			with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(9 * time.Second)} })),
+			with(func(w *facts.World) {
+				w.Trial = facts.RefusedTrial{Text: "pods are forbidden: policy", At: ago(9 * time.Second)}
+			})),
 			command + "its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: pods are forbidden: policy"},
 		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not delete it, because it has no claim, and its data would be lost"},
 	} {
@@ -122,16 +129,16 @@ func TestW12TheFormerPrimaryIsCompared(t *testing.T) {
 }
 
 func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
-	third := with(func(w *world) { w.set.Status.Epoch = 3 })
-	lastWas := with(func(w *world) { w.lossOf, w.lossPod = w.members[0].pod.UID, w.members[0].name() })
+	third := with(func(w *facts.World) { w.Set.Status.Epoch = 3 })
+	lastWas := with(func(w *facts.World) { w.LossOf, w.LossPod = w.Members[0].Pod.UID, w.Members[0].Name() })
 	told := "epoch 4: rss-db-1 was promoted with sequence 9. The sequence of rss-db-0 was not read, and may have been higher: data that only its copy had is lost. " +
 		"To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest"
-	toldBefore := with(func(w *world) {
-		meta.SetStatusCondition(&w.set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPrimaryNotCompared, Message: told})
+	toldBefore := with(func(w *facts.World) {
+		meta.SetStatusCondition(&w.Set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPrimaryNotCompared, Message: told})
 	})
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		want  string
 	}{
 		{"the former primary was killed", worldOf(setOf(3, 1), third, pod(0).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), told},
@@ -139,12 +146,12 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 			strings.Replace(told, "was not read, and may have been higher", "was 12", 1)},
 		{"the former primary is not newer", worldOf(setOf(3, 1), third, pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas), ""},
 		{"the pod of the former primary was recreated", worldOf(setOf(3, 1), third, pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second), lastWas,
-			with(func(w *world) { w.lossOf = "gone" })), told},
+			with(func(w *facts.World) { w.LossOf = "gone" })), told},
 		{"the role was handed over", worldOf(setOf(3, 1), third, pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), provenStop, lost(11*time.Second)), ""},
 		{"the former primary was demoted and compared", worldOf(setOf(3, 1), third, pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Second)), ""},
 		{"the first primary of the set", worldOf(setOf(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8"), lost(15*time.Minute)), ""},
-		{"the promoted primary still runs", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 4 }), pod(0).secondary(), pod(1).primary(), toldBefore), told},
-		{"a later primary runs", worldOf(setOf(2, 1), with(func(w *world) { w.set.Status.Epoch = 5 }), pod(0).secondary(), pod(1).primary(), toldBefore), ""},
+		{"the promoted primary still runs", worldOf(setOf(2, 1), with(func(w *facts.World) { w.Set.Status.Epoch = 4 }), pod(0).secondary(), pod(1).primary(), toldBefore), told},
+		{"a later primary runs", worldOf(setOf(2, 1), with(func(w *facts.World) { w.Set.Status.Epoch = 5 }), pod(0).secondary(), pod(1).primary(), toldBefore), ""},
 	} {
 		c := conditionOf(t, r.world, v1alpha1.ConditionDataLossRisk)
 		reason, want := v1alpha1.ReasonPrimaryNotCompared, r.want
@@ -160,10 +167,10 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 // seenFor sets for how long the StatefulSet has had its current spec, which its controller has
 // observed.
 func seenFor(age time.Duration, replicas int32) thing {
-	return with(func(w *world) {
-		w.statefulSince = ago(age)
-		w.stateful.Spec.Replicas = ptr.To(replicas)
-		w.stateful.Generation, w.stateful.Status.ObservedGeneration = 5, 5
+	return with(func(w *facts.World) {
+		w.StatefulSince = ago(age)
+		w.Stateful.Spec.Replicas = ptr.To(replicas)
+		w.Stateful.Generation, w.Stateful.Status.ObservedGeneration = 5, 5
 	})
 }
 
@@ -174,7 +181,7 @@ func TestW8MembersThatLeftAreRemoved(t *testing.T) {
 		{"W8 delete the surplus pod with the highest ordinal first", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle(), seenFor(time.Minute, 2)), []string{strings.Replace(gone, "pod 2", "pod 3", 1)}},
 		{"W8 no deletion while another surplus pod is terminating", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), pod(3).idle().deleted(), seenFor(time.Minute, 2)), nil},
 		{"W8 no deletion while the StatefulSet's controller still has time", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(9*time.Second, 2)), nil},
-		{"W8 no deletion before the StatefulSet's controller has observed the replicas", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2), with(func(w *world) { w.stateful.Generation++ })), nil},
+		{"W8 no deletion before the StatefulSet's controller has observed the replicas", worldOf(setOf(2, 1), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2), with(func(w *facts.World) { w.Stateful.Generation++ })), nil},
 		{"W8 no deletion while no pod is missing", worldOf(setOf(2, 1), pod(0).secondary(), pod(1).primary(), pod(2).idle(), seenFor(time.Minute, 2)), nil},
 		{"W8 stop a surplus secondary before its pod is deleted", worldOf(setOf(2, 1), pod(1).primary(), pod(2).secondary().sequence("9"), seenFor(time.Minute, 2)), []string{"2: Stop, with 1"}},
 		{"W8 no deletion of a surplus pod whose data no other member has", worldOf(setOf(2, 1), pod(1).idle().sequence("8"), pod(2).idle().sequence("9"), seenFor(time.Minute, 2)), nil},
@@ -186,7 +193,7 @@ func TestW8MembersThatLeftAreRemoved(t *testing.T) {
 }
 
 func TestW11SecondariesThatAreNotReady(t *testing.T) {
-	running := func(others ...thing) *world {
+	running := func(others ...thing) *facts.World {
 		return worldOf(setOf(3, 1), append([]thing{pod(0).primary()}, others...)...)
 	}
 	two := running(pod(1).secondary().unready(time.Minute), pod(2).secondary().unready(time.Hour))
@@ -199,7 +206,7 @@ func TestW11SecondariesThatAreNotReady(t *testing.T) {
 			t.Errorf("W11 %s is %s, want %s", kind, c.Status, status)
 		}
 	}
-	for name, w := range map[string]*world{
+	for name, w := range map[string]*facts.World{
 		"a pod has not been Ready for less than a minute": running(pod(1).secondary().unready(59*time.Second), pod(2).secondary()),
 		"a pod has not been Ready since a recent start":   running(pod(1).changed("secondary", 12*time.Second).secondary().unready(time.Hour), pod(2).secondary()),
 		"an unready pod is terminating":                   running(pod(1).secondary().unready(time.Hour).deleted(), pod(2).secondary()),
@@ -217,24 +224,26 @@ func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
 	const trial = "try pod rss-db-%: Trial, dry run before the pod is recreated > "
 	for _, r := range []struct {
 		name  string
-		world *world
+		world *facts.World
 		pod   string
 	}{
 		{"a secondary is stopped", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated()), "2"},
 		{"the primary is stopped", worldOf(setOf(1, 1), pod(0).primary().outdated().sequence("9")), "0"},
 		{"the pod of an idle member is deleted", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated()), "2"},
 	} {
-		p := decide(r.world)
+		p := rules.Decide(r.world)
 		lines := strings.Join(p.Steps.Strings(), "\n")
 		if !strings.HasPrefix(lines, strings.Replace(trial, "%", r.pod, 1)) {
 			t.Errorf("W10 when %s, the plan is\n%s", r.name, lines)
 		}
 	}
-	refused := with(func(w *world) { w.trial = refusedTrial{text: "pods are forbidden: policy", at: ago(29 * time.Second)} })
+	refused := with(func(w *facts.World) {
+		w.Trial = facts.RefusedTrial{Text: "pods are forbidden: policy", At: ago(29 * time.Second)}
+	})
 	check(t, []row{
 		{"W10 no stop after a refused trial", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused), nil},
 		{"W10 no deletion after a refused trial", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).idle().outdated().sequence("9"), refused), []string{"2: Secondary, with 0"}},
-		{"W10 stop a secondary again after the refused trial expired", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused, with(func(w *world) { w.now = w.now.Add(time.Second) })), []string{"2: Stop, with 0"}},
+		{"W10 stop a secondary again after the refused trial expired", worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), pod(2).secondary().outdated(), refused, with(func(w *facts.World) { w.Now = w.Now.Add(time.Second) })), []string{"2: Stop, with 0"}},
 	})
 	outdated := worldOf(setOf(3, 1), pod(0).primary().outdated(), pod(1).secondary(), pod(2).secondary(), refused)
 	if c := conditionOf(t, outdated, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonWriteRefused || !strings.Contains(c.Message, "no member is stopped for the update") || !strings.Contains(c.Message, "policy") {
@@ -247,9 +256,9 @@ func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
 }
 
 func TestW10TheTrialIsAPodOfTheStatefulSet(t *testing.T) {
-	stateful := buildStatefulSet(withDefaults(setOf(3, 1)), 3, hashes{})
+	stateful := children.BuildStatefulSet(spec.WithDefaults(setOf(3, 1)), 3, children.Hashes{})
 	stateful.UID = "uid"
-	pod := buildPod(stateful, 2)
+	pod := children.BuildPod(stateful, 2)
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case pod.Name != "rss-db-2", pod.Spec.Hostname != "rss-db-2", pod.Spec.Subdomain != "db-svc":

@@ -16,6 +16,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // scramble runs random steps in random order.
@@ -72,7 +74,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 		crash(member)(s)
 	case n < 6:
 		deleted(member)(s)
-	case n < 7 && exclusive(withDefaults(s.set())):
+	case n < 7 && spec.Exclusive(spec.WithDefaults(s.set())):
 		forced(member)(s)
 	case n < 9 && s.up(node):
 		partition(node)(s)
@@ -111,7 +113,7 @@ func (s *stage) inVain() {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return
 	}
-	if p := decide(s.observe(&cached, engine.View{Reader: s.shown})); p.asksOnly() {
+	if p := rules.Decide(s.observe(&cached, engine.View{Reader: s.shown})); p.AsksOnly() {
 		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
 				s.db.send(*a.Command)
@@ -155,7 +157,7 @@ func (s *stage) anyCommand(chance *rand.Rand) {
 		s.db.end(c, "")
 	default:
 		how := []string{"not sent", "answer lost", "late", "fails"}[n%4]
-		if starts(c.Name) && n >= 90 {
+		if spec.Starts(c.Name) && n >= 90 {
 			how = "returns 0"
 		}
 		s.db.end(c, how)

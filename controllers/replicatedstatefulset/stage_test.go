@@ -25,6 +25,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -35,7 +40,7 @@ type stage struct {
 	*simtest.Cluster
 	db        *fakeDB
 	invariant *invariant
-	r         *reader
+	r         *observe.Reader
 	nodes     int
 	// room is the max cpu of a resized pod; 0 means any.
 	room  int64
@@ -57,7 +62,7 @@ type stage struct {
 	// mark are the pods at an earlier time, for comparison.
 	mark []*corev1.Pod
 	// book contains the entries of the webhooks.
-	book map[types.UID]entry
+	book map[types.UID]facts.Entry
 }
 
 // invariant is what must hold at every step of every story.
@@ -80,7 +85,7 @@ func (l *invariant) acting() {
 // parked checks that a member that is reported as parked gets no mutating command.
 func (l *invariant) parked(c podexec.Command) {
 	set := l.s.set()
-	if set == nil || set.DeletionTimestamp != nil || asks(c.Name) {
+	if set == nil || set.DeletionTimestamp != nil || spec.Asks(c.Name) {
 		return
 	}
 	for _, m := range set.Status.Maintenance {
@@ -134,7 +139,7 @@ func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
 		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
 	}
 	s.Indexes = map[string]func(client.Object) string{configuration.IndexRestarts: func(o client.Object) string {
-		return strings.Join(configuration.RestartIndex(restartsSince)(o), "")
+		return strings.Join(configuration.RestartIndex(facts.RestartsSince)(o), "")
 	}}
 	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	s.Put(set)
@@ -152,11 +157,11 @@ func (s *stage) tick() time.Time {
 // restart starts a new operator process without the memory of the old one.
 func (s *stage) restart() {
 	s.db.forget()
-	s.r = &reader{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
-	s.r.config = &configReader{
-		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MaxBytes: maxConfigBytes},
-		turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: restartsSince, Wake: func(types.NamespacedName) {}},
-		secrets: &configuration.Secrets{},
+	s.r = &observe.Reader{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, Book: observe.EvictionBook{Entries: s.book}}
+	s.r.Config = &observe.ConfigReader{
+		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MaxBytes: observe.MaxConfigBytes},
+		Turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: facts.RestartsSince, Wake: func(types.NamespacedName) {}},
+		Secrets: &configuration.Secrets{},
 	}
 	s.look()
 }
@@ -164,7 +169,7 @@ func (s *stage) restart() {
 // look updates the operator's cache.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.Cache, s.r.config.Cache, s.r.config.turns.Cache = s.shown, s.shown, s.shown
+	s.r.Cache, s.r.Config.Cache, s.r.Config.Turns.Cache = s.shown, s.shown, s.shown
 }
 
 func (s *stage) set() *v1alpha1.ReplicatedStatefulSet {
@@ -233,14 +238,14 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		return s.afterDeletion(), 0
 	}
 	w := s.observe(&cached, engine.View{Reader: s.shown})
-	p, raced := decide(w), s.race != nil
-	if !p.asksOnly() || p.looksLive || w.deleting() {
+	p, raced := rules.Decide(w), s.race != nil
+	if !p.AsksOnly() || p.LooksLive || w.Deleting() {
 		set := s.set()
 		if set == nil || set.UID != cached.UID {
 			return false, 0
 		}
 		w = s.observe(set, engine.View{Reader: s.Cluster, Live: true})
-		p = decide(w)
+		p = rules.Decide(w)
 		if s.race != nil {
 			s.race()
 		}
@@ -255,17 +260,17 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
 			s.Breaks("%s is sent while another command is running in the member", o.Action)
 		}
-		s.r.of(w.set).learnResize(&o)
-		s.r.of(w.set).learnTrial(w, &o)
+		s.r.Of(w.Set).LearnResize(&o)
+		s.r.Of(w.Set).LearnTrial(w, &o)
 	}
-	if alive && p.asksOnly() {
+	if alive && p.AsksOnly() {
 		alive = s.report(&p)
 	}
 	if !alive {
 		s.restart()
 	}
 	s.since = s.Writes()
-	if !p.asksOnly() || s.Writes() > before+len(outcomes) {
+	if !p.AsksOnly() || s.Writes() > before+len(outcomes) {
 		s.acted = s.Now
 	}
 	return s.Writes() > before, p.Wait
@@ -275,8 +280,8 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 func (s *stage) afterDeletion() bool {
 	before := s.Writes()
 	for _, p := range s.pods() {
-		if m := (&member{pod: p}); s.set() == nil && m.protected() {
-			s.Apply(action.Steps{{action.Chain{unprotect(m)}}})
+		if m := (&facts.Member{Pod: p}); s.set() == nil && m.Protected() {
+			s.Apply(action.Steps{{action.Chain{rules.Unprotect(m)}}})
 		}
 	}
 	return s.Writes() > before
@@ -289,24 +294,24 @@ func (s *stage) quiet(from int) {
 	})...)
 }
 
-func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *world {
-	w, err := s.r.observe(context.Background(), set, from)
+func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *facts.World {
+	w, err := s.r.Observe(context.Background(), set, from)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return w
 }
 
-func (s *stage) report(p *plan) (alive bool) {
-	w := p.on.world
-	status := summarize(p)
-	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+func (s *stage) report(p *rules.Plan) (alive bool) {
+	w := p.On.World
+	status := status.Summarize(p)
+	if apiequality.Semantic.DeepEqual(w.Set.Status, status) {
 		return true
 	}
-	set := w.set.DeepCopy()
+	set := w.Set.DeepCopy()
 	set.Status = status
 	lines := len(s.Story)
-	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed"}}}})
+	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.Set, Reason: "Observed"}}}})
 	if alive {
 		s.Story = s.Story[:lines] // the status is shown where the set comes to rest
 	}
@@ -359,7 +364,7 @@ func (s *stage) tell() {
 }
 
 func cutAsCached(obj client.Object) client.Object {
-	cut, err := cutPod(obj)
+	cut, err := observe.CutPod(obj)
 	if err != nil {
 		panic(err)
 	}

@@ -15,13 +15,16 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
 
 // toldOf returns the status of a world as a user reads it: the phase, the members by role, and the
 // conditions that are True.
-func toldOf(w *world) (line, reason string) {
-	p := decide(w)
-	s := summarize(&p)
+func toldOf(w *facts.World) (line, reason string) {
+	p := rules.Decide(w)
+	s := status.Summarize(&p)
 	var parts []string
 	for _, list := range []struct {
 		name  string
@@ -48,7 +51,7 @@ func toldOf(w *world) (line, reason string) {
 func TestStatus(t *testing.T) {
 	for _, r := range []struct {
 		name         string
-		world        *world
+		world        *facts.World
 		want, reason string
 	}{
 		{"RS-13 a seed waits for a member", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
@@ -65,8 +68,8 @@ func TestStatus(t *testing.T) {
 			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
 		{"RS-35 the majority is lost, and the primary keeps running", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
 			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or not responding: rss-db-1, rss-db-2"},
-		{"RS-38 too few replicas for a set that was stopped", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
-			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
+		{"RS-38 too few replicas for a set that was stopped", worldOf(setOf(3, 1), replicas(2), with(func(w *facts.World) {
+			w.Set.Status.RestoreReplicas, w.Stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), "Paused: ; Paused=ReplicasTooLow", "Replica count (2) for rss-db is too low (should be 3 or higher)"},
 		{"RS-41 a primary on a lost node", worldOf(setOf(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
 			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which is unreachable, and no other member takes over until it has stopped. " +
@@ -76,14 +79,14 @@ func TestStatus(t *testing.T) {
 				"Another member takes over when the Node has been missing for 1m0s; if its machine is still running, power it off"},
 		{"RS-43 a new operator shows the previous status before its first queries", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
-		{"RS-45 paused by a user", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
+		{"RS-45 paused by a user", worldOf(setOf(2, 1), with(func(w *facts.World) { w.Set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
 			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods does not change"},
 		{"RS-51 the set is healthy", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Seeded=Seeded", "primary: rss-db-0"},
-		{"an update before the StatefulSet has the template", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "next" })),
-			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", updatingMessage},
-		{"an update before the StatefulSet's controller has observed it", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), with(func(w *world) { w.stateful.Generation = 2 })),
-			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", updatingMessage},
+		{"an update before the StatefulSet has the template", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *facts.World) { w.Set.Spec.Pod.Containers[0].Image = "next" })),
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", rules.UpdatingMessage},
+		{"an update before the StatefulSet's controller has observed it", worldOf(setOf(2, 1), pod(0).primary().outdated(), pod(1).secondary().outdated(), with(func(w *facts.World) { w.Stateful.Generation = 2 })),
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Progressing=Updating Seeded=Seeded", rules.UpdatingMessage},
 		{"a newer copy is missing", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
 			"Running: ready 0 1; DataLossRisk=NewestCopyMissing Progressing=Recovering",
 			"the newest available copy has sequence 9, but rss-db-2 had 10; no member is started until that copy is available, or annotation clusterlabs.org/seed-from names another member"},
@@ -102,23 +105,23 @@ func TestStatus(t *testing.T) {
 
 // shown sets the status that a previous operator left: a primary, and secondaries.
 func shown(primary string, secondaries ...string) thing {
-	return with(func(w *world) {
-		w.set.Status.Epoch = 1
-		w.set.Status.Members.Primary, w.set.Status.Members.Secondary = []string{primary}, secondaries
+	return with(func(w *facts.World) {
+		w.Set.Status.Epoch = 1
+		w.Set.Status.Members.Primary, w.Set.Status.Members.Secondary = []string{primary}, secondaries
 	})
 }
 
 func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
-	well := func(things ...thing) *world {
+	well := func(things ...thing) *facts.World {
 		return worldOf(setOf(2, 1), append(things, pod(0).primary(), pod(1).secondary())...)
 	}
-	statusOf := func(w *world) v1alpha1.ReplicatedStatefulSetStatus {
-		p := decide(w)
-		return summarize(&p)
+	statusOf := func(w *facts.World) v1alpha1.ReplicatedStatefulSetStatus {
+		p := rules.Decide(w)
+		return status.Summarize(&p)
 	}
 	clean := statusOf(well())
-	junk := statusOf(well(with(func(w *world) {
-		s := &w.set.Status
+	junk := statusOf(well(with(func(w *facts.World) {
+		s := &w.Set.Status
 		s.Members = v1alpha1.Members{Ready: []string{"x"}, Unready: []string{"rss-db-0"}, Primary: []string{"rss-db-1"}, Secondary: []string{"rss-db-0"}, Failed: []string{"rss-db-1"}}
 		s.Replicas, s.Primaries, s.PrimariesWanted, s.ControlPaused, s.Phase, s.Reason = 9, 9, 9, true, v1alpha1.PhaseFailed, "junk"
 		for _, kind := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing, v1alpha1.ConditionDataLossRisk, v1alpha1.ConditionPaused} {
@@ -131,8 +134,8 @@ func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
 		t.Errorf("RS-50, RS-51: invalid fields and old conditions stay:\n%+v\nwant\n%+v", junk, clean)
 	}
 	w := well()
-	w.set.Status = clean
-	w.now = w.now.Add(time.Second)
+	w.Set.Status = clean
+	w.Now = w.Now.Add(time.Second)
 	if again := statusOf(w); !apiequality.Semantic.DeepEqual(clean, again) {
 		t.Errorf("RS-50: the status of an unchanged world changed:\n%+v\nwant\n%+v", again, clean)
 	}
@@ -155,8 +158,8 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 			set := setOf(1, 1)
 			set.Spec.Replicas, set.Spec.Primaries = r.replicas, r.primaries
 			w := worldOf(set)
-			p := decide(w)
-			if s := summarize(&p); int(s.PrimariesWanted) != r.want {
+			p := rules.Decide(w)
+			if s := status.Summarize(&p); int(s.PrimariesWanted) != r.want {
 				t.Errorf("primariesWanted is %d, want %d", s.PrimariesWanted, r.want)
 			}
 		})
@@ -164,7 +167,7 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 }
 
 // labelsOf returns the role labels that a plan sets on pods, "" for none.
-func labelsOf(p *plan) (lines []string) {
+func labelsOf(p *rules.Plan) (lines []string) {
 	for _, line := range gist(p) {
 		if strings.Contains(line, ": Role, ") {
 			lines = append(lines, strings.NewReplacer("patch pod ", "", ": Role,", "").Replace(line))
@@ -202,7 +205,7 @@ func TestRoles(t *testing.T) {
 		{"the label stays while the node is unreachable", first(pod(0).primary().onNode(off)), nil},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(worldOf(setOf(2, 1), r.pod, pod(1).secondary()))
+			p := rules.Decide(worldOf(setOf(2, 1), r.pod, pod(1).secondary()))
 			if got := labelsOf(&p); !slices.Equal(got, r.want) {
 				t.Errorf("the labels are %q, want %q; the plan is %q", got, r.want, gist(&p))
 			}
@@ -218,11 +221,11 @@ func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 	one, other := pod(0).primary(), pod(1).secondary()
 	one.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	other.labels = one.labels
-	p := decide(worldOf(setOf(2, 1), one, other))
+	p := rules.Decide(worldOf(setOf(2, 1), one, other))
 	bound := map[string]bool{}
 	for _, chain := range slices.Concat(p.Steps...) {
 		for _, a := range chain {
-			if a.Reason == reasonRole {
+			if a.Reason == facts.ReasonRole {
 				bound[a.Detail] = a.Unchanged
 			}
 		}
@@ -237,7 +240,7 @@ func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 func TestRS25AStopWaitsForTheLabel(t *testing.T) {
 	surplus := pod(1).primary().sequence("1")
 	surplus.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
-	p := decide(worldOf(setOf(1, 1), pod(0).primary().sequence("9"), surplus))
+	p := rules.Decide(worldOf(setOf(1, 1), pod(0).primary().sequence("9"), surplus))
 	if got, want := gist(&p), []string{"patch pod 1: Role, primary"}; !slices.Equal(got, want) {
 		t.Errorf("the plan is %q, want %q without the stop", got, want)
 	}
@@ -246,15 +249,15 @@ func TestRS25AStopWaitsForTheLabel(t *testing.T) {
 // TestRS25TheLabelsComeBeforeTheStop tests that the labels change before the stop is sent.
 func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
 	for name, want := range map[string]string{"stop": v1alpha1.RoleNone, "demote": v1alpha1.RoleSecondary} {
-		var w *world
+		var w *facts.World
 		if name == "stop" {
 			w = worldOf(setOf(1, 1), pod(0).primary().sequence("1"), replicas(0))
 		} else {
 			w = worldOf(setOf(3, 1), pod(0).primary().sequence("3"), pod(1).primary().sequence("9"), pod(2).secondary())
 		}
-		p := decide(w)
+		p := rules.Decide(w)
 		chain := p.Steps[0][0]
-		if name == "demote" && chain[0].Reason == reasonBudget { // and before that, evictions are blocked
+		if name == "demote" && chain[0].Reason == facts.ReasonBudget { // and before that, evictions are blocked
 			chain = chain[1:]
 		}
 		first, last := chain[0], chain[len(chain)-1]

@@ -15,6 +15,9 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // TestAPodThatWasThereFirstIsNoMember tests a pod with the name of a member that was not created
@@ -67,21 +70,21 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 // TestWhoIsNoStranger tests that clock skew between API servers, or the loss of the StatefulSet,
 // does not make the set's own pods strangers.
 func TestWhoIsNoStranger(t *testing.T) {
-	object := with(func(w *world) { w.set.CreationTimestamp = metav1.NewTime(ago(time.Hour)) })
+	object := with(func(w *facts.World) { w.Set.CreationTimestamp = metav1.NewTime(ago(time.Hour)) })
 	for _, r := range []struct {
 		name string
 		pod  *podFixture
 		want bool
 	}{
 		{"a pod that is younger than the object", pod(0).born(time.Minute), false},
-		{"a pod that is older than the object within the clock skew", pod(0).born(time.Hour + clocksDiffer), false},
-		{"a pod that is older than the object", pod(0).born(time.Hour + clocksDiffer + time.Second), true},
+		{"a pod that is older than the object within the clock skew", pod(0).born(time.Hour + spec.ClocksDiffer), false},
+		{"a pod that is older than the object", pod(0).born(time.Hour + spec.ClocksDiffer + time.Second), true},
 		{"an older pod with a grant", pod(0).born(2 * time.Hour).granted(), false},
 		{"an older pod that is terminating", pod(0).born(2 * time.Hour).deleted(), false},
-		{"a younger pod without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
+		{"a younger pod without our annotation", pod(0).born(time.Minute).but(func(w *facts.World) { w.Members[0].Pod.Annotations = nil }), true},
 	} {
 		w := worldOf(setOf(1, 1), r.pod, object)
-		if got := derive(w).members[0].stranger != ""; got != r.want {
+		if got := facts.Derive(w).Members[0].Stranger != ""; got != r.want {
 			t.Errorf("%s is foreign: %t", r.name, got)
 		}
 	}
@@ -125,7 +128,7 @@ func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: meta.Name}, &pod); err != nil {
 		t.Fatal(err)
 	}
-	for _, label := range ownPodLabels {
+	for _, label := range spec.OwnPodLabels {
 		if value, has := pod.Labels[label]; has {
 			t.Errorf("the foreign pod has label %s=%s", label, value)
 		}
@@ -158,7 +161,7 @@ func TestWhoIsMadeByAnother(t *testing.T) {
 		{"a younger pod of another StatefulSet", made("never", noon.Add(time.Second)), true},
 		{"a pod without an owner", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}, false},
 	} {
-		if got := isMadeByAnother(set, row.pod); got != row.want {
+		if got := observe.IsMadeByAnother(set, row.pod); got != row.want {
 			t.Errorf("%s: made by another StatefulSet: %t", row.name, got)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
@@ -50,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(rbac.Allow(ctx, user, book.Namespace, theOperator, verb, "", "configmaps")).To(Succeed())
 	}
 	server.ServeWebhooks(func(mgr ctrl.Manager) error {
-		return replicatedstatefulset.SetupWebhook(mgr, book, func() string { return "token" })
+		return webhooks.SetupWebhook(mgr, book, func() string { return "token" })
 	})
 	askAboutEvictions(ctx)
 })
@@ -59,10 +60,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // The test server does not check the token in the path.
 func askAboutEvictions(ctx context.Context) {
 	at := server.WebhookInstallOptions
-	made := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
+	made := replicatedstatefulset.BuildEvictionWebhook(&webhooks.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
 		servingcert.Caller{Authority: at.LocalServingCAData, Token: "token"})
 	to := &made.Webhooks[0].ClientConfig
-	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + replicatedstatefulset.EvictionPath)
+	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + webhooks.EvictionPath)
 	to.Service = nil
 	Expect(user.Create(ctx, made)).To(Succeed())
 }

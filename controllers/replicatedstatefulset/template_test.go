@@ -11,6 +11,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 // templated sets spec.pod.template from YAML.
@@ -58,12 +60,12 @@ spec:
 func TestTemplate(t *testing.T) {
 	set := read(t, "seed.yaml")
 	templated(everything)(set)
-	if errs := validate(set); len(errs) > 0 {
+	if errs := spec.Validate(set); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	made := buildStatefulSet(set, 3, hashes{})
+	made := children.BuildStatefulSet(set, 3, children.Hashes{})
 	golden.Check(t, filepath.Join("testdata", "template-children.yaml"), manifest(t, made))
-	if again := buildStatefulSet(set, 3, hashes{}); manifest(t, again) != manifest(t, made) {
+	if again := children.BuildStatefulSet(set, 3, children.Hashes{}); manifest(t, again) != manifest(t, made) {
 		t.Error("two builds of the same set differ")
 	}
 }
@@ -165,15 +167,15 @@ func TestBoundsOfATemplate(t *testing.T) {
 	}
 	set := read(t, "seed.yaml")
 	templated(many(31))(set)
-	if got := said(validate(set)); got != "" {
+	if got := said(spec.Validate(set)); got != "" {
 		t.Error(got)
 	}
 	templated(many(32))(set)
-	if got := said(validate(set)); got != "spec.pod.containers: Invalid value: 33: there may be at most 32; remove the others" {
+	if got := said(spec.Validate(set)); got != "spec.pod.containers: Invalid value: 33: there may be at most 32; remove the others" {
 		t.Error(got)
 	}
 	templated("spec: {schedulerName: " + strings.Repeat("x", 256<<10) + "}")(set)
-	if got := said(validate(set)); !strings.Contains(got, "as JSON, and may have at most 262144") {
+	if got := said(spec.Validate(set)); !strings.Contains(got, "as JSON, and may have at most 262144") {
 		t.Error(got)
 	}
 	var unknown []string
@@ -181,7 +183,7 @@ func TestBoundsOfATemplate(t *testing.T) {
 		unknown = append(unknown, "x"+strings.Repeat("y", i)+": z")
 	}
 	templated("{" + strings.Join(unknown, ", ") + "}")(set)
-	if got := strings.Count(said(validate(set)), "unknown field of a pod template"); got != maxUnknown {
+	if got := strings.Count(said(spec.Validate(set)), "unknown field of a pod template"); got != spec.MaxUnknown {
 		t.Errorf("%d unknown fields are listed", got)
 	}
 }
@@ -202,12 +204,12 @@ func TestPlacesOfATemplate(t *testing.T) {
 		"spec.template.metadata.labels":                           "spec.pod.labels",
 		"spec.ports[0].port":                                      "spec.servicePorts[0].port",
 	} {
-		if got := (places{set}).ofChild(path); got != want {
+		if got := (spec.Places{Set: set}).OfChild(path); got != want {
 			t.Errorf("%s is mapped to %s, want %s", path, got, want)
 		}
 	}
 	set.Spec.Pod.Template = nil
-	if got := (places{set}).ofChild("spec.template.spec.containers[1].image"); got != "spec.pod.containers[1].image" {
+	if got := (spec.Places{Set: set}).OfChild("spec.template.spec.containers[1].image"); got != "spec.pod.containers[1].image" {
 		t.Error(got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 type change func(*v1alpha1.ReplicatedStatefulSet)
@@ -65,7 +66,7 @@ func (f faulty) check(t *testing.T) {
 	t.Helper()
 	set := read(t, "seed.yaml")
 	f.change(set)
-	if got := said(validate(set)); got != f.want {
+	if got := said(spec.Validate(set)); got != f.want {
 		t.Errorf("%s:\n  %s\nwant\n  %s", f.name, got, f.want)
 	}
 }
@@ -92,10 +93,10 @@ func TestValidateMaintenance(t *testing.T) {
 	} {
 		set := read(t, "seed.yaml")
 		set.Spec.Maintenance = []string{r.name}
-		if got := said(validateMaintenance(set)); got != r.want {
+		if got := said(spec.ValidateMaintenance(set)); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
-		if got := said(validate(set)); got != "" {
+		if got := said(spec.Validate(set)); got != "" {
 			t.Errorf("%s makes the spec invalid: %s", r.name, got)
 		}
 	}
@@ -231,7 +232,7 @@ func TestDurations(t *testing.T) {
 		"": -1, "abc": -1, "T": -1, "1DT": -1, "-5s": -1, "+5s": -1, "5 s": -1, "1h2D": -1, "1.5": -1, "1.5D": -1, "1D5": -1, "s": -1, "1S": -1, "5s\n": -1,
 		"293Y": -1, "292Y200D": -1, "9223372037": -1, "9999999999999999999": -1, "99999999999999999999": -1, "99999999999h": -1, "292Y2562047h": -1,
 	} {
-		got, err := parseDuration(text)
+		got, err := spec.ParseDuration(text)
 		if err != nil {
 			got = -1
 		}
@@ -255,13 +256,13 @@ func TestDurationsThatAreHeeded(t *testing.T) {
 		{"1ns", 100 * time.Millisecond, 10 * time.Second, 1},
 	} {
 		setSpec := &v1alpha1.ReplicatedStatefulSetSpec{ReconcileInterval: r.text, FailureWindow: r.text}
-		if got := reconcileInterval(setSpec); got != r.interval {
+		if got := spec.ReconcileInterval(setSpec); got != r.interval {
 			t.Errorf("an interval of %q is %v", r.text, got)
 		}
-		if got := timeoutOf(v1alpha1.Command{Timeout: r.text}); got != r.timeout {
+		if got := spec.TimeoutOf(v1alpha1.Command{Timeout: r.text}); got != r.timeout {
 			t.Errorf("a timeout of %q is %v", r.text, got)
 		}
-		if got := failureWindow(setSpec); got != r.window {
+		if got := spec.FailureWindow(setSpec); got != r.window {
 			t.Errorf("a window of %q is %v", r.text, got)
 		}
 	}
@@ -286,7 +287,7 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 				walk(child)
 			}
 		case map[string]any:
-			if node["rule"] == "self.matches('"+durationForm.String()+"') && size(self) > 0" {
+			if node["rule"] == "self.matches('"+spec.DurationForm.String()+"') && size(self) > 0" {
 				found++
 			}
 			for _, child := range node {
@@ -309,7 +310,7 @@ func TestValidateOrders(t *testing.T) {
 	} {
 		set := read(t, "seed.yaml")
 		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: r.member, ID: r.id}
-		if got := said(validateOrders(set)); got != r.want {
+		if got := said(spec.ValidateOrders(set)); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}
@@ -339,7 +340,7 @@ func TestValidateOverrides(t *testing.T) {
 	} {
 		set := read(t, "seed.yaml")
 		r.change(set)
-		if got := said(validateOverrides(set)); got != r.want {
+		if got := said(spec.ValidateOverrides(set)); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}

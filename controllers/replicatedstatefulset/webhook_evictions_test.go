@@ -27,6 +27,11 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 )
 
 // evicted is an eviction of rss-db-0, a primary whose budget blocks it, and the API server that the
@@ -62,15 +67,15 @@ func (e *evicted) book() map[string]string {
 // asked returns the webhook's response at that time.
 func (e *evicted) asked(now time.Time) admission.Response {
 	e.req.Object.Raw = []byte(`{"apiVersion": "policy/v1", "kind": "Eviction", "deleteOptions": {` + e.inside + `}}`)
-	h := &evictionHandler{live: e, writer: e, book: types.NamespacedName{Namespace: "operators", Name: "book"}, now: func() time.Time { return now }}
+	h := &webhooks.EvictionHandler{Live: e, Writer: e, Book: types.NamespacedName{Namespace: "operators", Name: "book"}, Now: func() time.Time { return now }}
 	return h.Handle(context.Background(), e.req)
 }
 
 func evictionOf(changes ...func(*evicted)) *evicted {
-	set := withDefaults(setOf(3, 1))
+	set := spec.WithDefaults(setOf(3, 1))
 	set.Status.Members = v1alpha1.Members{Primary: []string{"rss-db-0"}, Secondary: []string{"rss-db-1", "rss-db-2"}}
-	e := &evicted{Cluster: simtest.New(noon), pod: pod(0).pod, set: set, budget: buildPrimaryBudget(set, 1)}
-	e.pod.Labels = merged(e.pod.Labels, map[string]string{v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary})
+	e := &evicted{Cluster: simtest.New(noon), pod: pod(0).Pod, set: set, budget: children.BuildPrimaryBudget(set, 1)}
+	e.pod.Labels = spec.Merged(e.pod.Labels, map[string]string{v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary})
 	e.req.AdmissionRequest = admissionv1.AdmissionRequest{Namespace: "ns", Name: "rss-db-0", UserInfo: authenticationv1.UserInfo{Username: "descheduler"}}
 	for _, change := range changes {
 		change(e)
@@ -134,33 +139,33 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 		g.Expect(e.asked(noon).Allowed).To(BeFalse())
 	}
 	g.Expect(e.writes).To(Equal(1))
-	e.asked(noon.Add(evictionNoted - 1))
+	e.asked(noon.Add(spec.EvictionNoted - 1))
 	g.Expect(e.writes).To(Equal(1))
-	e.asked(noon.Add(evictionNoted))
+	e.asked(noon.Add(spec.EvictionNoted))
 	g.Expect(e.writes).To(Equal(2))
 	e.req.UserInfo.Username = strings.Repeat("x", 1000)
-	e.asked(noon.Add(2 * evictionNoted))
+	e.asked(noon.Add(2 * spec.EvictionNoted))
 	g.Expect(len(e.book()["u0"])).To(BeNumerically("<", 300))
 
-	entries := map[types.UID]entry{}
+	entries := map[types.UID]facts.Entry{}
 	of := func(namespace string, i int) bool {
-		return addEntry(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
+		return webhooks.AddEntry(entries, types.UID(fmt.Sprint(namespace, i)), facts.Entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
 	}
 	for i := range 1000 {
-		g.Expect(of("flood", i)).To(Equal(i < maxEntries), "a namespace has at most maxEntries entries")
+		g.Expect(of("flood", i)).To(Equal(i < webhooks.MaxEntries), "a namespace has at most maxEntries entries")
 	}
 	g.Expect(of("quiet", 0)).To(BeTrue())
-	g.Expect(entries).To(HaveLen(maxEntries))
+	g.Expect(entries).To(HaveLen(webhooks.MaxEntries))
 	g.Expect(entries).To(And(HaveKey(types.UID("quiet0")), Not(HaveKey(types.UID("flood0"))), HaveKey(types.UID("flood1"))), "the oldest entry of the namespace with the most entries is not replaced")
 	for i := range 1000 {
 		of("second", i)
 		of("flood", 1000+i)
 	}
-	g.Expect(entries).To(And(HaveLen(maxEntries), HaveKey(types.UID("quiet0"))), "an entry of a namespace with few entries is replaced")
+	g.Expect(entries).To(And(HaveLen(webhooks.MaxEntries), HaveKey(types.UID("quiet0"))), "an entry of a namespace with few entries is replaced")
 
-	late := entry{Namespace: "quiet", At: noon.Add(evictionEvery + 2*time.Second)}
-	g.Expect(addEntry(entries, "late", late)).To(BeTrue())
-	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
+	late := facts.Entry{Namespace: "quiet", At: noon.Add(spec.EvictionEvery + 2*time.Second)}
+	g.Expect(webhooks.AddEntry(entries, "late", late)).To(BeTrue())
+	g.Expect(entries).To(Equal(map[types.UID]facts.Entry{"late": late}))
 }
 
 // TestN11EvictionsMoveARoleSeldom tests N11: a requester who may evict pods, but not delete them,
@@ -170,18 +175,18 @@ func TestN11EvictionsMoveARoleSeldom(t *testing.T) {
 	e.asked(noon)
 	next := evictionOf(func(e *evicted) { e.pod.UID = "u1" })
 	next.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "book"}, Data: e.book()})
-	for _, after := range []time.Duration{time.Second, evictionFor, evictionEvery - time.Second} {
+	for _, after := range []time.Duration{time.Second, spec.EvictionFor, spec.EvictionEvery - time.Second} {
 		answer := next.asked(noon.Add(after))
 		g.Expect(answer.Allowed).To(BeFalse())
 		g.Expect(answer.Result.Message).To(HaveSuffix("evictions cause at most one handover in 5m0s, next at 12:05:00"), after)
 		g.Expect(next.book()).To(HaveLen(1), "the request is recorded")
 	}
-	g.Expect(next.asked(noon.Add(evictionEvery)).Result.Message).To(ContainSubstring("handing over"))
+	g.Expect(next.asked(noon.Add(spec.EvictionEvery)).Result.Message).To(ContainSubstring("handing over"))
 	g.Expect(next.book()).To(And(HaveLen(1), HaveKey("u1")))
-	other := entry{Namespace: "ns", Set: "other", At: noon}
-	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request for another set delays the handover")
-	other = entry{Namespace: "else", Set: "db", At: noon}
-	g.Expect(waitsUntil(map[types.UID]entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request in another namespace delays the handover")
+	other := facts.Entry{Namespace: "ns", Set: "other", At: noon}
+	g.Expect(webhooks.WaitsUntil(map[types.UID]facts.Entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request for another set delays the handover")
+	other = facts.Entry{Namespace: "else", Set: "db", At: noon}
+	g.Expect(webhooks.WaitsUntil(map[types.UID]facts.Entry{"u0": {Namespace: "ns", Set: "db", At: noon}}, "u9", other)).To(BeZero(), "a request in another namespace delays the handover")
 }
 
 // TestNoTokenNoEvictions tests RS-83: without a token, which identifies the API server, the
@@ -190,7 +195,7 @@ func TestNoTokenNoEvictions(t *testing.T) {
 	for token, want := range map[string]int{"secret": http.StatusOK, "": http.StatusNotFound} {
 		answer := httptest.NewRecorder()
 		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-		onlyWith(func() string { return token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, EvictionPath, nil))
+		webhooks.OnlyWith(func() string { return token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, webhooks.EvictionPath, nil))
 		if answer.Code != want {
 			t.Errorf("token %q: %d, want %d", token, answer.Code, want)
 		}
@@ -201,17 +206,17 @@ func TestNoTokenNoEvictions(t *testing.T) {
 // each new entry wakes a set once.
 func TestTheBookOfEvictionsIsRead(t *testing.T) {
 	g := NewWithT(t)
-	var known evictionBook
+	var known observe.EvictionBook
 	learn := func(data map[string]string) []types.UID {
-		news, _ := known.learn(data)
+		news, _ := known.Learn(data)
 		return slices.Sorted(maps.Keys(news))
 	}
-	g.Expect(known.askedAt("u0")).To(BeZero())
+	g.Expect(known.AskedAt("u0")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": "{", "u2": `"at"`})).To(ConsistOf(types.UID("u0")))
-	g.Expect(known.askedAt("u0")).To(BeTemporally("==", noon))
-	g.Expect(known.askedAt("u1")).To(BeZero())
+	g.Expect(known.AskedAt("u0")).To(BeTemporally("==", noon))
+	g.Expect(known.AskedAt("u1")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": `{"at":"2026-03-01T12:00:00Z"}`})).To(ConsistOf(types.UID("u1")))
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:01Z"}`})).To(ConsistOf(types.UID("u0")))
 	g.Expect(learn(nil)).To(BeEmpty())
-	g.Expect(known.askedAt("u0")).To(BeZero())
+	g.Expect(known.AskedAt("u0")).To(BeZero())
 }

@@ -1,0 +1,25 @@
+package children
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// WasChild reports whether an object without an owner was once a child of a set, according to its
+// labels: it was restored, or the set was deleted with orphaned dependents.
+func WasChild(object metav1.Object) bool {
+	return metav1.GetControllerOf(object) == nil && object.GetLabels()[v1alpha1.LabelManaged] == v1alpha1.True
+}
+
+// WhoseIsIt returns what to do about an object that has the name of a child and is not ours.
+func WhoseIsIt(described, namespace string, child metav1.Object) string {
+	if !WasChild(child) {
+		return described + " belongs to another object and is not changed; rename or delete it"
+	}
+	return fmt.Sprintf("%s has no owner, like an object restored from a backup, and is not changed. To have it recreated, delete it; claims are kept: "+
+		"kubectl -n %s delete %s", described, namespace, strings.ToLower(strings.Replace(described, " ", "/", 1)))
+}

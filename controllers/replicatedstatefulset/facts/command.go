@@ -1,0 +1,74 @@
+package facts
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// Peers returns the DNS names of the primaries.
+func (f *Facts) Peers() (names []string) {
+	for _, m := range f.Primaries() {
+		names = append(names, m.Name()+"."+spec.ServiceName(f.Set))
+	}
+	return names
+}
+
+// Command returns a command for a member in an epoch. If the spec has no command of that name, it
+// runs the command named by instead: for example, without seed, a primary is seeded by primary.
+func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.Command {
+	configured, ok := f.Set.Spec.Pod.Commands[name]
+	if !ok {
+		configured = f.Set.Spec.Pod.Commands[instead]
+	}
+	keep := 0
+	if name == v1alpha1.CommandSequence {
+		keep = spec.MaxSequence
+	}
+	return &podexec.Command{
+		Name:        name,
+		Keep:        keep,
+		Pod:         types.NamespacedName{Namespace: m.Pod.Namespace, Name: m.Pod.Name},
+		UID:         m.Pod.UID,
+		Container:   m.CommandsIn,
+		ContainerID: m.Running(),
+		Argv:        append(spec.WithEpoch(configured.Command, epoch), f.Peers()...),
+		Timeout:     spec.TimeoutOf(configured),
+	}
+}
+
+// AskByHand returns a shell command that shows the output of status. It changes nothing.
+func (f *Facts) AskByHand(m *Member) string {
+	c := f.Command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus, f.Record.Epoch)
+	return fmt.Sprintf(
+		"kubectl -n %s exec %s -c %s -- %s; echo $?",
+		m.Pod.Namespace, m.Name(), c.Container, Quoted(c.Argv),
+	)
+}
+
+// Quoted quotes arguments for a shell. It omits a script that is too long for a message.
+func Quoted(argv []string) string {
+	var words []string
+	for _, a := range argv {
+		if !plainWord.MatchString(a) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	if line := strings.Join(words, " "); len(line) <= maxShown {
+		return line
+	}
+	return "(command status of the spec)"
+}
+
+// maxShown is the max length in bytes of a command in a message.
+const maxShown = 300
+
+// plainWord matches words that a shell does not interpret.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

@@ -1,0 +1,211 @@
+package facts
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// Derive computes the facts of a world. It does not change the world.
+func Derive(w *World) *Facts {
+	f := &Facts{World: w}
+	for _, m := range w.Members {
+		copied := *m
+		f.Members = append(f.Members, &copied)
+	}
+	f.judgePods()
+	f.Observed = f.observe()
+	f.Record = record.Update(&w.Set.Status, f.Observed)
+	f.judgeStates()
+	f.judgeGrants()
+	judgeParking(f)
+	f.judgeFailures()
+	f.judgeCopies()
+	for _, m := range f.Members {
+		m.Hindrance = whyNotStartable(f, m)
+	}
+	return f
+}
+
+// observe returns the part of the world by which the record is updated. It runs after judgePods.
+func (f *Facts) observe() *record.Observed {
+	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), Target: f.Target()}
+	for _, m := range f.Members {
+		o.Members = append(o.Members, m.observed())
+	}
+	return o
+}
+
+// judgePods sets the facts that need neither a state nor the record.
+func (f *Facts) judgePods() {
+	for _, m := range f.Members {
+		m.PoweredOff = f.IsPoweredOff(m)
+		m.Fenced = m.PoweredOff && m.GoesForGood()
+		m.ToLeave = m.Node.Cordoned || f.wasToBeEvicted(m)
+		m.UpToDate = f.IsUpToDate(m)
+		m.NotAnswering = m.Reachable() && f.answersTooLate(m)
+	}
+}
+
+// judgeStates sets the commands and states.
+func (f *Facts) judgeStates() {
+	for _, m := range f.Members {
+		m.Command = record.CommandOf(f.Record.Commands, m.Pod.UID)
+		m.State = f.StateOf(m, m.Command)
+	}
+}
+
+// judgeGrants runs after the states are known.
+func (f *Facts) judgeGrants() {
+	for _, m := range f.Members {
+		m.Granted = f.Record.Grants(m.Identity())
+		m.GrantedHere = f.Record.GrantsRunning(m.Identity())
+		m.Written = m.Granted || f.IsStored(m)
+		m.Stranger = f.WhyStranger(m, m.Written)
+		m.Shown = f.shownAs(m)
+		m.UnreadySince = f.unreadySince(m)
+	}
+}
+
+// judgeFailures sets the facts about recent failures.
+func (f *Facts) judgeFailures() {
+	for _, m := range f.Members {
+		m.Failure = f.Record.FailureOf(m.Identity())
+		if m.Failure != nil {
+			m.CannotRunHere = record.CannotRun(m.Failure, f.Set.Generation)
+			m.RetryAt = m.Failure.Last.Add(spec.Backoff(int(m.Failure.Count)))
+		}
+	}
+}
+
+// judgeCopies runs after all states and grants are known.
+func (f *Facts) judgeCopies() {
+	for _, m := range f.Members {
+		m.Version = f.versionOf(m)
+	}
+	for _, m := range f.Members {
+		m.Retained = f.isRetained(m)
+		m.Leaves = m.Ordinal >= f.Wanted() && !m.Retained
+	}
+}
+
+// IsPoweredOff reports whether an administrator declared the member's machine off, or its Node has
+// been missing for FenceAfter.
+func (c *Clock) IsPoweredOff(m *Member) bool {
+	if m.Node.Missing {
+		return c.Watch.Elapsed(m.Node.MissingSince, c.Now) >= spec.FenceAfter
+	}
+	return m.Node.OutOfService && !m.Node.Ready
+}
+
+// wasToBeEvicted reports whether the eviction of the member was requested recently.
+func (c *Clock) wasToBeEvicted(m *Member) bool {
+	return Entry{At: m.EvictionAt}.IsWithin(spec.EvictionFor, c.Now)
+}
+
+// answersTooLate reports whether status has not answered for AnswersWithin. An entry in the status
+// of the object stays until the member answers, because a new operator process has not been asking
+// for that long.
+func (c *Clock) answersTooLate(m *Member) bool {
+	if m.AskedAt.IsZero() {
+		return m.Unheard
+	}
+	return m.Unheard || c.Watch.Elapsed(m.AskedAt, c.Now) >= spec.AnswersWithin
+}
+
+// shownAs returns the state of a member, or the last reported state while it is unknown. So a
+// restart of the operator or a lost response changes no reported state.
+func (w *World) shownAs(m *Member) record.State {
+	was, name := &w.Set.Status.Members, m.Name()
+	wasPrimary := slices.Contains(was.Primary, name)
+	switch {
+	case m.State != record.Unknown:
+		return m.State
+	case wasPrimary && m.GrantedHere:
+		return record.Primary
+	case slices.Contains(was.Secondary, name):
+		return record.Secondary
+	case slices.Contains(was.Failed, name):
+		return record.Failed
+	case slices.Contains(was.Ready, name) && !wasPrimary && !w.Configured(v1alpha1.CommandSecondary):
+		return record.Idle
+	}
+	return record.Unknown
+}
+
+// isRetained reports whether an unwanted member stays until another member has its data: no member
+// is primary, and no wanted member is known to have an equally new copy.
+func (f *Facts) isRetained(m *Member) bool {
+	wanted := f.Wanted()
+	if wanted == 0 || m.Ordinal < wanted || f.Record.HasGrants() || !m.CouldBeFirst() {
+		return false
+	}
+	mine, known := f.sinceLoss(m)
+	if !known {
+		return true
+	}
+	return !slices.ContainsFunc(f.Members, func(o *Member) bool {
+		n, said := f.sinceLoss(o)
+		return o.Ordinal < wanted && o.CouldBeFirst() && said && n >= mine
+	})
+}
+
+// sinceLoss returns the sequence of the member if it was read after the loss of the last primary.
+func (w *World) sinceLoss(m *Member) (n uint64, said bool) {
+	r, ok := m.Answer(v1alpha1.CommandSequence)
+	n, known := record.SequenceOf(r)
+	return n, ok && known && r.Began.After(w.LossAt)
+}
+
+// judgeParking sets the maintenance facts. It runs after the states and grants are known. A set that is
+// being deleted stops all members, so none is listed.
+func judgeParking(f *Facts) {
+	for _, m := range f.Members {
+		m.Listed = spec.IsListed(f.Set, m.Name())
+		m.Parked = m.Listed && f.Record.MaintenanceOf(m.Name()).State == v1alpha1.MaintenanceParked
+	}
+}
+
+// unreadySince returns when the kubelet reported the pod as not Ready, but not before the end of
+// its last command or its grant.
+func (f *Facts) unreadySince(m *Member) time.Time {
+	since := m.startedAt()
+	if at := m.ChangedAt(); at.After(since) {
+		since = at
+	}
+	for _, c := range m.Pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	i := slices.IndexFunc(
+		f.Record.Granted,
+		func(g v1alpha1.Grant) bool { return g.UID == m.Pod.UID },
+	)
+	if i >= 0 && f.Record.Granted[i].Since.After(since) {
+		since = f.Record.Granted[i].Since.Time
+	}
+	return since
+}
+
+// versionOf returns the version of a member. It is current if it was read after the loss of the
+// last primary and, if the member runs, within FreshFor.
+func (w *World) versionOf(m *Member) version {
+	r, ok := m.Answer(v1alpha1.CommandSequence)
+	if ok && r.Began.After(w.LossAt) && (m.State == record.Idle || w.Now.Sub(r.Ended) < spec.FreshFor) {
+		n, known := record.SequenceOf(r)
+		if !known {
+			n = 0
+		}
+		return version{Sequence: n, Answered: true, Known: known, Current: known}
+	}
+	last, asked := m.Result(v1alpha1.CommandSequence)
+	inVain := asked && last.Outcome == podexec.Unknown && m.Tries[v1alpha1.CommandSequence] >= spec.UnresponsiveAfter
+	return version{Answered: inVain}
+}

@@ -1,0 +1,108 @@
+package facts
+
+import (
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+func (m *Member) IsPrimary() bool { return m.State == record.Primary && !m.Terminating() }
+
+func (m *Member) IsSecondary() bool { return m.State == record.Secondary && !m.Terminating() }
+
+func (m *Member) IsIdle() bool { return m.State == record.Idle && !m.Terminating() }
+
+// Startable reports whether the member may be started or take a role.
+func (m *Member) Startable() bool { return m.Hindrance == "" }
+
+// CouldBeFirst reports whether the member can report its sequence and could be the first primary.
+func (m *Member) CouldBeFirst() bool { return m.IsIdle() || m.IsSecondary() }
+
+// OutOfReach reports whether the member may be primary on an unreachable Node.
+func (m *Member) OutOfReach() bool { return m.Lost() && m.Granted }
+
+// Degraded reports whether the member runs and reports itself as degraded.
+func (m *Member) Degraded() bool {
+	r, ok := m.Answer(v1alpha1.CommandStatus)
+	if !ok || m.Down() || r.Outcome != podexec.Failed {
+		return false
+	}
+	return r.Code == record.OCFDegraded || r.Code == record.OCFDegradedPrimary
+}
+
+// Silent reports whether the member runs and is reachable, but status never returns a result, for
+// example because the image lacks the command.
+func (m *Member) Silent() bool {
+	r, asked := m.Result(v1alpha1.CommandStatus)
+	return m.State == record.Unknown && m.Command == nil && asked && r.EndUnseen() && m.Unresponsive()
+}
+
+// NeedsStop reports whether a start failed in the running container and no stop has succeeded
+// since.
+func (m *Member) NeedsStop() bool {
+	return m.Failure != nil && record.NeedsStopIn(m.Failure, m.Identity())
+}
+
+// FailedHere reports whether that command was the last to fail, in the running container.
+func (m *Member) FailedHere(command string) bool {
+	return m.Failure != nil && m.Failure.Command == command && m.Failure.ContainerID == m.Running()
+}
+
+// FailedToGo reports whether the last failed command was a stop or a demote.
+func (m *Member) FailedToGo() bool { return m.Failure != nil && !spec.Starts(m.Failure.Command) }
+
+// Resists reports whether a stop or demote was the last command to fail in the running container,
+// and the member has not reached the wanted state since.
+func (m *Member) Resists() bool {
+	if m.Running() == "" || !m.FailedToGo() || m.Failure.ContainerID != m.Running() {
+		return false
+	}
+	switch m.State {
+	case record.Idle:
+		return false
+	case record.Secondary:
+		return m.Failure.Command == v1alpha1.CommandStop
+	}
+	return true
+}
+
+// ResistsUs reports the same for a member that is not parked.
+func (m *Member) ResistsUs() bool { return m.Resists() && !m.Parked }
+
+// isBeingRenewed reports whether a member is terminating, or has the current template and is
+// pending or unknown.
+func isBeingRenewed(m *Member) bool {
+	switch {
+	case m.Terminating():
+		return true
+	case m.Parked:
+		return false
+	}
+	return m.UpToDate && (m.State == record.Pending || m.State == record.Unknown)
+}
+
+// Unserved states why a running member serves no clients. It is "" if it does.
+//
+// Whether a member serves clients does not determine its state: a frozen primary is still primary,
+// and no other member may replace it while it runs.
+func (m *Member) Unserved() string {
+	switch {
+	case !podstate.Ready(m.Pod):
+		return "its pod is not Ready"
+	case m.NotAnswering:
+		return "status has not responded since " + m.AskedAt.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// IsShownPrimary reports whether the member is reported as primary and its Node is reachable.
+func (m *Member) IsShownPrimary() bool {
+	return m.Shown == record.Primary && !m.Terminating() && !m.Lost()
+}
+
+// IsUnresponsive reports whether the member runs, and status has not answered recently.
+func (m *Member) IsUnresponsive() bool { return m.Reachable() && (m.NotAnswering || m.Unresponsive()) }

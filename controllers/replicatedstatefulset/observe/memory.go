@@ -1,0 +1,258 @@
+package observe
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+)
+
+// Recall copies the remembered state into a world, and remembers the changes in it.
+func (r *Reader) Recall(w *facts.World) {
+	known := r.Of(w.Set)
+	w.Refused, w.Mended, w.ClosedAt = known.Refused.Text(), known.mended, known.closedAt
+	w.Undone = known.Undone.Held(w.Set.Generation, w.Now)
+	if requested := w.Set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != known.requested {
+		known.requested, known.requestedAt = requested, w.Now
+	}
+	w.RequestedAt = known.requestedAt
+	known.noteLoss(w)
+	w.LossAt, w.LossOf, w.LossPod = known.lossAt, known.lossOf, known.lossPod
+	known.noteStateful(w)
+	w.StatefulSince, w.Trial = known.statefulSince, known.trial
+	before := known.Pods
+	known.Pods = map[types.UID]*Seen{}
+	for _, m := range w.Members {
+		s := before[m.Pod.UID]
+		if s == nil {
+			s = &Seen{
+				touched: w.Now,
+				Said:    map[string]podexec.Result{},
+				Counted: map[string]time.Time{},
+				Tries:   map[string]int{},
+			}
+		}
+		known.Pods[m.Pod.UID] = s
+		s.Look(m, w.Set.Status.Unanswered, w.Now)
+		if w.Set.Spec.Paused && !s.unheard { // no status command is sent while paused
+			s.askedAt, m.AskedAt = time.Time{}, time.Time{}
+		}
+	}
+}
+
+// noteStateful remembers when the generation of the StatefulSet changed.
+func (k *Remembered) noteStateful(w *facts.World) {
+	if w.Stateful != nil && w.Stateful.Generation != k.statefulGeneration {
+		k.statefulGeneration, k.statefulSince = w.Stateful.Generation, w.Now
+	}
+}
+
+// noteLoss remembers when the last grant was removed, and from which pod.
+func (k *Remembered) noteLoss(w *facts.World) {
+	lost := slices.DeleteFunc(
+		slices.Clone(k.grants),
+		func(g v1alpha1.Grant) bool { return isGranted(w.Set.Status.Grants, &g) },
+	)
+	k.grants = w.Set.Status.Grants
+	if k.lossAt.IsZero() || len(lost) > 0 {
+		k.lossAt = w.Now
+	}
+	switch len(lost) {
+	case 0:
+	case 1:
+		k.lossOf, k.lossPod = lost[0].UID, lost[0].Pod
+	default:
+		k.lossOf, k.lossPod = "", "" // unknown which of them had the newest data
+	}
+}
+
+func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
+	return slices.ContainsFunc(
+		grants,
+		func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID },
+	)
+}
+
+// Remember records the outcome of a write for the next plan.
+func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
+	if o.Verb != action.Patch {
+		return
+	}
+	switch o.Reason {
+	case facts.ReasonRefused:
+		if o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "" {
+			r.Of(w.Set).requested = "" // the same member may be requested again at once
+		}
+	case facts.ReasonBudget:
+		r.Of(w.Set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
+	case facts.ReasonChild, facts.ReasonTemplate:
+		r.Of(w.Set).mended[facts.ChildKey(o.From)] = w.Now
+	}
+}
+
+// Look remembers the changes of a pod.
+func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Time) {
+	if container, ready := m.Running(), podstate.Ready(m.Pod); container != s.container || ready != s.ready {
+		if container != s.container {
+			s.begin(m, recorded)
+		}
+		s.container, s.ready, s.touched = container, ready, now
+	}
+	for name, r := range m.Results {
+		if s.Counted[name].Equal(r.Ended) {
+			continue
+		}
+		s.Counted[name] = r.Ended
+		if r.Outcome == podexec.Unknown {
+			s.hearNothing(m, r)
+		} else {
+			s.hear(r)
+		}
+	}
+	if s.askedAt.IsZero() && m.Runs(v1alpha1.CommandStatus) {
+		s.askedAt = m.Busy.Asked
+	}
+	m.AskedAt, m.Unheard = s.askedAt, s.unheard
+	m.ResizeRefused = s.Resize
+	m.Touched, m.Said, m.Tries, m.Missed = s.touched, maps.Clone(s.Said), maps.Clone(s.Tries), s.missed
+}
+
+// begin resets the unanswered queries when the container changes, and restores those that the
+// status of the object records for the new container.
+func (s *Seen) begin(m *facts.Member, recorded []v1alpha1.Unanswered) {
+	s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+	for _, r := range recorded {
+		if r.Pod == m.Name() && r.ContainerID == m.Running() {
+			s.askedAt, s.unheard = r.Since.Time, true
+		}
+	}
+}
+
+// hearNothing counts a command with an unknown outcome. For status it counts only commands that
+// reached the running container or were refused, so an outage does not count.
+func (s *Seen) hearNothing(m *facts.Member, r podexec.Result) {
+	reached := r.Sent || r.Refused
+	if r.Name == v1alpha1.CommandStatus && reached && r.ContainerID == s.container {
+		s.missed++
+		if s.askedAt.IsZero() {
+			s.askedAt = r.Began
+		}
+	}
+	s.Tries[r.Name]++
+	m.Unclear = append(m.Unclear, r)
+}
+
+// hear remembers a response. A sequence that is not a number is also retried with backoff.
+func (s *Seen) hear(r podexec.Result) {
+	if r.Name == v1alpha1.CommandStatus {
+		s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+	}
+	s.Said[r.Name] = r
+	s.Tries[r.Name]++
+	if _, number := record.SequenceOf(r); number || r.Name != v1alpha1.CommandSequence {
+		s.Tries[r.Name] = 0
+	}
+}
+
+// LearnResize remembers a write in place that the API server refused, or accepted and changed.
+// Without this, either write would be retried forever. It reports whether the write was refused. An
+// API server without the resize subresource returns NotFound.
+func (k *Remembered) LearnResize(o *action.Outcome) (refused bool) {
+	pod, isPod := o.Object.(*corev1.Pod)
+	if !isPod || (o.Verb != action.Resize && o.Reason != facts.ReasonInPlace) {
+		return false
+	}
+	s := k.Pods[pod.UID]
+	if s == nil {
+		return false
+	}
+	note, _ := facts.InPlaceNoteOf(pod)
+	switch {
+	case o.Verb == action.Resize && refusesResize(o.Err):
+		s.Resize = facts.RefusedResize{
+			Revision: note.Revision,
+			Text:     excerpt.Message(o.Err.Error()),
+		}
+		return true
+	case o.Err == nil && isTakenBack(pod, o.Answer):
+		s.Resize = facts.RefusedResize{
+			Revision: note.Revision,
+			Text:     "the API server or an admission policy reverts the write",
+		}
+	}
+	return false
+}
+
+// LearnTrial remembers a dry run that the API server refused, and forgets it after a successful
+// one. It reports whether this dry run was refused.
+func (k *Remembered) LearnTrial(w *facts.World, o *action.Outcome) (refused bool) {
+	if o.Verb != action.Try {
+		return false
+	}
+	refused = report.Judge(o.Err) == report.Failed && isRefusal(o.Err)
+	k.trial = facts.RefusedTrial{}
+	if refused {
+		k.trial = facts.RefusedTrial{Text: excerpt.Message(o.Err.Error()), At: w.Now}
+	}
+	w.Trial = k.trial
+	return refused
+}
+
+// isTakenBack reports whether the API server stored a different pod than the one that was written.
+func isTakenBack(written *corev1.Pod, answer client.Object) bool {
+	now, isPod := answer.(*corev1.Pod)
+	if !isPod {
+		return false
+	}
+	return now.Annotations[v1alpha1.AnnotationInPlace] != written.Annotations[v1alpha1.AnnotationInPlace] ||
+		!apiequality.Semantic.DeepEqual(resourcesOf(now), resourcesOf(written))
+}
+
+func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
+	for i := range pod.Spec.Containers {
+		all = append(all, pod.Spec.Containers[i].Resources)
+	}
+	return all
+}
+
+func refusesResize(err error) bool {
+	return isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// isRefusal reports whether the API server refused the request and would refuse it again.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// KeepBoard removes deleted pods from the Board.
+func (r *Reader) KeepBoard(w *facts.World) {
+	uids := make([]types.UID, 0, len(w.Members))
+	for _, m := range w.Members {
+		uids = append(uids, m.Pod.UID)
+	}
+	r.Board.Keep(client.ObjectKeyFromObject(w.Set), uids...)
+}
+
+// Forget drops what this process knows about a deleted set. It reports whether it knew the set.
+func (r *Reader) Forget(ctx context.Context, key types.NamespacedName) bool {
+	if r.Config != nil {
+		r.Config.forget(ctx, key)
+	}
+	r.Board.Keep(key)
+	return r.memory.Forget(key)
+}

@@ -1,0 +1,128 @@
+package observe
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+)
+
+// Board reports which commands run in a pod and their results. It is implemented by podexec.Board.
+type Board interface {
+	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
+	Keep(owner types.NamespacedName, pods ...types.UID)
+}
+
+// Reader reads the state of sets, and keeps the memory of this process.
+type Reader struct {
+	// Cache reads from the watches of this kind, and Nodes from those of Nodes and of the objects
+	// themselves. Live reads from the API server.
+	Cache, Nodes, Live client.Reader
+	Board              Board
+	// Now returns the current time.
+	Now func() time.Time
+	// Lease reports whether this process leads, and in which time it could observe the cluster.
+	Lease *leadership.Lease
+
+	memory  memory.Of[Remembered]
+	nodes   nodestate.Reader
+	Book    EvictionBook
+	hashing sync.Mutex // see hashRules
+	// Config reads ConfigMaps and Secrets. If it is nil, they are not followed.
+	Config *ConfigReader
+}
+
+// Of returns the memory of a set.
+func (r *Reader) Of(set *v1alpha1.ReplicatedStatefulSet) *Remembered {
+	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	if isNew {
+		known.Pods, known.mended = map[types.UID]*Seen{}, map[string]time.Time{}
+		createdTotal.Inc()
+	}
+	return known
+}
+
+// Remembered is the state of a set that is kept in memory only. After a restart all members are
+// queried again.
+type Remembered struct {
+	// rules is the hash of the ConfigMaps with these versions. excess states why there is no hash.
+	rules, versions, excess string
+	grants                  []v1alpha1.Grant
+	lossAt                  time.Time
+	lossOf                  types.UID
+	lossPod                 string
+	statefulGeneration      int64     // of the StatefulSet
+	statefulSince           time.Time // when this process first saw statefulGeneration
+	trial                   facts.RefusedTrial
+	Pods                    map[types.UID]*Seen
+	Refused                 memory.Refusal
+	mended                  map[string]time.Time // time of the last patch of each child, by ChildKey
+	Undone                  undone.Memory
+	closedAt                string // AnnotationClosedAt of the budget, if this process closed it last
+	requested               string // member that the switchover annotation names
+	requestedAt             time.Time
+	// configSince is when a configuration change that has not caused a restart yet was first seen.
+	// It is zero if there is none. A new process starts the batching window again.
+	configSince time.Time
+	causes      KnownCauses
+}
+
+// hasNoRules reports whether the ConfigMaps of spec.ruleSelector have not been read yet.
+func (k *Remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" }
+
+// Seen is what this process remembers of a pod.
+type Seen struct {
+	container string
+	ready     bool
+	touched   time.Time
+	missed    int // see member
+	askedAt   time.Time
+	unheard   bool
+	Said      map[string]podexec.Result
+	Counted   map[string]time.Time // end of the last result that was counted, by command
+	Tries     map[string]int
+	Resize    facts.RefusedResize // last refused resize of the pod
+}
+
+// KnownCauses is what this process remembers about causes.
+type KnownCauses struct {
+	Trail  causes.Trail
+	events causes.Turns[map[string]causes.Cause] // by podKey
+	Starts map[string]FailedStarts               // by pod name
+}
+
+// FailedStarts counts the failed starts of a member since it last ran. It includes starts in pods
+// that were recreated for that reason.
+type FailedStarts struct {
+	Since, Last time.Time
+	Times       int
+	Text        string // of the last one
+}
+
+// ConfigReader reads the ConfigMaps and Secrets that the pods of sets use.
+type ConfigReader struct {
+	configuration.Reader
+	Turns   configuration.Turns
+	Secrets *configuration.Secrets
+}
+
+// EvictionBook is the controllers' copy of the eviction book. The zero value is empty.
+type EvictionBook struct {
+	mu      sync.Mutex
+	Entries map[types.UID]facts.Entry
+	// queue is set while this process leads.
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}

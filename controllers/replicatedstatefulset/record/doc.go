@@ -1,0 +1,2 @@
+// Package record advances the record of grants, commands, failures and orders by what a pass has read. It is pure.
+package record

@@ -1,0 +1,235 @@
+package record
+
+import (
+	"slices"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// Ending is a recorded command with the facts about its end.
+type Ending struct {
+	*v1alpha1.RunningCommand
+	o *Observed
+	// M is the member in whose pod the command began. It is nil if the pod is gone.
+	M *ObservedMember
+	// gone is true if the command's container has ended.
+	gone bool
+	// result is the result of the command. seen is true if this process saw the command end, or
+	// knows that it never began.
+	result podexec.Result
+	seen   bool
+}
+
+// EndingOf returns what is known about the end of a recorded command.
+func EndingOf(o *Observed, c *v1alpha1.RunningCommand) Ending {
+	e := Ending{
+		RunningCommand: c,
+		o:              o,
+		M:              o.byUID(c.UID),
+		gone:           o.containerGone(c.UID, c.ContainerID),
+	}
+	if e.M != nil {
+		e.result = e.M.Results[c.Name]
+		e.seen = isEndOf(c, e.result)
+	}
+	return e
+}
+
+// endCommands removes the commands that can have no further effect.
+func (r *Record) endCommands(o *Observed) {
+	r.Commands = slices.DeleteFunc(
+		r.Commands,
+		func(c v1alpha1.RunningCommand) bool { return r.isOver(EndingOf(o, &c)) },
+	)
+}
+
+// isOver reports whether a command can have no further effect, and records its outcome.
+func (r *Record) isOver(e Ending) bool {
+	switch {
+	case e.neverBegan():
+		r.tell(
+			v1alpha1.EventCommandNotSent,
+			"%s was not sent to %s and changed nothing there; it will be retried if it is still needed: %s",
+			e.Name, e.Pod, e.result.Why,
+		)
+		return true
+	case e.mayBeConfirmed():
+		return false
+	case e.unconfirmed() && r.countsAsFailed(e):
+		r.Fail(e.o, e.RunningCommand, 0)
+		return true
+	case e.seen && !e.unconfirmed():
+		r.conclude(e)
+		return true
+	case e.UnderWay():
+		return false
+	case !e.gone:
+		return r.isOverByStatus(e)
+	case e.mayReachNext():
+		return false
+	}
+	r.tell(v1alpha1.EventCommandEnded, "%s of %s ended with its container", e.Name, e.Pod)
+	return true
+}
+
+// isEndOf reports whether the result belongs to the command and has a known end.
+func isEndOf(c *v1alpha1.RunningCommand, r podexec.Result) bool {
+	if !r.Decided.Equal(c.StartedAt.Time) || r.ContainerID != c.ContainerID {
+		return false
+	}
+	return !r.EndUnseen()
+}
+
+// neverBegan reports whether the command is known not to have reached its container.
+func (e Ending) neverBegan() bool { return e.seen && e.result.Outcome == podexec.Unknown }
+
+// Zero reports whether the command was seen to end with 0.
+func (e Ending) Zero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
+
+// UnderWay reports whether this process runs the command and will see its end.
+func (e Ending) UnderWay() bool { return e.M != nil && e.M.Command == e.Name }
+
+// agreed reports whether status, sent after the command ended, confirms the command's effect.
+func (e Ending) agreed() bool {
+	answer := e.M.Status
+	return answer != nil && settles(e.Name, stateBy(e.o.Set, *answer))
+}
+
+// Denied reports whether status contradicted a command that ended with 0, for longer than
+// SettleWithin.
+func (e Ending) Denied() bool {
+	if !e.Zero() || e.agreed() {
+		return false
+	}
+	answer := e.M.Status
+	return answer != nil && e.o.Watch.Elapsed(e.result.Ended, answer.Began) > spec.SettleWithin
+}
+
+// unconfirmed reports whether the command ended with 0 and status has not confirmed it yet. The end
+// of its container confirms any stop, but no start.
+func (e Ending) unconfirmed() bool {
+	switch {
+	case !e.Zero():
+		return false
+	case e.gone:
+		return spec.Starts(e.Name)
+	}
+	return !e.agreed()
+}
+
+// mayBeConfirmed reports whether status may still confirm the command. A start that may make a
+// primary can be confirmed as long as the container runs.
+func (e Ending) mayBeConfirmed() bool {
+	if e.gone || !e.unconfirmed() {
+		return false
+	}
+	return spec.StartsPrimary(e.Name) || !e.Denied()
+}
+
+// mayReachNext reports whether a command whose container is gone may have reached, or may yet
+// reach, the replacement container.
+func (e Ending) mayReachNext() bool {
+	if !spec.StartsPrimary(e.Name) {
+		return false
+	}
+	last := spec.StrayUntil(e.StartedAt, e.BeginWithin)
+	if !e.o.Now.After(last) {
+		return true // also if the clock of the node is ahead of ours
+	}
+	next := e.o.nextContainer(e.Pod, e.ContainerID)
+	return next != nil && !next.StartedAt.After(last)
+}
+
+// Next returns the member whose container the command may have reached instead of the original one:
+// the replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there
+// is none.
+func (e Ending) Next() *ObservedMember {
+	next := e.o.nextContainer(e.Pod, e.ContainerID)
+	if e.M != nil && e.M != next {
+		return nil
+	}
+	return next
+}
+
+// settles reports whether a state proves that a command with an unknown outcome took effect. For a
+// start that may make a primary, only primary proves it; otherwise the command may still be in
+// progress. The other commands make no primary, whenever they take effect.
+func settles(command string, s State) bool {
+	switch command {
+	case v1alpha1.CommandStop:
+		return s == Idle
+	case v1alpha1.CommandDemote:
+		return s == Idle || s == Secondary
+	case v1alpha1.CommandSecondary:
+		return s == Secondary || s == Primary
+	}
+	return s == Primary
+}
+
+// countsAsFailed reports whether a command that ended with 0, and that status can no longer
+// confirm, has failed. If a start may have reached the next container, that container may have
+// returned the 0.
+func (r *Record) countsAsFailed(e Ending) bool {
+	if !spec.StartsPrimary(e.Name) {
+		return true
+	}
+	return e.M.UpToDate && !e.mayReachNext() && !r.HasUnconfirmed(e.RunningCommand)
+}
+
+// isOverByStatus reports whether status proves that a command with an unknown outcome took effect,
+// and records it.
+func (r *Record) isOverByStatus(e Ending) bool {
+	answer := e.M.Status
+	if answer == nil || !answer.Began.After(e.StartedAt.Time) {
+		return false
+	}
+	shows := stateBy(e.o.Set, *answer)
+	if !settles(e.Name, shows) {
+		return false
+	}
+	r.tell(SucceededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
+	if e.Name == v1alpha1.CommandStop {
+		r.clean(e.UID)
+	}
+	return true
+}
+
+// conclude records how a command ended.
+func (r *Record) conclude(e Ending) {
+	if !e.Zero() {
+		r.Fail(e.o, e.RunningCommand, e.result.Code)
+		return
+	}
+	r.tell(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
+	if e.Name == v1alpha1.CommandStop {
+		r.clean(e.UID)
+	}
+}
+
+// SucceededAs returns the event reason for a command that took effect.
+func SucceededAs(command string) string {
+	switch command {
+	case v1alpha1.CommandSeed:
+		return v1alpha1.EventSeeded
+	case v1alpha1.CommandStop:
+		return v1alpha1.EventMemberStopped
+	case v1alpha1.CommandDemote:
+		return v1alpha1.EventDemoted
+	}
+	return v1alpha1.EventMemberStarted
+}
+
+// StatusUntil returns the deadline for status to show the outcome of the command.
+func (e Ending) StatusUntil() time.Time {
+	until := e.StartedAt.Add(e.Timeout.Duration)
+	if !e.Zero() {
+		return until
+	}
+	if settled := e.o.Watch.Deadline(e.result.Ended, spec.SettleWithin); settled.After(until) {
+		return settled
+	}
+	return until
+}

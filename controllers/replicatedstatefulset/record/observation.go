@@ -1,0 +1,136 @@
+package record
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// Observed is the part of what a pass has read by which the record is updated.
+type Observed struct {
+	Set *v1alpha1.ReplicatedStatefulSet
+	Now time.Time
+	// Watch returns the time in which this process could observe the cluster.
+	Watch leadership.Watch
+	// Invalid is true if the spec cannot be served.
+	Invalid bool
+	// Wanted is the wanted number of members, and Target that of primaries.
+	Wanted, Target int
+	Members        []ObservedMember
+}
+
+// ObservedMember is one member as a pass has read it.
+type ObservedMember struct {
+	Identity
+	// Stopped is true if the pod has ended, or its machine counts as off and the pod cannot start
+	// again.
+	Stopped bool
+	// Terminating is true if the pod is being deleted, Lost if its Node is not ready, and down if
+	// the container in which commands run does not run.
+	Terminating, Lost, Down bool
+	// UpToDate is true if the pod has the current template.
+	UpToDate bool
+	// StartedAt is when the running container started.
+	StartedAt time.Time
+	// Containers are the containers of the pod. Newest is the ID of the newest one in which commands
+	// run. It is "" if there is none.
+	Containers []corev1.ContainerStatus
+	Newest     string
+	// Command is the command that this process runs in the pod. It is "" if there is none.
+	Command string
+	// Results are the last results of commands in the pod, by name.
+	Results map[string]podexec.Result
+	// Status and Sequence are current answers of these commands. They are nil if there are none.
+	Status, Sequence *podexec.Result
+}
+
+// Identity names a pod and its running container. The container is "" if none runs.
+type Identity struct {
+	Name      string
+	PodUID    types.UID
+	Container string
+}
+
+func (o *Observed) deleting() bool { return o.Set.DeletionTimestamp != nil }
+
+// byUID returns the member with the pod. It returns nil if there is none.
+func (o *Observed) byUID(uid types.UID) *ObservedMember {
+	i := slices.IndexFunc(o.Members, func(m ObservedMember) bool { return m.PodUID == uid })
+	if i < 0 {
+		return nil
+	}
+	return &o.Members[i]
+}
+
+// named returns the member with a pod of that name. It returns nil if there is none.
+func (o *Observed) named(name string) *ObservedMember {
+	i := slices.IndexFunc(o.Members, func(m ObservedMember) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &o.Members[i]
+}
+
+// containerGone reports whether a container has ended, as reported by the kubelet, or counts as
+// ended because an administrator declared the machine off.
+func (o *Observed) containerGone(pod types.UID, id string) bool {
+	m := o.byUID(pod)
+	if m == nil || m.Stopped {
+		return true
+	}
+	for i := range m.Containers {
+		s := &m.Containers[i]
+		last := s.LastTerminationState.Terminated
+		switch {
+		case last != nil && last.ContainerID == id:
+			return true
+		case s.ContainerID == id:
+			return s.State.Terminated != nil
+		}
+	}
+	// The kubelet reports the newest container that it created, so an older one has ended.
+	return m.Newest != ""
+}
+
+// nextContainer returns the member with the pod name in which a container other than id runs. It
+// returns nil if there is none.
+func (o *Observed) nextContainer(pod, id string) *ObservedMember {
+	m := o.named(pod)
+	if m == nil || m.Container == "" || m.Container == id {
+		return nil
+	}
+	if o.containerGone(m.PodUID, m.Container) {
+		return nil
+	}
+	return m
+}
+
+// StateOf returns the state of a member in which the command with an unknown outcome may run. The
+// command is nil if there is none.
+func (o *Observed) StateOf(m *ObservedMember, command *v1alpha1.RunningCommand) State {
+	if m.Down {
+		return Pending
+	}
+	if m.Status == nil || command != nil || m.Lost {
+		return Unknown
+	}
+	return stateBy(o.Set, *m.Status)
+}
+
+// formerEpoch returns the epoch that the next epoch must exceed, whatever the record contains. The
+// former epochs of a restored set are unknown. They were counted from 1, or from the Unix time of
+// an earlier restore, so the current Unix time is higher. It returns 0 if no command uses the
+// epoch.
+func (o *Observed) formerEpoch() int64 {
+	if o.Set.Status.Epoch > 0 || !spec.WasRestored(o.Set) || !spec.UsesEpoch(o.Set) {
+		return 0
+	}
+	return o.Now.Unix()
+}

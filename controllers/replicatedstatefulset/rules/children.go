@@ -1,0 +1,154 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// keepChildren creates missing children and repairs changes by others. scale sets the number of
+// pods.
+func keepChildren(f *facts.Facts, p *Plan) {
+	if !f.Keeps() || f.Deleting() {
+		return
+	}
+	for _, want := range children.BuildServices(f.Set) {
+		keepService(f, p, want)
+	}
+	keepBudgets(f, p)
+	KeepStatefulSet(f, p)
+}
+
+func keepService(f *facts.Facts, p *Plan, want *corev1.Service) {
+	have := f.Services[want.Name]
+	if have == nil {
+		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: facts.ReasonChild}})
+		return
+	}
+	if !f.Ours(have) {
+		return
+	}
+	next := have.DeepCopy()
+	next.Labels = spec.Merged(have.Labels, want.Labels)
+	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
+	next.Spec.Ports = owned.Ports(have.Spec.Ports, want.Spec.Ports)
+	mend(f, p, false, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    facts.ReasonChild,
+	})
+}
+
+// mend patches a child that differs from the wanted one. Unless the spec has changed, it waits for
+// MendPause after the last patch, because another client may revert each patch.
+func mend(f *facts.Facts, p *Plan, changed bool, a action.Action) {
+	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
+		return
+	}
+	if left := f.Mended[facts.ChildKey(a.From)].Add(spec.MendPause).Sub(f.Now); left > 0 && !changed {
+		p.LookAgain(left)
+		return
+	}
+	p.Do(action.Chain{a})
+}
+
+// KeepStatefulSet creates and repairs the StatefulSet. It writes a new template if the template
+// hash differs, which recreates the pods, or if another client changed the template. Fields that
+// the API server added stay.
+func KeepStatefulSet(f *facts.Facts, p *Plan) {
+	have, carries := f.Stateful, f.Config.Target.Stamp
+	if have == nil {
+		replicas := replicasToMake(f)
+		made := children.BuildStatefulSet(f.Set, replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
+		keepRecordOfConfig(made, carries.Record)
+		p.Do(action.Chain{{
+			Verb: action.Create, Object: made,
+			Reason: facts.ReasonChild, Detail: fmt.Sprintf("%d pods", replicas),
+		}})
+		return
+	}
+	if !f.HasStatefulSet() {
+		return
+	}
+	want := children.BuildStatefulSet(f.Set, *have.Spec.Replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
+	if recreatesAnyway(f.World, want) {
+		carries = f.Config.Fresh
+		want = children.BuildStatefulSet(f.Set, *have.Spec.Replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
+	}
+	next, reason := have.DeepCopy(), facts.ReasonChild
+	next.Labels = spec.Merged(have.Labels, want.Labels)
+	keepRecordOfConfig(next, carries.Record)
+	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
+	next.Spec.PersistentVolumeClaimRetentionPolicy = retentionMeanwhile(f.World)
+	is, should := &have.Spec.Template, &want.Spec.Template
+	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
+	p.NewTemplate, p.ConfigEvent = changed, f.Config.Target.Event
+	if changed || !sameTemplate(is, should) {
+		next.Spec.Template, reason = *should, facts.ReasonTemplate
+	}
+	isNew := changed || carries.Record != facts.StampOf(have).Record
+	mend(f, p, isNew, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    reason,
+	})
+}
+
+// keepRecordOfConfig sets the configuration record of a StatefulSet; "" removes it.
+func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
+	if record == "" {
+		delete(set.Annotations, v1alpha1.AnnotationConfigRecord)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationConfigRecord, record)
+}
+
+// recreatesAnyway reports whether there is a configuration change while members must be recreated
+// for another reason. Then one restart covers both.
+func recreatesAnyway(w *facts.World, want *appsv1.StatefulSet) bool {
+	carried := facts.StampOf(w.Stateful)
+	if w.Config.Fresh.Hash == "" || w.Config.Target.Restarts(carried) {
+		return false
+	}
+	is, should := &w.Stateful.Spec.Template, &want.Spec.Template
+	return is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
+}
+
+// sameTemplate reports whether a template has everything that it should.
+func sameTemplate(is, should *corev1.PodTemplateSpec) bool {
+	return maps.Equal(is.Labels, should.Labels) &&
+		maps.Equal(is.Annotations, should.Annotations) &&
+		apiequality.Semantic.DeepEqual(is.Finalizers, should.Finalizers) &&
+		undone.Covers(is.Spec, should.Spec)
+}
+
+// replicasToMake returns the number of pods of a new StatefulSet. A StatefulSet that replaces a
+// deleted one adopts the running pods, and its controller deletes pods beyond its number at once.
+// So the number covers all members, and scale removes the surplus in order. A paused set gets no
+// pods that it did not have.
+func replicasToMake(f *facts.Facts) int32 {
+	n := f.Wanted()
+	if f.Set.Spec.Paused {
+		n = min(n, int(f.Set.Status.RestoreReplicas))
+	}
+	for _, m := range f.Members {
+		n = max(n, m.Ordinal+1)
+	}
+	return int32(n)
+}

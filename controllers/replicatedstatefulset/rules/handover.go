@@ -1,0 +1,197 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+)
+
+// relieve stops a primary when another member can take its role, with a copy as new as the
+// primary's was a moment before.
+func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
+	r := relief{Facts: f, old: m}
+	others, followed := r.otherPrimaries(), f.HasFollowers()
+	switch {
+	case r.isSpare(others, followed):
+		p.stop(f, m, why)
+	case others == 0 && !followed && !m.Leaves:
+		// No other member has its data, so the same member starts again. Its sequence must be on
+		// record before the stop.
+		p.askVersions(f, []*facts.Member{m})
+		if m.Version.Known {
+			p.stop(f, m, why+", and it has no secondary")
+		} else {
+			p.WaitFor(v1alpha1.ReasonHandingOver, "waiting for a response from sequence in "+m.Name())
+		}
+	case len(f.Primaries()) < f.Target():
+		p.WaitFor(
+			v1alpha1.ReasonHandingOver,
+			"starting another primary before this one is stopped: "+m.Name(),
+		)
+	default:
+		h := r.handover()
+		p.ready(f, h)
+		if h.successor != nil {
+			p.proven = true
+			p.stop(f, m, fmt.Sprintf("%s, and %s can take over", why, h.successor.Name()))
+		}
+	}
+}
+
+// handOver demotes a primary when another member can succeed it.
+func handOver(f *facts.Facts, p *Plan, r relief, why string) {
+	p.askVersions(f, []*facts.Member{r.old})
+	h := r.handover()
+	p.ready(f, h)
+	if h.successor != nil {
+		p.demote(f, r.old, fmt.Sprintf("%s, and %s can take over", why, h.successor.Name()))
+	}
+}
+
+// handover is the member that can succeed a primary, and the missing preconditions.
+type handover struct {
+	// successor has all data that the primary had when it was asked. It is nil while there is no
+	// such member.
+	successor *facts.Member
+	// waiting is the reason why the handover is delayed.
+	waiting string
+	// stale are the members to ask for their sequence. asked are those to ask again after others
+	// were asked.
+	stale []*facts.Member
+	asked []question
+}
+
+// relief is a primary whose role another member takes. If by is set, only that member may take it.
+type relief struct {
+	*facts.Facts
+	old *facts.Member
+	by  string
+	// away is true if the new primary must not be a member that should leave its Node.
+	away bool
+}
+
+// isSpare reports whether a primary may stop without a successor: the other primaries are enough,
+// or have the same data, or it is the only member.
+func (r relief) isSpare(others int, followed bool) bool {
+	switch {
+	case others >= r.Target():
+		return true
+	case others > 0 && !followed:
+		return true
+	}
+	return r.Wanted() == 1 && !r.old.Leaves
+}
+
+// otherPrimaries returns the number of other primaries that stay.
+func (r relief) otherPrimaries() int {
+	n := 0
+	for _, o := range r.Primaries() {
+		if o != r.old && !o.Leaves {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *handover) wait(what string) {
+	if h.waiting == "" {
+		h.waiting = what
+	}
+}
+
+// ready asks for the sequences that a handover needs.
+func (p *Plan) ready(f *facts.Facts, h handover) {
+	p.askVersions(f, h.stale)
+	for _, q := range h.asked {
+		p.askSince(f, q)
+	}
+	if h.waiting != "" {
+		p.WaitFor(v1alpha1.ReasonHandingOver, h.waiting)
+	}
+}
+
+// handover returns the member that can succeed the primary. If by is set, only that member can.
+func (r relief) handover() handover {
+	m := r.old
+	h := handover{stale: []*facts.Member{m}}
+	if !m.Version.Known {
+		h.wait("waiting for a response from sequence in " + m.Name())
+		return h
+	}
+	mine, _ := m.Answer(v1alpha1.CommandSequence)
+	if then := r.ChangedAt(); !mine.Began.After(then) {
+		// This sequence excludes entries that only a member had that was stopped since.
+		h.wait("waiting for a response from sequence in " + m.Name())
+		h.asked = append(h.asked, question{Member: m, since: then})
+		return h
+	}
+	for _, o := range r.Members {
+		if !r.couldSucceed(o) {
+			continue
+		}
+		if !hasAllOf(o, m.Version.Sequence, mine.Ended) {
+			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.Name(), m.Name()))
+			h.asked = append(h.asked, question{Member: o, since: mine.Ended})
+			continue
+		}
+		if h.successor == nil || isBetterPlaced(o, h.successor) > 0 {
+			h.successor = o
+		}
+	}
+	if h.successor == nil {
+		h.wait("no member can take over from " + m.Name())
+	}
+	return h
+}
+
+// couldSucceed reports whether a member could succeed a primary if its copy is new enough.
+func (r relief) couldSucceed(m *facts.Member) bool { return r.whyNoSuccessor(m) == "" }
+
+// whyNoSuccessor states why a member cannot succeed a primary, regardless of its copy. It is "" if
+// it can.
+func (r relief) whyNoSuccessor(m *facts.Member) string {
+	switch {
+	case r.by != "" && m.Name() != r.by:
+		return "another member is requested"
+	case m.Hindrance != "":
+		return m.Hindrance
+	case m.Listed:
+		return "it is in spec.maintenance"
+	case !r.IsAtRest(m.State):
+		return string(m.State)
+	case !r.away:
+		return ""
+	case m.ToLeave:
+		return whyToLeave(m)
+	case m.Degraded():
+		return "it is degraded"
+	case r.old.Unserved() == "" && m.Shown == record.Secondary && !podstate.Ready(m.Pod):
+		return "its pod is not Ready"
+	}
+	return ""
+}
+
+// isBetterPlaced compares members with equally new copies. In this order, it prefers a member that
+// is not in spec.maintenance, whose pod is Ready, whose pod was created from the current template,
+// and that should not leave its Node. It returns 1 if the first member is better, and -1 if the
+// second is.
+func isBetterPlaced(m, than *facts.Member) int {
+	return cmp.Or(
+		truth(than.Listed)-truth(m.Listed),
+		truth(podstate.Ready(m.Pod))-truth(podstate.Ready(than.Pod)),
+		truth(m.UpToDate)-truth(than.UpToDate),
+		truth(than.ToLeave)-truth(m.ToLeave),
+	)
+}
+
+// hasAllOf reports whether a member has at least that sequence, as read after then.
+func hasAllOf(m *facts.Member, sequence uint64, then time.Time) bool {
+	r, said := m.Answer(v1alpha1.CommandSequence)
+	n, known := record.SequenceOf(r)
+	return said && known && n >= sequence && r.Began.After(then)
+}

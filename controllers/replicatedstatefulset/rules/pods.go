@@ -1,0 +1,206 @@
+package rules
+
+import (
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// keepLabels restores the labels that select a pod. Without them the StatefulSet controller
+// releases the pod, but no other pod can have its name.
+func keepLabels(f *facts.Facts, p *Plan) {
+	if !f.Keeps() {
+		return
+	}
+	for _, m := range f.Members {
+		labels := spec.Merged(m.Pod.Labels, spec.OwnLabels(f.Set))
+		if maps.Equal(labels, m.Pod.Labels) {
+			continue
+		}
+		pod := m.Pod.DeepCopy()
+		pod.Labels = labels
+		mend(f, p, false, action.Action{
+			Verb:   action.Patch,
+			Object: pod,
+			From:   m.Pod,
+			Reason: facts.ReasonChild,
+			Detail: "its labels",
+		})
+	}
+}
+
+// showRoles updates the role labels of the pods.
+func showRoles(f *facts.Facts, p *Plan) {
+	for _, m := range f.Members {
+		if !isRelabelled(f, m) {
+			continue
+		}
+		active, role := roleOf(m)
+		if patch := label(m, active, role); len(patch) > 0 {
+			p.Do(patch)
+		}
+	}
+}
+
+// isRelabelled reports whether the labels of a pod follow its member's role in this pass.
+func isRelabelled(f *facts.Facts, m *facts.Member) bool {
+	return !f.NamespaceGoes && !keepsLabels(f, m)
+}
+
+// becomesLabelled reports whether showRoles labels a member primary in this pass.
+func becomesLabelled(f *facts.Facts, m *facts.Member) bool {
+	_, role := roleOf(m)
+	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.Pod.Labels[v1alpha1.LabelRole] != role
+}
+
+// roleOf returns the label values of a pod. Strangers, whatever their labels, and parked members
+// receive no client traffic.
+func roleOf(m *facts.Member) (active, role string) {
+	switch {
+	case m.Stranger != "", m.Parked:
+		return v1alpha1.False, v1alpha1.RoleNone
+	case m.State == record.Primary:
+		return v1alpha1.True, v1alpha1.RolePrimary
+	case m.State == record.Secondary:
+		return v1alpha1.True, v1alpha1.RoleSecondary
+	}
+	return v1alpha1.False, v1alpha1.RoleNone
+}
+
+// keepsLabels reports whether the labels of a pod stay. They stay while the member's state is
+// unknown, unless they refer to a previous container.
+func keepsLabels(f *facts.Facts, m *facts.Member) bool {
+	switch {
+	case m.Stranger != "", m.Parked:
+		return false
+	case m.Resists() && m.State != record.Failed && shouldGo(f, m):
+		return true // its labels were changed for the stop, which is retried
+	case m.State != record.Unknown:
+		return false
+	case m.Command != nil, m.Lost():
+		return true // labels are set before a stop is sent, and after a start
+	case m.Pod.Labels[v1alpha1.LabelActive] == "":
+		return false
+	}
+	return m.GrantedHere || m.Pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary
+}
+
+// shouldGo reports whether a running member should stop or be demoted.
+func shouldGo(f *facts.Facts, m *facts.Member) bool {
+	if m.Leaves || m.Terminating() || !m.UpToDate {
+		return true
+	}
+	return m.State == record.Primary && len(f.Primaries()) > f.Target()
+}
+
+// label returns the patch of a pod's labels. It returns nothing if they are correct. The patch that
+// sends clients to a primary is bound to the version that was read: if the operator freezes, it can
+// arrive late, after the member was demoted.
+func label(m *facts.Member, active, role string) action.Chain {
+	pod := m.Pod.DeepCopy()
+	pod.Labels = spec.Merged(
+		pod.Labels,
+		map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role},
+	)
+	if maps.Equal(pod.Labels, m.Pod.Labels) {
+		return nil
+	}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.Pod,
+		Unchanged: role == v1alpha1.RolePrimary,
+		Reason:    facts.ReasonRole,
+		Detail:    role,
+	}}
+}
+
+// protect adds the finalizer to pods before anything is started in them, so that a force-deleted
+// pod stays visible until it has stopped.
+func protect(f *facts.Facts, p *Plan) {
+	if !f.Keeps() || f.Deleting() || !spec.Exclusive(f.Set) {
+		return
+	}
+	for _, m := range f.Among(lacksFinalizer) {
+		pod := m.Pod.DeepCopy()
+		controllerutil.AddFinalizer(pod, v1alpha1.FinalizerMember)
+		p.Do(action.Chain{{
+			Verb:      action.Patch,
+			Object:    pod,
+			From:      m.Pod,
+			Unchanged: true,
+			Reason:    facts.ReasonProtect,
+		}})
+	}
+}
+
+// lacksFinalizer reports whether the pod of a member needs the finalizer.
+func lacksFinalizer(m *facts.Member) bool {
+	return !m.Protected() && !m.Terminating() && m.Stranger == ""
+}
+
+// release removes the finalizer from terminating pods that have stopped and are not on record.
+func release(f *facts.Facts, p *Plan) {
+	for _, m := range f.Members {
+		if m.Terminating() && m.Protected() && isReleasable(m) {
+			p.Do(action.Chain{Unprotect(m)})
+		}
+	}
+}
+
+// isReleasable reports whether a terminating pod no longer needs the finalizer.
+func isReleasable(m *facts.Member) bool {
+	return !m.Written && !mayStillRun(m)
+}
+
+// mayStillRun reports whether a pod may have running containers.
+func mayStillRun(m *facts.Member) bool {
+	ran := m.Pod.Labels[v1alpha1.LabelActive] == v1alpha1.True
+	return !m.Fenced && !podstate.Stopped(m.Pod, ran)
+}
+
+func Unprotect(m *facts.Member) action.Action {
+	pod := m.Pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1alpha1.FinalizerMember)
+	return action.Action{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.Pod,
+		Unchanged: true,
+		Reason:    facts.ReasonRelease,
+	}
+}
+
+// deleteFenced deletes pods whose machine is off, because their kubelet would start them again. The
+// control plane does the same, except for pods that tolerate the taint.
+func deleteFenced(f *facts.Facts, p *Plan) {
+	if f.Invalid != "" {
+		return
+	}
+	for _, m := range f.Members {
+		if m.PoweredOff && !m.Terminating() && m.Stranger == "" {
+			p.Do(remove(m, facts.ReasonFenced, "its Node "+m.Pod.Spec.NodeName+" is out of service"))
+		}
+	}
+}
+
+// removeLabels removes the operator's labels from pods that are not members.
+//
+// Services and PodDisruptionBudgets select pods by labels, and any user who may create pods can set
+// these labels. A pod that is not a member but has the primary label would receive client writes, and
+// a budget that counts it would allow the eviction of the primary. So the labels are removed from it.
+func removeLabels(f *facts.Facts, p *Plan) {
+	if !f.Keeps() || f.Deleting() {
+		return
+	}
+	for _, pod := range f.ForeignPods {
+		p.Do(action.RemoveLabels(pod, spec.OwnPodLabels, facts.ReasonForeign, "it is not a member"))
+	}
+}

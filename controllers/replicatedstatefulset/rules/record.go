@@ -1,0 +1,52 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+)
+
+// keepRecord writes changes of grants, commands, orders and maintenance before any decision uses
+// them. Other changes wait for the next status update.
+func keepRecord(f *facts.Facts, p *Plan) {
+	s := &f.Set.Status
+	same := apiequality.Semantic.DeepEqual
+	running := sameGrants(s.Grants, f.Record.Granted) && same(s.Commands, f.Record.Commands)
+	asked := same(s.Maintenance, f.Record.Maintenance) && same(record.OrderBook(s.Orders), f.Record.Orders)
+	if running && asked {
+		return
+	}
+	var texts []string
+	for _, learned := range f.Record.Learned {
+		texts = append(texts, learned.Text)
+	}
+	p.Do(action.Chain{store(f.World, f.Record, facts.ReasonLearned, strings.Join(texts, "; "))})
+}
+
+// sameGrants reports whether two lists contain the same grants. It ignores Confirmed, which is only
+// informative.
+func sameGrants(a, b []v1alpha1.Grant) bool {
+	return slices.EqualFunc(a, b, func(x, y v1alpha1.Grant) bool {
+		x.Confirmed = y.Confirmed
+		return apiequality.Semantic.DeepEqual(x, y)
+	})
+}
+
+// store returns the patch that writes a record into the status, bound to the version that was read.
+func store(w *facts.World, r record.Record, reason, detail string) action.Action {
+	set := w.Set.DeepCopy()
+	r.Into(&set.Status)
+	return action.Action{
+		Verb:   action.PatchStatus,
+		Object: set,
+		From:   w.Set,
+		Reason: reason,
+		Detail: detail,
+	}
+}

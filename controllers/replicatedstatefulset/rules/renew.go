@@ -1,0 +1,146 @@
+package rules
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// renewIdle recreates outdated pods in which nothing runs, one at a time. They serve no client, and
+// this replaces a template that cannot run.
+func renewIdle(f *facts.Facts, p *Plan) {
+	if !f.Starts() || !f.TemplateIsSeen() || f.Renewing() {
+		return
+	}
+	if f.Trial.IsRecent(f.Now) {
+		p.tryLater(f)
+		return
+	}
+	for _, m := range slices.Backward(f.Members) {
+		if !m.UpToDate && isRenewable(m) && !mayBeNeededFirst(f, m) {
+			p.Do(append(trialOf(f, m), remove(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
+			return
+		}
+	}
+}
+
+// isRenewable reports whether nothing runs in a member, as far as known.
+func isRenewable(m *facts.Member) bool {
+	switch {
+	case m.Stranger != "", m.Terminating(), m.Lost(), m.Parked:
+		return false
+	case m.Granted, m.Command != nil:
+		return false
+	}
+	switch m.State {
+	case record.Idle, record.Pending, record.Failed:
+		return true
+	}
+	return m.Silent()
+}
+
+// mayBeNeededFirst reports whether a member in which nothing runs may have the copy that must start
+// first.
+func mayBeNeededFirst(f *facts.Facts, m *facts.Member) bool {
+	if f.Record.HasGrants() {
+		return false
+	}
+	if r, _ := m.Result(v1alpha1.CommandStop); m.State == record.Idle && r.Outcome != podexec.Succeeded {
+		return true // it was not stopped for this update, and the new template may be broken
+	}
+	if f.Record.Epoch == 0 || len(f.Set.Spec.Pod.VolumeClaimTemplates) > 0 {
+		return false // no member has served yet, or its copy survives the deletion of its pod
+	}
+	// Its copy is deleted with its pod, and may be the newest once its container runs again.
+	return m.EndedAfter(f.Now.Add(-spec.ReturnsWithin)) && !m.CrashLoops()
+}
+
+// renew stops outdated members one at a time while nothing is missing: secondaries first, then each
+// primary after another member has taken its role. renewIdle recreates the stopped ones.
+func renew(f *facts.Facts, p *Plan) {
+	outdated := f.Among(func(m *facts.Member) bool { return !m.UpToDate })
+	if len(outdated) == 0 || !f.Starts() || !f.TemplateIsSeen() {
+		return
+	}
+	if parked := facts.ParkedMembers(f); len(parked) > 0 {
+		p.WaitFor(v1alpha1.ReasonUpdating, "the update waits until no member is parked; members in spec.maintenance: "+facts.NamesOf(parked))
+		return
+	}
+	if mayUpdate(f) {
+		renewOne(f, p, nextToRenew(outdated))
+	}
+	p.WaitFor(v1alpha1.ReasonUpdating, UpdatingMessageOf(f.World))
+}
+
+// nextToRenew returns the next member to update: secondaries before primaries, and of these first
+// one that is being changed in place. It returns nil if there is none.
+func nextToRenew(outdated []*facts.Member) *facts.Member {
+	for _, state := range []record.State{record.Secondary, record.Primary} {
+		for _, begun := range []bool{true, false} {
+			for _, m := range slices.Backward(outdated) {
+				if m.State == state && facts.IsChangedInPlace(m.Pod) == begun {
+					return m
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// renewOne updates a member, in place if possible.
+func renewOne(f *facts.Facts, p *Plan, m *facts.Member) {
+	const why = "its template is outdated"
+	if m == nil {
+		return
+	}
+	next := stepInPlace(f, m)
+	p.goOn(f, next)
+	if next.instead {
+		return
+	}
+	if f.Trial.IsRecent(f.Now) {
+		p.tryLater(f)
+		return
+	}
+	p.trial = trialOf(f, m)
+	if m.State == record.Primary {
+		relieve(f, p, m, why)
+		return
+	}
+	p.stop(f, m, why)
+}
+
+// mayUpdate reports whether nothing is missing or degraded, so that a member may be stopped for an
+// update.
+func mayUpdate(f *facts.Facts) bool {
+	if !f.WellStaffed() || f.Renewing() {
+		return false
+	}
+	if facts.Trouble(f).Status == metav1.ConditionTrue {
+		return false
+	}
+	return !slices.ContainsFunc(f.Members, servesNotYet)
+}
+
+// servesNotYet reports whether an updated primary serves no clients.
+func servesNotYet(m *facts.Member) bool {
+	return m.UpToDate && m.Shown == record.Primary && m.Unserved() != ""
+}
+
+// UpdatingMessage is the message while members have another template.
+const UpdatingMessage = "recreating members from the current template, one at a time"
+
+// UpdatingMessageOf returns the message for a set, which differs if members may be changed in
+// place.
+func UpdatingMessageOf(w *facts.World) string {
+	if w.ChangesInPlace() {
+		return "updating members to the current template, one at a time: in place if only cpu and memory changed, otherwise by recreating them"
+	}
+	return UpdatingMessage
+}

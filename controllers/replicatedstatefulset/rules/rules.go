@@ -1,0 +1,49 @@
+package rules
+
+import (
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+)
+
+// rules are in order of importance. No action starts before new observations are on record.
+var rules = []engine.Rule[*facts.Facts, Plan]{
+	{Name: "release pods of an unmanaged set", Act: letGo},
+	{Name: "store the record", Act: keepRecord},
+	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
+	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
+	{Name: "restore the labels of pods", Act: keepLabels, Mode: engine.Beside},
+	{Name: "update the role labels", Act: showRoles, Mode: engine.Beside},
+	{Name: "query the status of members", Act: askStatus, Mode: engine.Beside},
+	{Name: "add the finalizer to the object", Act: keepObject},
+	{Name: "create and repair children", Act: keepChildren, Mode: engine.Beside},
+	{Name: "remove labels from pods that are not members", Act: removeLabels, Mode: engine.Beside},
+	{Name: "expand claims", Act: growClaims, Mode: engine.Beside},
+	{Name: "delete pods on machines that are off", Act: deleteFenced},
+	{Name: "resolve commands with unknown outcome", Act: endUnseen},
+	{Name: "stop failed members", Act: repair},
+	{Name: "stop terminating primaries", Act: stopTerminating},
+	{Name: "finish the deletion", Act: finishDeletion},
+	{Name: "scale", Act: scale},
+	{Name: "complete orders", Act: takeOverrides},
+	{Name: "stop surplus primaries", Act: stopSurplus},
+	{Name: "recreate outdated pods without a running member", Act: renewIdle},
+	{Name: "start the first primary", Act: startFirst},
+	{Name: "start another primary", Act: startPrimary},
+	{Name: "start a secondary", Act: startSecondary},
+	{Name: "switch over to the ordered member", Act: switchOver},
+	{Name: "park a primary", Act: parkPrimary},
+	{Name: "hand over primaries that leave their Node", Act: leaveCordoned},
+	{Name: "finish updates in place", Act: finishInPlace},
+	{Name: "update a pod", Act: renew},
+	{Name: "reopen the eviction budget", Act: openBudget, Mode: engine.Beside},
+}
+
+// Decide returns the plan for a world. It is pure: the same world gives the same plan.
+func Decide(w *facts.World) Plan {
+	f := facts.Derive(w)
+	p := Plan{On: f, Record: f.Record, Asked: map[string]bool{}}
+	p.Undone = f.Undone
+	engine.Decide(rules, f, &p, &p.Plan)
+	p.lookAgainFor(f)
+	return p
+}

@@ -1,0 +1,299 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// scale sets the number of pods. It scales up at once. It scales down when the members to remove
+// have stopped and others have their roles.
+func scale(f *facts.Facts, p *Plan) {
+	if !f.Serves() || !f.HasStatefulSet() || f.TooFew() { // the status reports TooFew
+		return
+	}
+	if kept := listedSurplus(f); len(kept) > 0 {
+		p.WaitFor(v1alpha1.ReasonScaling, "scale-down is blocked while members to remove are in spec.maintenance: "+facts.NamesOf(kept))
+		return
+	}
+	have := int(*f.Stateful.Spec.Replicas)
+	s := scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.Leaves })}
+	if have > f.Wanted() || len(s.leavers) > 0 {
+		if !s.mayShrink() {
+			waitToShrink(s, p)
+			return
+		}
+		p.askVersions(f, s.stayersToAsk())
+		p.WaitFor(
+			v1alpha1.ReasonScaling,
+			fmt.Sprintf("scaling down from %d to %d pods", s.ordinals(have), f.Wanted()),
+		)
+	}
+	if retained := f.Among(func(m *facts.Member) bool { return m.Retained }); len(retained) > 0 {
+		p.askVersions(f, f.Among((*facts.Member).CouldBeFirst))
+		p.WaitFor(
+			v1alpha1.ReasonScaling,
+			"no remaining member is known to have all data of "+facts.NamesOf(retained),
+		)
+		return
+	}
+	if d := departureOf(s.leavers); !d.over && !f.Overdue() {
+		stopLeavers(f, p, d)
+		return
+	}
+	if have != f.Wanted() {
+		resize(f, p, have)
+		return
+	}
+	s.removeSurplus(p)
+}
+
+// scaling is a change of the number of members. leavers are the members to remove.
+type scaling struct {
+	*facts.Facts
+	leavers []*facts.Member
+}
+
+// ordinals returns how many members the scale-down starts from, including those whose pods are
+// missing now.
+func (s scaling) ordinals(have int) int {
+	if n := len(s.Members); n > 0 {
+		return max(have, s.Members[n-1].Ordinal+1)
+	}
+	return have
+}
+
+// removeSurplus deletes the pods of stopped members, the highest ordinal first, if the StatefulSet
+// controller does not. That controller creates missing pods first, and deletes none while a quota
+// or a policy refuses their creation (kubernetes#140858).
+func (s scaling) removeSurplus(p *Plan) {
+	present := s.Among(func(m *facts.Member) bool { return m.Ordinal < s.Wanted() })
+	if len(s.leavers) == 0 || len(present) >= s.Wanted() || !s.TemplateIsSeen() {
+		return
+	}
+	if left := s.Watch.Deadline(s.StatefulSince, spec.SurplusAfter).Sub(s.Now); left > 0 {
+		p.LookAgain(left)
+		return
+	}
+	last := s.leavers[len(s.leavers)-1]
+	if last.Terminating() || last.Stranger != "" {
+		return
+	}
+	p.Do(remove(last, facts.ReasonSurplus, fmt.Sprintf(
+		"it is scaled down, and the StatefulSet controller deletes no pod until it has created the %d missing pods", s.Wanted()-len(present),
+	)))
+}
+
+// resize sets the replicas of the StatefulSet, and its claim retention policy in the same write.
+// The write is bound to the version that was read, so that a late scale-down does not revert a
+// scale-up.
+func resize(f *facts.Facts, p *Plan, have int) {
+	set := f.Stateful.DeepCopy()
+	replicas := int32(f.Wanted())
+	set.Spec.Replicas = &replicas
+	set.Spec.PersistentVolumeClaimRetentionPolicy = retentionAfterResize(f.World, have)
+	p.Do(action.Chain{{
+		Verb: action.Patch, Object: set, From: f.Stateful, Unchanged: true,
+		Reason: facts.ReasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas),
+	}})
+}
+
+// mayShrink reports whether members may be removed, as far as roles and data are known.
+func (s scaling) mayShrink() bool {
+	return !s.primaryIsUnknown() && s.whatIsMissed() == ""
+}
+
+// primaryIsUnknown reports whether members may be primary, and none is known to be.
+func (s scaling) primaryIsUnknown() bool {
+	return s.Wanted() > 0 && s.Record.HasGrants() && len(s.Primaries()) == 0
+}
+
+// waitToShrink states why members are not removed yet.
+func waitToShrink(s scaling, p *Plan) {
+	if s.primaryIsUnknown() {
+		p.WaitFor(v1alpha1.ReasonScaling, s.WhoMayRun()+"; scale-down is blocked until then")
+		return
+	}
+	p.askVersions(s.Facts, s.stayersToAsk())
+	why := s.whatIsMissed()
+	p.WaitFor(v1alpha1.ReasonScaling, why)
+	if s.Watch.Elapsed(s.LossAt, s.Now) > spec.ReturnsWithin {
+		p.Risk = why
+	}
+}
+
+// whatIsMissed states whose data could be lost with the members to remove, while none is primary:
+// the data of a member that has run and cannot report its sequence now, or the newest copy on
+// record. It is "" if none could.
+func (s scaling) whatIsMissed() string {
+	if s.Record.HasGrants() || s.Wanted() == 0 {
+		return ""
+	}
+	if why := whyUnsaid(s.leavers); why != "" {
+		return why
+	}
+	newest, pod := s.newestLeaves()
+	if pod == "" || s.stayerHas(newest) {
+		return ""
+	}
+	return fmt.Sprintf(
+		"no remaining member is known to have all data of %s, which had sequence %d",
+		pod, newest,
+	)
+}
+
+// stayersToAsk returns the staying members if the decision to remove others depends on their
+// copies.
+func (s scaling) stayersToAsk() []*facts.Member {
+	if s.Record.HasGrants() || s.Wanted() == 0 || whyUnsaid(s.leavers) != "" {
+		return nil
+	}
+	if _, pod := s.newestLeaves(); pod == "" {
+		return nil
+	}
+	return s.stayers()
+}
+
+// stayers returns the staying members that can report their sequence.
+func (s scaling) stayers() []*facts.Member {
+	return s.Among(func(m *facts.Member) bool { return m.Ordinal < s.Wanted() && m.CouldBeFirst() })
+}
+
+// whyUnsaid states which of the members to remove has run and cannot report its sequence now. It is
+// "" if there is none.
+func whyUnsaid(leavers []*facts.Member) string {
+	for _, m := range leavers {
+		c := m.Container()
+		switch {
+		case m.Terminating():
+			return m.Name() + " may have data that no other member has: its pod is being deleted and will be recreated before the member is removed"
+		case m.State == record.Pending && c != nil && c.ContainerID != "":
+			return m.Name() + " may have data that no other member has: its container has ended and must run again before the member is removed"
+		}
+	}
+	return ""
+}
+
+// newestLeaves returns the newest copy on record if it is on a member to remove. Otherwise it
+// returns "".
+func (s scaling) newestLeaves() (sequence uint64, pod string) {
+	sequence, pod = s.Record.Newest()
+	if ordinal, ok := spec.OrdinalOf(s.Set, pod); !ok || ordinal < s.Wanted() {
+		return 0, ""
+	}
+	return sequence, pod
+}
+
+// stayerHas reports whether a staying member has a copy of that sequence, by its last response or
+// by the record.
+func (s scaling) stayerHas(sequence uint64) bool {
+	if slices.ContainsFunc(s.stayers(), func(m *facts.Member) bool { return m.Version.Known && m.Version.Sequence >= sequence }) {
+		return true
+	}
+	return slices.ContainsFunc(s.Record.Versions, func(v v1alpha1.Sequence) bool {
+		ordinal, ok := spec.OrdinalOf(s.Set, v.Pod)
+		return ok && ordinal < s.Wanted() && record.ParseSequence(v) >= sequence
+	})
+}
+
+// departure is the progress of members that are being removed.
+type departure struct {
+	// over is true if all of them have stopped.
+	over bool
+	// busy is true while waiting for a command in one of them. They are stopped one after another.
+	busy bool
+	// waiting is the reason why the removal is delayed.
+	waiting string
+	// secondaries and primaries are the running members, the highest ordinal first.
+	secondaries, primaries []*facts.Member
+}
+
+// departureOf returns the progress of members that are being removed.
+func departureOf(leavers []*facts.Member) departure {
+	d := departure{over: true}
+	for _, m := range slices.Backward(leavers) {
+		if hasLeft(m) {
+			continue
+		}
+		d.over = false
+		switch {
+		case m.State == record.Secondary:
+			d.secondaries = append(d.secondaries, m)
+		case m.State == record.Primary:
+			d.primaries = append(d.primaries, m)
+		case m.Command != nil:
+			d.busy = true
+			d.wait(fmt.Sprintf(
+				"waiting for command %s in %s",
+				m.Command.Name, m.Name(),
+			))
+			return d
+		default:
+			d.wait("cannot determine whether " + m.Name() + " runs: status does not respond")
+		}
+	}
+	return d
+}
+
+// wait sets the reason of the delay, unless it is set already.
+func (d *departure) wait(what string) {
+	if d.waiting == "" {
+		d.waiting = what
+	}
+}
+
+// hasLeft reports whether nothing must be stopped in a member that is being removed. The pod of a
+// silent member is deleted, and its finalizer stays until the kubelet has stopped it.
+func hasLeft(m *facts.Member) bool {
+	switch {
+	case m.State == record.Pending, m.GoesForGood(), m.Silent():
+		return true
+	case m.State == record.Idle:
+		return m.Command == nil
+	}
+	return m.Lost() && !m.Granted
+}
+
+// stopLeavers stops members one after another: secondaries before primaries, the highest ordinal
+// first. If no member stays, the newest copy is stopped last. A primary is stopped when another
+// member can take its role.
+func stopLeavers(f *facts.Facts, p *Plan, d departure) {
+	if d.waiting != "" {
+		p.WaitFor(v1alpha1.ReasonStopping, d.waiting)
+	}
+	why := "scaled down"
+	if f.Deleting() {
+		why = "the set is being deleted"
+	}
+	switch {
+	case d.busy:
+	case len(d.secondaries) > 0:
+		stopFollower(f, p, d.secondaries[0], why)
+	case len(d.primaries) == 0:
+	case f.Wanted() == 0:
+		p.askVersions(f, d.primaries)
+		if all := copiesOf(d.primaries); all.answered() {
+			p.stop(f, all.oldest(), why)
+		}
+	default:
+		relieve(f, p, d.primaries[0], why)
+	}
+}
+
+// stopFollower stops a secondary that is being removed. Its sequence must be on record first,
+// because the staying members may lack its data.
+func stopFollower(f *facts.Facts, p *Plan, m *facts.Member, why string) {
+	if f.Wanted() > 0 {
+		p.askVersions(f, []*facts.Member{m})
+		if !m.Version.Answered {
+			p.WaitFor(v1alpha1.ReasonStopping, "waiting for a response from sequence in "+m.Name())
+			return
+		}
+	}
+	p.stop(f, m, why)
+}

@@ -1,0 +1,304 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// startFirst starts the first primary while no member may be primary: the best running secondary,
+// or if none runs, the member with the newest copy.
+func startFirst(f *facts.Facts, p *Plan) {
+	if !facts.ChoosesFirst(f) {
+		return
+	}
+	if wait := startUnderWay(f); wait != "" {
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, wait)
+		return
+	}
+	if foreign := f.Among(isForeignAndRuns); len(foreign) > 0 {
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForStop,
+			"pods of another object may run as primary: "+facts.NamesOf(foreign),
+		)
+		return
+	}
+	unsaid := f.Unsaid()
+	o := overrideOf(f, v1alpha1.OrderSeedFrom)
+	if m := f.Named(o.name); m != nil && m.Startable() && !slices.ContainsFunc(unsaid, neverAsked) && !o.isSpent() {
+		seedAsTold(f, p, m, o)
+		return
+	}
+	if len(unsaid) > 0 {
+		awaitStatus(f, p, "waiting for a response from status", unsaid)
+		return
+	}
+	running := f.Among((*facts.Member).IsSecondary)
+	if slices.ContainsFunc(running, func(m *facts.Member) bool { return !m.Parked }) {
+		succeed(f, p, running)
+		return
+	}
+	seed(f, p)
+}
+
+// isForeignAndRuns reports whether a pod that does not belong to this object may run as primary.
+func isForeignAndRuns(m *facts.Member) bool { return !m.Owned && !facts.Stopped(m) }
+
+// startUnderWay states which pending start blocks the next one. It is "" if there is none. A start
+// as secondary does not block if there is no primary, or its node is unreachable.
+func startUnderWay(f *facts.Facts) string {
+	for _, c := range f.Record.Commands {
+		if spec.StartsPrimary(c.Name) || holdsUp(f, &c) {
+			return fmt.Sprintf("waiting for command %s in %s", c.Name, c.Pod)
+		}
+	}
+	return ""
+}
+
+// holdsUp reports whether a pending start as secondary blocks other starts.
+func holdsUp(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
+	if c.Name != v1alpha1.CommandSecondary || !f.Record.HasGrants() {
+		return false
+	}
+	m := f.ByUID(c.UID)
+	return m == nil || !m.Lost()
+}
+
+// seedAsTold starts the member that a user ordered. Newer copies that are lost by this no longer
+// count as missing.
+func seedAsTold(f *facts.Facts, p *Plan, m *facts.Member, o override) {
+	before := p.Record
+	p.Record.Versions = notNewerThan(f, m)
+	p.Record.Orders = o.begin(p.Record.Orders, nil)
+	if p.start(f, m, "as requested"); !p.sent {
+		p.Record = before
+	}
+}
+
+// notNewerThan returns the recorded versions that are not newer than the member's copy.
+func notNewerThan(f *facts.Facts, m *facts.Member) []v1alpha1.Sequence {
+	r, _ := m.Answer(v1alpha1.CommandSequence)
+	n, _ := record.SequenceOf(r)
+	return slices.DeleteFunc(
+		slices.Clone(f.Record.Versions),
+		func(v v1alpha1.Sequence) bool { return record.ParseSequence(v) > n },
+	)
+}
+
+// succeed promotes the best running secondary. A secondary whose sequence is unknown blocks this,
+// and members that do not run may block it too (search).
+func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
+	if old := unheard(f, running); len(old) > 0 {
+		for _, m := range old {
+			p.ask(f, m, v1alpha1.CommandStatus)
+		}
+		awaitStatus(f, p, "no response from status since the last primary was lost", old)
+		return
+	}
+	p.askVersions(f, running)
+	all := copiesOf(running)
+	p.Blind = cmp.Or(all.unknown(), p.Blind)
+	if !all.answered() || all.unknown() != "" {
+		p.WaitFor(
+			v1alpha1.ReasonSeeding,
+			"waiting for a response from sequence in "+facts.NamesOf(running),
+		)
+		return
+	}
+	sequence := all[0].Version.Sequence
+	if p.awaitHeld(f, running, sequence) {
+		return
+	}
+	if risk := outdone(f, sequence); risk != "" {
+		p.Risk = risk
+		startReturned(f, p)
+		return
+	}
+	if elsewhere := (search{Facts: f, running: running, sequence: sequence}).find(); !elsewhere.isNothing() {
+		p.follow(f, elsewhere)
+		if elsewhere.holdsUp {
+			return
+		}
+	}
+	promote(f, p, all.newest())
+}
+
+// promote promotes one of several equally new secondaries: the one that a user ordered, or the best
+// placed one (isBetterPlaced).
+func promote(f *facts.Facts, p *Plan, newest copies) {
+	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
+	wanted := o.name
+	if m := f.Named(wanted); m != nil && !slices.Contains(newest, m) {
+		// The order ends now. Otherwise its switchover would be attempted repeatedly.
+		why := newest[0].Name() + " has newer data"
+		if m.State != record.Secondary {
+			why = "it is not running as secondary"
+		}
+		p.takeOverride(o, facts.ReasonRefused, fmt.Sprintf("%s was not promoted: %s. The former primary was already stopped or demoted for it; promoting %s",
+			wanted, why, newest[0].Name()))
+		return
+	}
+	slices.SortStableFunc(newest, func(a, b *facts.Member) int {
+		return cmp.Or(
+			truth(b.Name() == wanted)-truth(a.Name() == wanted),
+			isBetterPlaced(b, a),
+		)
+	})
+	if m := newest.startable(); m != nil {
+		p.start(f, m, fmt.Sprintf("it has the newest copy of the running members, sequence %d", m.Version.Sequence))
+		p.noteUncompared(f, m)
+		return
+	}
+	p.waitForNewest(newest)
+}
+
+// unheard returns the members whose last status result is older than the loss of the last primary.
+// They may have lost their connection to it long before, and be far behind.
+func unheard(f *facts.Facts, members []*facts.Member) (old []*facts.Member) {
+	for _, m := range members {
+		r, ok := m.Answer(v1alpha1.CommandStatus)
+		if !ok || !r.Began.After(f.LossAt) {
+			old = append(old, m)
+		}
+	}
+	return old
+}
+
+// startReturned starts an idle member, although secondaries run, if it has the newest copy on
+// record, which was missing before.
+func startReturned(f *facts.Facts, p *Plan) {
+	idlers := f.Candidates(record.Idle)
+	if len(idlers) == 0 {
+		return
+	}
+	p.askVersions(f, idlers)
+	first := copiesOf(idlers)[0]
+	if first.Version.Known && outdone(f, first.Version.Sequence) == "" {
+		p.Risk = ""
+		p.start(
+			f,
+			first,
+			fmt.Sprintf("the newest copy is available again, sequence %d", first.Version.Sequence),
+		)
+	}
+}
+
+// seed starts the newest copy. All wanted members, or with seeding Quorum a majority, must report
+// their sequence first.
+func seed(f *facts.Facts, p *Plan) {
+	present := f.Among(func(m *facts.Member) bool {
+		runsParked := m.Parked && m.IsSecondary()
+		return (m.IsIdle() || runsParked) && !m.Leaves
+	})
+	p.askVersions(f, present)
+	all := copiesOf(present)
+	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
+		all = all.those(func(m *facts.Member) bool { return m.Version.Known })
+	}
+	missing := missingOf(f, all)
+	p.Blind = all.unknown()
+	switch {
+	case missing > 0:
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForPods,
+			fmt.Sprintf(
+				"waiting for the data version (command sequence) of %d of %d members",
+				missing, f.Wanted(),
+			),
+		)
+		return
+	case p.Blind != "":
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(p.Blind))
+		return
+	case !all.answered():
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(""))
+		return
+	}
+	if p.Risk = outdone(f, all[0].Version.Sequence); p.Risk != "" {
+		return
+	}
+	if m := all.newest().startable(); m != nil {
+		p.start(f, m, fmt.Sprintf("the newest copy, sequence %d", m.Version.Sequence))
+		return
+	}
+	p.waitForNewest(all.newest())
+}
+
+// missingOf returns how many more copies are needed before one is seeded: those of all wanted
+// members, or of a majority.
+func missingOf(f *facts.Facts, all copies) int {
+	have := len(all.those(func(m *facts.Member) bool { return m.Ordinal < f.Wanted() }))
+	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
+		return f.Majority() - have
+	}
+	missing := f.Wanted() - have
+	if len(f.Members) > f.Wanted() && len(f.Among(func(m *facts.Member) bool { return m.Retained })) == 0 {
+		missing = max(missing, 1) // surplus members are about to be removed, or have ordinals that are not wanted
+	}
+	return missing
+}
+
+// startPrimary starts another primary: it promotes the best secondary, or starts the best idle
+// member if there is none.
+func startPrimary(f *facts.Facts, p *Plan) {
+	if !f.Starts() || !f.Record.HasGrants() || f.Record.Primaries() >= f.Target() {
+		return
+	}
+	if wait := startUnderWay(f); wait != "" {
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, wait)
+		return
+	}
+	if len(f.Primaries()) == 0 {
+		p.WaitFor(v1alpha1.ReasonWaitingForStop, f.WhoMayRun())
+		return
+	}
+	if unsaid := f.Unsaid(); len(unsaid) > 0 {
+		p.WaitFor(v1alpha1.ReasonStarting, "waiting for a response from status: "+facts.NamesOf(unsaid))
+		return
+	}
+	name, candidates := v1alpha1.CommandPromote, f.Candidates(record.Secondary)
+	if len(candidates) == 0 {
+		name, candidates = v1alpha1.CommandPrimary, f.Candidates(record.Idle)
+	}
+	startBest(f, p, candidates, name, v1alpha1.CommandPrimary, "another primary is wanted")
+}
+
+// startSecondary starts an idle member as secondary once the primaries run.
+func startSecondary(f *facts.Facts, p *Plan) {
+	if !f.Starts() || !f.Configured(v1alpha1.CommandSecondary) {
+		return
+	}
+	if f.Record.Primaries() < f.Target() || len(f.Primaries()) == 0 {
+		return
+	}
+	if wait := startUnderWay(f); wait != "" {
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, wait)
+		return
+	}
+	startBest(f, p, f.Candidates(record.Idle), v1alpha1.CommandSecondary, v1alpha1.CommandSecondary, "another secondary is wanted")
+}
+
+// startBest starts the member that a user ordered to be primary. Otherwise it starts a member with
+// the newest copy, preferably a well placed one. Members with an unknown sequence come last,
+// because they get their data from a primary.
+func startBest(f *facts.Facts, p *Plan, candidates []*facts.Member, name, instead, why string) {
+	if len(candidates) == 0 {
+		return
+	}
+	p.askVersions(f, candidates)
+	all := copiesOf(candidates)
+	if !all.answered() {
+		p.WaitFor(
+			v1alpha1.ReasonStarting,
+			"waiting for a response from sequence in "+facts.NamesOf(candidates),
+		)
+		return
+	}
+	m := all.named(overrideOf(f, v1alpha1.OrderSwitchoverTo).name)
+	p.Send(f, m, name, instead, m.Name()+": "+why)
+}

@@ -1,0 +1,265 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+// endUnseen deletes the pods of commands with an unknown outcome whose timeout has expired, so that
+// the kubelet reports their end. Nothing else ends such a command. If the command may have reached
+// the next container of the name, that pod is deleted too.
+func endUnseen(f *facts.Facts, p *Plan) {
+	if !f.Serves() {
+		return
+	}
+	for i := range f.Record.Commands {
+		e := record.EndingOf(f.Observed, &f.Record.Commands[i])
+		m, next := f.ByUID(e.UID), e.Next()
+		switch {
+		case e.UnderWay():
+			// this process will see its end
+		case next != nil:
+			endInNext(f, p, e, f.ByUID(next.PodUID))
+		case m == nil:
+			// it ends with its pod
+		case m.Terminating():
+			if spec.StartsPrimary(e.Name) {
+				p.WaitFor(v1alpha1.ReasonWaitingForStop, f.WhoMayRun())
+			}
+		default:
+			endByStatus(f, p, m, e)
+		}
+	}
+}
+
+// endInNext deletes the pod of the replacement container that a command may have reached. It waits
+// until StrayUntil, because a further replacement could be reached before.
+func endInNext(f *facts.Facts, p *Plan, e record.Ending, next *facts.Member) {
+	if next.Terminating() || !f.Now.After(spec.StrayUntil(e.StartedAt, e.BeginWithin)) {
+		return
+	}
+	p.removeAfter(
+		f,
+		e,
+		remove(next, facts.ReasonStray, "command "+e.Name+" for the previous container may have reached it"),
+	)
+}
+
+// endByStatus deletes the pod of a command if status did not show the command's outcome in time.
+func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
+	zero, answers := e.Zero(), m.Answers(v1alpha1.CommandStatus)
+	over := askedInVain(&f.Clock, m, e.StatusUntil())
+	switch {
+	case e.Denied(), !zero && answers && f.Record.HasUnconfirmed(e.RunningCommand):
+		p.removeAfter(
+			f,
+			e,
+			remove(
+				m,
+				facts.ReasonUnseen,
+				fmt.Sprintf(
+					"%s exited with 0, but status did not confirm it within %s",
+					e.Name, spec.SettleWithin,
+				),
+			),
+		)
+	case over && zero:
+		p.removeAfter(
+			f,
+			e,
+			remove(m, facts.ReasonUnseen, e.Name+" exited with 0, but status does not respond"),
+		)
+	case over:
+		p.Do(remove(
+			m,
+			facts.ReasonUnseen,
+			fmt.Sprintf("the outcome of %s is unknown, and status does not show it", e.Name),
+		))
+	case !zero:
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf(
+				"the outcome of %s of %s is unknown; waiting for status to show it",
+				e.Name, e.Pod,
+			),
+		)
+	case answers:
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf("%s of %s exited with 0; waiting for status to confirm it", e.Name, e.Pod),
+		)
+	}
+}
+
+// removeAfter deletes a pod. If a start in it ended with 0 and made no primary, it records the
+// failure first, because the pod may be gone in the next pass. It does not record failures of an
+// outdated template, because the next pod has another one.
+func (p *Plan) removeAfter(f *facts.Facts, e record.Ending, gone action.Chain) {
+	if !isToNote(f, e) {
+		p.Do(gone)
+		return
+	}
+	if p.sent {
+		return
+	}
+	p.sent = true
+	r := p.Record
+	r.Failures = slices.Clone(r.Failures)
+	r.Fail(f.Observed, e.RunningCommand, 0)
+	noted := store(f.World, r, facts.ReasonUnseen, fmt.Sprintf("%s of %s %s", e.Name, e.Pod, record.HowFailed(0)))
+	p.Do(append(action.Chain{noted}, gone...))
+}
+
+// isToNote reports whether a start ended with 0, made no primary, and this is not on record yet.
+func isToNote(f *facts.Facts, e record.Ending) bool {
+	if !e.Zero() || !spec.StartsPrimary(e.Name) {
+		return false
+	}
+	return e.M.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
+}
+
+// askedInVain reports whether a status command sent after that time did not show the outcome, or
+// status cannot be sent. After an outage, no pod is deleted without a new query. On an unreachable
+// node, no pod is deleted, because its kubelet would not receive the deletion.
+func askedInVain(c *facts.Clock, m *facts.Member, then time.Time) bool {
+	if !m.Reachable() {
+		return !m.Lost() && c.Now.After(then)
+	}
+	r, asked := m.Result(v1alpha1.CommandStatus)
+	switch {
+	case !asked, !r.Began.After(then):
+		return false
+	case r.Outcome != podexec.Unknown:
+		return true
+	case !m.Unresponsive():
+		return false
+	case r.Refused && r.Began.After(c.Watch.Deadline(then, spec.RefusedFor)):
+		return true
+	}
+	return r.Sent
+}
+
+// repair stops failed members, so that they can be started again, and deletes pods with too many
+// failures.
+func repair(f *facts.Facts, p *Plan) {
+	if !f.Serves() {
+		return
+	}
+	for _, m := range f.Members {
+		if m.Terminating() || !m.Reachable() || m.Command != nil || m.Parked {
+			continue
+		}
+		if why := whyRecreate(f, m); why != "" {
+			p.Do(remove(m, facts.ReasonFailed, why))
+		} else if isBad(m) {
+			p.stop(f, m, whyBad(m))
+		}
+	}
+}
+
+// isBad reports whether the member must be stopped before it can be started again.
+func isBad(m *facts.Member) bool {
+	switch m.State {
+	case record.Failed:
+		return true
+	case record.Unknown, record.Primary:
+		return false
+	}
+	return m.NeedsStop()
+}
+
+// whyRecreate states why the pod of a member is deleted because of failures. It is "" if it is not.
+func whyRecreate(f *facts.Facts, m *facts.Member) string {
+	x := m.Failure
+	switch {
+	case x == nil:
+		return ""
+	case isBad(m) && m.FailedHere(v1alpha1.CommandStop):
+		return "stop " + record.HowFailed(int(x.Code))
+	case x.UID != m.Pod.UID, x.Count < *f.Set.Spec.FailureThreshold, isYoung(&f.Clock, m):
+		return ""
+	case isBad(m), m.State != record.Idle && m.FailedHere(v1alpha1.CommandStop):
+		return fmt.Sprintf("%d starts or stops failed", x.Count)
+	}
+	return ""
+}
+
+// isYoung reports whether a pod is too new to be recreated for failed starts. A pod that may be
+// primary never is, because other members wait for its end.
+func isYoung(c *facts.Clock, m *facts.Member) bool {
+	return !m.Granted && c.Now.Before(m.Pod.CreationTimestamp.Add(spec.MinPodAge))
+}
+
+func whyBad(m *facts.Member) string {
+	if m.NeedsStop() {
+		return m.Failure.Command + " " + record.HowFailed(int(m.Failure.Code))
+	}
+	r, _ := m.Answer(v1alpha1.CommandStatus)
+	return fmt.Sprintf("status failed with exit code %d", r.Code)
+}
+
+// stopTerminating stops primaries whose pods are terminating, if another member can take over: the
+// grace period may be long, and the pod's main process idle. A primary whose SIGTERM is delayed
+// hands its role over.
+func stopTerminating(f *facts.Facts, p *Plan) {
+	if !f.Serves() || f.Target() >= f.Wanted() {
+		return
+	}
+	for _, m := range f.Members {
+		switch {
+		case !m.Terminating(), m.State != record.Primary, m.FailedToGo():
+		case f.IsHeld(m):
+			handOverHeld(f, p, m)
+		default:
+			p.stop(f, m, "its pod is being deleted")
+		}
+	}
+}
+
+// stopSurplus demotes a primary too many, or stops it if there is no demote command. It takes the
+// oldest copy, and of equals the highest ordinal. If that fails, no other primary is changed. scale
+// handles a set that is being deleted.
+func stopSurplus(f *facts.Facts, p *Plan) {
+	live := f.Primaries()
+	if !f.Serves() || f.Wanted() == 0 || len(live) <= f.Target() {
+		return
+	}
+	const why = "there are too many primaries"
+	if c := changingPrimary(f); c != nil {
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf("waiting for command %s in %s", c.Name, c.Pod),
+		)
+		return
+	}
+	if i := slices.IndexFunc(live, (*facts.Member).FailedToGo); i >= 0 {
+		p.demote(f, live[i], why)
+		return
+	}
+	p.askVersions(f, live)
+	all := copiesOf(live)
+	if !all.answered() {
+		p.WaitFor(v1alpha1.ReasonStopping, "waiting for a response from sequence in "+facts.NamesOf(live))
+		return
+	}
+	p.demote(f, all.oldest(), why)
+}
+
+// changingPrimary returns a pending command that may change a primary. It returns nil if there is
+// none.
+func changingPrimary(f *facts.Facts) *v1alpha1.RunningCommand {
+	for i := range f.Record.Commands {
+		if c := &f.Record.Commands[i]; !spec.Asks(c.Name) && f.Record.GrantsName(c.Pod) {
+			return c
+		}
+	}
+	return nil
+}
