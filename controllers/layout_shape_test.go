@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"path"
 	"strings"
-	"testing"
 )
 
 // This file checks that functions are readable: short ones can be harder to read than long ones.
@@ -16,9 +14,6 @@ const (
 	// per line.
 	denseFrom  = 8
 	denseShare = 0.6
-	// maxMethods is the max number of methods of a type: a type with more has too many
-	// responsibilities.
-	maxMethods = 40
 )
 
 // hasShape reports whether the rules of this file apply to a file.
@@ -157,45 +152,4 @@ func assignsToPlan(function *ast.FuncDecl) bool {
 		return true
 	})
 	return found
-}
-
-// methodsOfTypes finds types with too many methods.
-func methodsOfTypes(sources []source) []string {
-	count := map[string]int{}
-	var faults []string
-	for _, s := range sources {
-		if !s.hasShape() {
-			continue
-		}
-		for _, function := range s.functions() {
-			if function.Recv == nil {
-				continue
-			}
-			name := path.Dir(s.path) + "." + receiver(function.Recv.List[0].Type)
-			if count[name]++; count[name] == maxMethods+1 {
-				faults = append(faults, fmt.Sprintf("%s has more than %d methods: split the type", name, maxMethods))
-			}
-		}
-	}
-	return faults
-}
-
-func receiver(e ast.Expr) string {
-	switch t := e.(type) {
-	case *ast.StarExpr:
-		return receiver(t.X)
-	case *ast.IndexExpr:
-		return receiver(t.X)
-	case *ast.IndexListExpr:
-		return receiver(t.X)
-	case *ast.Ident:
-		return t.Name
-	}
-	return ""
-}
-
-func TestMethods(t *testing.T) {
-	for _, fault := range methodsOfTypes(readTree(t)) {
-		t.Error(fault)
-	}
 }

@@ -187,7 +187,7 @@ func (c *checker) checkClients() {
 			c.report.Appends++
 			if !c.acked[op.Key()] {
 				c.fault("client %s recorded that request %s is entry %d, and no ledger acknowledged it", op.Client, op.Request, op.Index)
-				c.checkKept(op.Key(), op.Epoch, op.Index, "nobody")
+				c.checkKept(op.Key(), op.Epoch, op.Index, "no ledger")
 			}
 		case op.Outcome == record.Unknown:
 			c.report.Unknown++
