@@ -39,7 +39,7 @@ OPM = $$($(CLUSTER) build opm)/opm
 
 # Everything that controller-gen and operator-sdk write. The date in the bundle is that of the last change.
 GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml \
-	config/manifests/bases config/openshift/samples.yaml config/monitoring/dashboards bundle bundle.Dockerfile catalog
+	config/manifests/bases config/openshift/samples.yaml config/monitoring/dashboards docs/reference bundle bundle.Dockerfile catalog
 
 # Targets are not files.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -85,6 +85,7 @@ manifests: ## Generate CRDs, roles, webhooks, dashboards
 	@go run ./config/crd/trim config/crd/bases
 	@go run ./config/openshift/generate config/samples > build/console.yaml && mv build/console.yaml config/openshift/samples.yaml
 	@go run ./config/monitoring/generate config/monitoring/dashboards
+	@go run ./config/reference/generate config/crd/bases apis docs/reference
 
 check-generated: ## Fail if generated files are out of date
 	@hack/check-generated.sh $(GENERATED)
