@@ -133,13 +133,13 @@ func TestJudge(t *testing.T) {
 		want  v1alpha3.State
 		says  string
 	}{
-		"kept":             {[]types.SpecReport{before, skipped, with(it, types.SpecStatePassed, "", "")}, v1alpha3.PassState, ""},
-		"broken":           {[]types.SpecReport{before, with(it, types.SpecStateFailed, "refused", ""), skipped}, v1alpha3.FailState, "refused"},
-		"too late":         {[]types.SpecReport{before, with(it, types.SpecStateTimedout, "refused", "")}, v1alpha3.FailState, "refused"},
-		"panic":            {[]types.SpecReport{before, with(it, types.SpecStatePanicked, "panic", "refused")}, v1alpha3.ErrorState, "refused"},
-		"no cluster":       {[]types.SpecReport{with(before, types.SpecStateFailed, "refused", ""), skipped}, v1alpha3.ErrorState, "refused"},
+		"kept":                      {[]types.SpecReport{before, skipped, with(it, types.SpecStatePassed, "", "")}, v1alpha3.PassState, ""},
+		"broken":                    {[]types.SpecReport{before, with(it, types.SpecStateFailed, "refused", ""), skipped}, v1alpha3.FailState, "refused"},
+		"too late":                  {[]types.SpecReport{before, with(it, types.SpecStateTimedout, "refused", "")}, v1alpha3.FailState, "refused"},
+		"panic":                     {[]types.SpecReport{before, with(it, types.SpecStatePanicked, "panic", "refused")}, v1alpha3.ErrorState, "refused"},
+		"no cluster":                {[]types.SpecReport{with(before, types.SpecStateFailed, "refused", ""), skipped}, v1alpha3.ErrorState, "refused"},
 		"one kept and one violated": {[]types.SpecReport{before, with(it, types.SpecStatePassed, "", ""), cleanup}, v1alpha3.FailState, "refused"},
-		"no promise tested":    {[]types.SpecReport{before, skipped}, v1alpha3.ErrorState, ""},
+		"no promise tested":         {[]types.SpecReport{before, skipped}, v1alpha3.ErrorState, ""},
 	} {
 		got := v1alpha3.TestResult{State: v1alpha3.ErrorState}
 		judge(&got, types.Report{SpecReports: row.specs})
