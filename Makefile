@@ -156,11 +156,10 @@ ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' 
 # The unit tests run a sample of these. No flag is common to all four kinds.
 test-stories: ## Run all stories with all faults
 	$(say)
-	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton -seeds=100
-	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/extendedstatefulset -every=1 -loads=100
-	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/replicatedstatefulset -orders=100
+	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton \
+		./controllers/extendedstatefulset ./controllers/replicatedstatefulset -orders=100
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) go tool ginkgo run --vet=off --procs=3 --timeout=2h \
-		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -seeds=100
+		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -orders=100
 
 fuzz: ## Run the fuzz tests [FUZZTIME=30s]
 	@hack/fuzz.sh '$(or $(FUZZTIME),30s)'

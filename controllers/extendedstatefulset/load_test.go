@@ -1,7 +1,6 @@
 package extendedstatefulset
 
 import (
-	"flag"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -15,10 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
-
-var loads = flag.Int("loads", 12, "number of random loads in TestLoad")
 
 // misfortunes are disturbances that may occur at any time, and actions of the user.
 var misfortunes = []func(*stage, *rand.Rand){
@@ -86,7 +84,8 @@ var misfortunes = []func(*stage, *rand.Rand){
 // lost, no version number or Job is used twice, and a good template with replicas is finally served
 // without manual intervention.
 func TestLoad(t *testing.T) {
-	for i := range *loads {
+	first, count := simtest.Orders(12)
+	for i := first; i < first+count; i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewSource(int64(i)))

@@ -2,11 +2,8 @@ package extendedstatefulset
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math/rand"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,7 +15,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
@@ -333,13 +329,16 @@ var stories = []story{
 }
 
 func TestStories(t *testing.T) {
+	var names []string
 	for _, story := range stories {
+		names = append(names, story.name)
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, story.set())
 			story.tell(s)
-			golden.Check(t, filepath.Join("testdata", story.name+".txt"), strings.Join(s.Story, "\n")+"\n")
+			simtest.CheckStory(t, story.name, s.Story)
 		})
 	}
+	simtest.CheckNoOtherStories(t, names)
 }
 
 // end returns the final state of a story.
@@ -355,12 +354,12 @@ func unbroken(t *testing.T, story story) (last string, writes int) {
 // TestRandomOrders verifies that a story has the same final state if all participants act in random
 // order with outdated caches.
 func TestRandomOrders(t *testing.T) {
-	const orders = 5
+	first, count := simtest.Orders(5)
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
 			want, _ := unbroken(t, story)
-			for seed := range orders {
+			for seed := first; seed < first+count; seed++ {
 				s := newStage(t, story.set())
 				s.Shuffle = rand.New(rand.NewSource(int64(seed)))
 				s.Say("# order %d", seed)
@@ -373,8 +372,6 @@ func TestRandomOrders(t *testing.T) {
 	}
 }
 
-var everyWrite = flag.Int("every", 6, "interval of the writes that fail in TestEachWriteGoesWrong; 1 means each write")
-
 // TestEachWriteGoesWrong verifies E35: if the operator is killed after any write and restarted, or if
 // any write fails, a story has the same final state.
 func TestEachWriteGoesWrong(t *testing.T) {
@@ -384,7 +381,7 @@ func TestEachWriteGoesWrong(t *testing.T) {
 			want, writes := unbroken(t, story)
 			for n := 1; n <= writes; n++ {
 				for i, failure := range []simtest.Failure{simtest.DiesAfter, simtest.Fails} {
-					if (n+i+len(story.name))%*everyWrite != 0 {
+					if !simtest.EveryWrite() && (n+i+len(story.name))%6 != 0 {
 						continue
 					}
 					s := newStage(t, story.set())

@@ -17,12 +17,12 @@ import (
 
 // link breaks the replication to a secondary. The API does not show it.
 func link(name string) func(*stage) {
-	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.db.containers[name].behind = true }
+	return func(s *stage) { s.Say("# %s is cut off from its primary", name); s.db.containers[name].behind = true }
 }
 
 // slow makes a secondary get no entries for now. Neither the API nor status shows it.
 func slow(name string) func(*stage) {
-	return func(s *stage) { s.Say("! the replication of %s is slow", name); s.db.containers[name].slow = true }
+	return func(s *stage) { s.Say("# the replication of %s is slow", name); s.db.containers[name].slow = true }
 }
 
 // tellCrashes makes the kubelets report ended containers, and nothing else.
@@ -83,7 +83,7 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 	if s.set() != nil {
 		t.Fatal("the object is not deleted")
 	}
-	s.Say("! the object is recreated")
+	s.Say("# the object is recreated")
 	s.Put(set.DeepCopy())
 	s.settle(40 * time.Second)
 }
@@ -155,7 +155,7 @@ func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
 	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)
 	adopted := func(s *stage) {
-		s.Say("! a ReplicaSet adopts rss-db-0")
+		s.Say("# a ReplicaSet adopts rss-db-0")
 		s.edit(s.pod(0), func(p *corev1.Pod) {
 			p.Labels = map[string]string{"tier": "data"}
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}

@@ -51,7 +51,7 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 // idles makes a command of a pod end with 0 and do nothing.
 func idles(command string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s ends with 0 and does nothing", command)
+		s.Say("# %s ends with 0 and does nothing", command)
 		s.db.idles[command] = true
 	}
 }

@@ -48,7 +48,7 @@ func follows(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSe
 // secret writes the text into a Secret. gone deletes it.
 func secret(name, text string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! the data of Secret %s is set to %s", name, text)
+		s.Say("# the data of Secret %s is set to %s", name, text)
 		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Data: map[string][]byte{"a": []byte(text)}}
 		made.UID = types.UID("uid of " + name)
 		s.Put(made)
@@ -57,7 +57,7 @@ func secret(name, text string) func(*stage) {
 
 func gone(name string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! Secret %s is deleted", name)
+		s.Say("# Secret %s is deleted", name)
 		s.Remove(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}})
 	}
 }

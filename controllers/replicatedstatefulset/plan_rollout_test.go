@@ -1,10 +1,8 @@
 package replicatedstatefulset
 
 import (
-	"flag"
 	"math/rand"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
@@ -106,7 +104,7 @@ func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
 
 func cpuOf(amount string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! the request is set to %s cpu", amount)
+		s.Say("# the request is set to %s cpu", amount)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Resources = asking(amount) })
 	}
 }
@@ -114,7 +112,7 @@ func cpuOf(amount string) func(*stage) {
 // rooms sets the cpu that a running pod can get; 0 means any.
 func rooms(cpu int64) func(*stage) {
 	return func(s *stage) {
-		s.Say("! nodes have %d cpu for a pod", cpu)
+		s.Say("# nodes have %d cpu for a pod", cpu)
 		s.room = cpu
 	}
 }
@@ -183,7 +181,7 @@ func write(s *stage) {
 func crash(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil && s.db.of(p) != nil {
-			s.Say("! %s crashes", s.db.of(p).id)
+			s.Say("# %s crashes", s.db.of(p).id)
 			s.db.kill(s.db.of(p))
 		}
 	}
@@ -192,7 +190,7 @@ func crash(ordinal int) func(*stage) {
 func deleted(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
-			s.Say("! %s is deleted", p.Name)
+			s.Say("# %s is deleted", p.Name)
 			s.Delete(p)
 		}
 	}
@@ -210,7 +208,7 @@ func overslept(s *stage) { s.Now = s.Now.Add(10 * time.Second) }
 func forced(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
-			s.Say("! %s is force-deleted", p.Name)
+			s.Say("# %s is force-deleted", p.Name)
 			s.DeleteNow(p)
 		}
 	}
@@ -218,14 +216,14 @@ func forced(ordinal int) func(*stage) {
 
 func partition(node string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s is unreachable", node)
+		s.Say("# %s is unreachable", node)
 		kubelet.Turn(s.Cluster, node, false)
 	}
 }
 
 func powerOff(node string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s is powered off", node)
+		s.Say("# %s is powered off", node)
 		kubelet.Turn(s.Cluster, node, false)
 		for _, c := range s.db.all() {
 			if c.node == node {
@@ -239,7 +237,7 @@ func powerOff(node string) func(*stage) {
 // does.
 func outOfService(name string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! %s is out of service", name)
+		s.Say("# %s is out of service", name)
 		s.taint(name, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
 		s.moved[name] = "n5" // its pods come up on another node
 		for _, p := range s.pods() {
@@ -272,7 +270,7 @@ func restartIn(command string) func(*stage) {
 			s.pass()
 			for _, c := range s.db.running {
 				if c.Name == command {
-					s.Say("! the operator restarts")
+					s.Say("# the operator restarts")
 					s.restart()
 					return
 				}
@@ -294,21 +292,21 @@ func unhang(s *stage) { s.db.hangs = map[string]bool{} }
 
 func scaleTo(n int32) func(*stage) {
 	return func(s *stage) {
-		s.Say("! replicas is set to %d", n)
+		s.Say("# replicas is set to %d", n)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = &n })
 	}
 }
 
 func primariesTo(n int32) func(*stage) {
 	return func(s *stage) {
-		s.Say("! primaries is set to %d", n)
+		s.Say("# primaries is set to %d", n)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Primaries = &n })
 	}
 }
 
 func image(name string) func(*stage) {
 	return func(s *stage) {
-		s.Say("! the image is set to %s", name)
+		s.Say("# the image is set to %s", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Image = name })
 	}
 }
@@ -316,7 +314,7 @@ func image(name string) func(*stage) {
 func switchTo(ordinal int) func(*stage) {
 	return func(s *stage) {
 		name := spec.MemberName(s.set(), ordinal)
-		s.Say("! a switchover to %s is requested", name)
+		s.Say("# a switchover to %s is requested", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
 		})
@@ -327,7 +325,7 @@ func switchTo(ordinal int) func(*stage) {
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
 		name := spec.MemberName(s.set(), ordinal)
-		s.Say("! switchoverTo %s with id %s is applied", name, id)
+		s.Say("# switchoverTo %s with id %s is applied", name, id)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: name, ID: id}
 		})
@@ -336,7 +334,7 @@ func apply(ordinal int, id string) func(*stage) {
 
 // commandsMove renames the commands' container.
 func commandsMove(s *stage) {
-	s.Say("! the container is renamed to other")
+	s.Say("# the container is renamed to other")
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
 }
 
@@ -344,7 +342,7 @@ func commandsMove(s *stage) {
 func strip(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
-			s.Say("! the labels of %s are removed", p.Name)
+			s.Say("# the labels of %s are removed", p.Name)
 			s.edit(p, func(p *corev1.Pod) { p.Labels = nil })
 		}
 	}
@@ -353,7 +351,7 @@ func strip(ordinal int) func(*stage) {
 func answers(node string) func(*stage) {
 	return func(s *stage) {
 		if s.moved[node] == "" {
-			s.Say("! %s is reachable again", node)
+			s.Say("# %s is reachable again", node)
 			kubelet.Turn(s.Cluster, node, true)
 		}
 	}
@@ -366,26 +364,26 @@ func park(ordinals ...int) func(*stage) {
 		for _, n := range ordinals {
 			names = append(names, spec.MemberName(s.set(), n))
 		}
-		s.Say("! maintenance is set to %v", names)
+		s.Say("# maintenance is set to %v", names)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Maintenance = names })
 	}
 }
 
 func pause(is bool) func(*stage) {
 	return func(s *stage) {
-		s.Say("! paused: %t", is)
+		s.Say("# paused: %t", is)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Paused = is })
 	}
 }
 
 func quarter(s *stage) {
-	s.Say("! 15 minutes pass")
+	s.Say("# 15 minutes pass")
 	s.Now = s.Now.Add(15 * time.Minute)
 }
 
 func deleteStatefulSet(s *stage) {
 	if set := s.statefulSet(); set != nil {
-		s.Say("! the StatefulSet is deleted")
+		s.Say("# the StatefulSet is deleted")
 		s.Delete(set)
 	}
 }
@@ -398,7 +396,7 @@ func orphan(s *stage) {
 }
 
 func deleteNamespace(s *stage) {
-	s.Say("! the namespace is deleted")
+	s.Say("# the namespace is deleted")
 	ns := objects.Clone(s.All[objects.Key{Kind: "Namespace", Name: "ns"}])
 	at := metav1.NewTime(s.Now)
 	ns.SetDeletionTimestamp(&at)
@@ -411,7 +409,7 @@ func deleteNamespace(s *stage) {
 }
 
 func deleteSet(s *stage) {
-	s.Say("! the object is deleted")
+	s.Say("# the object is deleted")
 	s.Delete(s.set())
 }
 
@@ -464,7 +462,9 @@ func (s *stage) ends(story *told) {
 }
 
 func TestStories(t *testing.T) {
+	var names []string
 	for _, story := range scenarios {
+		names = append(names, story.name)
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, story.set.DeepCopy())
 			s.settle(story.wait)
@@ -477,9 +477,10 @@ func TestStories(t *testing.T) {
 				}
 			}
 			s.ends(&story)
-			golden.Check(t, "testdata/stories/"+strings.ReplaceAll(story.name, " ", "-")+".txt", strings.Join(s.Story, "\n")+"\n")
+			simtest.CheckStory(t, story.name, s.Story)
 		})
 	}
+	simtest.CheckNoOtherStories(t, names)
 }
 
 // TestRandomOrders runs the scenarios in random orders, while writes fail, responses are lost, and
@@ -488,17 +489,16 @@ func TestRandomOrders(t *testing.T) {
 	for _, story := range slices.Concat(scenarios, dark) {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range *orders {
-				inAnyOrder(t, &story, int64(*firstOrder+seed))
+			first, count := simtest.Orders(orders)
+			for seed := first; seed < first+count; seed++ {
+				inAnyOrder(t, &story, int64(seed))
 			}
 		})
 	}
 }
 
-var (
-	firstOrder = flag.Int("order", 0, "the first of the random orders")
-	orders     = flag.Int("orders", 5, "how many random orders of each story")
-)
+// orders is the default number of random orders of each story.
+const orders = 5
 
 func inAnyOrder(t *testing.T, story *told, seed int64) {
 	t.Helper()

@@ -49,7 +49,7 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 		case n < 97:
 			s.takesEffect(chance)
 		case n < 98:
-			s.Say("! the operator restarts")
+			s.Say("# the operator restarts")
 			s.restart()
 		default:
 			s.misfortune(chance)
@@ -79,7 +79,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 	case n < 9 && s.up(node):
 		partition(node)(s)
 	case n < 9 && s.moved[node] == "":
-		s.Say("! %s is reachable again", node)
+		s.Say("# %s is reachable again", node)
 		kubelet.Turn(s.Cluster, node, true)
 	case n < 10 && len(s.moved) == 0:
 		powerOff(node)(s)
@@ -92,7 +92,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 // outage is a time without an API server: nothing acts, streams break, and running containers go on
 // or crash.
 func (s *stage) outage(chance *rand.Rand) {
-	s.Say("! the API server is unreachable")
+	s.Say("# the API server is unreachable")
 	for _, uid := range sortedKeys(s.db.running) {
 		s.db.end(s.db.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
 		s.check()
@@ -184,7 +184,7 @@ func (s *stage) meddle(chance *rand.Rand) {
 
 // heal ends all failures, and delivers all requests in flight.
 func (s *stage) heal() {
-	s.Say("! all failures end")
+	s.Say("# all failures end")
 	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}
 	for i := range s.nodes {
 		if name := fmt.Sprintf("n%d", i+1); !s.up(name) && s.moved[name] == "" {

@@ -3,7 +3,6 @@ package statefulcluster_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
 
 // guillotine kills an operator at its n-th write: before the write is sent, or after it took effect
@@ -224,10 +224,10 @@ var _ = Describe("SC-30 an operator killed between any two writes", func() {
 	for _, s := range stories {
 		It("leaves no unwanted objects after: "+s.name, func(ctx SpecContext) {
 			// Tests every second write, alternating between before and after it; the seed selects
-			// which. With as many seeds as make test-stories uses, it tests each write in both
+			// which. With as many random orders as make test-stories uses, it tests each write in both
 			// ways.
 			n, step := 1+int(GinkgoRandomSeed()%2), 2
-			if flag.Lookup("seeds").Value.(flag.Getter).Get().(int) >= 100 {
+			if simtest.EveryWrite() {
 				n, step = 1, 1
 			}
 			for ; tell(ctx, s, n, n/step%2 == 0); n += step {

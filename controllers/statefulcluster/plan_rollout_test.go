@@ -3,10 +3,8 @@ package statefulcluster
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +17,12 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var seeds = flag.Int("seeds", 12, "number of random orders of each story; with 100 or more, every write fails in every way")
+// orders is the default number of random orders of each story.
+const orders = 12
 
 // story is a sequence of acts on a set.
 type story struct {
@@ -143,16 +141,19 @@ var stories = []story{
 const goldenStories = 11
 
 func TestStories(t *testing.T) {
+	var names []string
 	for _, story := range stories[:goldenStories] {
+		names = append(names, story.name)
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, story.set())
 			s.play(story, func() { s.settle(2 * time.Second) })
 			s.settle(15 * time.Minute)
 			s.ends()
 			s.Check(s.t)
-			golden.Check(t, filepath.Join("testdata", story.name+".story"), s.readable())
+			simtest.CheckStory(t, story.name, strings.Split(s.readable(), "\n"))
 		})
 	}
+	simtest.CheckNoOtherStories(t, names)
 }
 
 // play performs the acts of a story and calls between after each.
@@ -187,7 +188,8 @@ func TestStoriesInRandomOrder(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range *seeds {
+			first, count := simtest.Orders(orders)
+			for seed := first; seed < first+count; seed++ {
 				chance := rand.New(rand.NewSource(int64(seed)))
 				s := newStage(t, story.set())
 				s.Say("# seed %d", seed)
@@ -206,7 +208,8 @@ func TestStoriesWithRaces(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range *seeds {
+			first, count := simtest.Orders(orders)
+			for seed := first; seed < first+count; seed++ {
 				chance := rand.New(rand.NewSource(int64(seed)))
 				s := newStage(t, story.set())
 				s.Say("# seed %d, with races", seed)
@@ -243,12 +246,12 @@ func TestStoriesWithEachWriteFailing(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
 			every := 1
-			if i >= goldenStories && *seeds < 100 {
+			if i >= goldenStories && !simtest.EveryWrite() {
 				every = 6 // the long ones
 			}
 			for n, writes := 1, 1; n <= writes; n += every {
 				for way := range failures {
-					if *seeds < 100 && (n+i)%len(failures) != way {
+					if !simtest.EveryWrite() && (n+i)%len(failures) != way {
 						continue
 					}
 					writes = playWithFailure(t, story, n, way)

@@ -3,7 +3,6 @@ package statefulsingleton_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
 
 // guillotine kills an operator at its n-th write: before the write is sent, or after it
@@ -183,7 +183,7 @@ var _ = Describe("S24 an operator killed between any two writes", func() {
 			// which ones. With as many seeds as make test-stories has, test each write in
 			// both ways.
 			n, step := 1+int(GinkgoRandomSeed()%2), 2
-			if flag.Lookup("seeds").Value.(flag.Getter).Get().(int) >= 100 {
+			if simtest.EveryWrite() {
 				n, step = 1, 1
 			}
 			for ; told(ctx, s, n, n/step%2 == 0); n += step {

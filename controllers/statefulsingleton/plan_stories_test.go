@@ -1,12 +1,9 @@
 package statefulsingleton
 
 import (
-	"flag"
 	"fmt"
 	"math/rand"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,14 +12,14 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 )
 
-var seeds = flag.Int("seeds", 8, "number of random orders of each story; with 100 or more, every write fails in every way")
+// orders is the default number of random orders of each story.
+const orders = 8
 
 // story is a sequence of acts.
 type story struct {
@@ -363,19 +360,24 @@ var stories = []story{
 }
 
 // goldenStories is the number of stories with a golden file.
-const goldenStories = 39
+const goldenStories = 40
 
 func TestStories(t *testing.T) {
+	var names []string
 	for i, story := range stories {
+		if i < goldenStories {
+			names = append(names, story.name)
+		}
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, 1)
 			s.play(story, func() { s.settle(4 * time.Second) })
 			s.comeToRest()
 			if i < goldenStories {
-				golden.Check(t, filepath.Join("testdata", story.name+".story"), strings.Join(s.Story, "\n")+"\n")
+				simtest.CheckStory(t, story.name, s.Story)
 			}
 		})
 	}
+	simtest.CheckNoOtherStories(t, names)
 }
 
 // play performs one act after the other, and calls between after each.
@@ -397,7 +399,8 @@ func TestStoriesInRandomOrder(t *testing.T) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range *seeds {
+			first, count := simtest.Orders(orders)
+			for seed := first; seed < first+count; seed++ {
 				s := newStage(t, 2)
 				s.chance = rand.New(rand.NewSource(int64(seed)))
 				s.Say("# seed %d", seed)
@@ -457,7 +460,7 @@ func TestStoriesWithEachWriteFailing(t *testing.T) {
 			t.Parallel()
 			for n, writes := 1, 1; n <= writes; n++ {
 				for way := range failures {
-					if *seeds < 100 && (n+i)%(2*len(failures)) != way {
+					if !simtest.EveryWrite() && (n+i)%(2*len(failures)) != way {
 						continue
 					}
 					s := newStage(t, 1)

@@ -244,7 +244,7 @@ func (s *stage) scramble(steps int) {
 		case n < 99:
 			crashOne.do(s)
 		default:
-			s.Say("! operator %s restarts", o.name)
+			s.Say("# operator %s restarts", o.name)
 			o.restart()
 		}
 		s.Check(s.t)

@@ -24,7 +24,7 @@ var tests = map[string][]test{
 		{"statefulcluster-deletion-spares-claims", "SC-19 deletion leaves the claims"},
 	},
 	"replicatedstatefulset": {
-		{"replicatedstatefulset-failover", "RS-34 a primary that dies"},
+		{"replicatedstatefulset-failover", "RS-34 a primary that fails"},
 		{"replicatedstatefulset-handovers", "RS-33 RS-57 roles are handed over"},
 		{"replicatedstatefulset-to-zero-and-back", "RS-37 RS-38 RS-39 RS-46 stopped in order"},
 		{"replicatedstatefulset-paused", "RS-45 RS-47 a paused set"},

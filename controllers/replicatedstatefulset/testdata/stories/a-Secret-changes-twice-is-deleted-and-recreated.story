@@ -1,0 +1,107 @@
+  patch replicatedstatefulset db: Keep
+  create service db-svc: Child
+  create service db-primary: Child
+  create service db-active: Child
+  create service db-secondary: Child
+  create poddisruptionbudget rss-db.primary: Child
+  create poddisruptionbudget rss-db: Child
+  create statefulset rss-db: Child, 3 pods
+    rss-db-0 is created
+    rss-db-1 is created
+    rss-db-2 is created
+    c-uid-15-0 runs
+    c-uid-16-0 runs
+    c-uid-17-0 runs
+  patch status of replicatedstatefulset db: Seed, rss-db-0: the newest copy, sequence 0
+  exec in pod rss-db-0: Seed, alone
+    rss-db-0: /seed = 0
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Learned, seed of rss-db-0 succeeded
+  patch pod rss-db-0: Role, primary
+  patch status of replicatedstatefulset db: Secondary, rss-db-1: another secondary is wanted
+  exec in pod rss-db-1: Secondary, with rss-db-0.db-svc
+    rss-db-1: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-1 succeeded
+  patch pod rss-db-1: Role, secondary
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Secondary, rss-db-2: another secondary is wanted
+  exec in pod rss-db-2: Secondary, with rss-db-0.db-svc
+    rss-db-2: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-2 succeeded
+  patch pod rss-db-2: Role, secondary
+
+# the data of Secret creds is set to one
+  patch statefulset rss-db: Child
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-0] secondary [rss-db-1 rss-db-2] failed []
+
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-0] secondary [rss-db-1 rss-db-2] failed []
+
+# the data of Secret creds is set to two
+  patch statefulset rss-db: Template
+  patch pod rss-db-2: Role, none
+  patch status of replicatedstatefulset db: Stop, rss-db-2: its template is outdated
+  exec in pod rss-db-2: Stop, with rss-db-0.db-svc
+# the operator restarts
+# the data of Secret creds is set to three
+  patch statefulset rss-db: Template
+  delete pod rss-db-2: Unseen, the outcome of stop is unknown, and status does not show it
+    c-uid-17-0 ends
+    c-uid-17-0 has ended, as its kubelet reports
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-2 ended with its container
+    rss-db-2 is removed by its kubelet
+  patch pod rss-db-2: Release
+    rss-db-2 is created
+    c-uid-18-0 runs
+  patch status of replicatedstatefulset db: Secondary, rss-db-2: another secondary is wanted
+  exec in pod rss-db-2: Secondary, with rss-db-0.db-svc
+    rss-db-2: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-2 succeeded
+  patch pod rss-db-2: Role, secondary
+  patch pod rss-db-1: Role, none
+  patch status of replicatedstatefulset db: Stop, rss-db-1: its template is outdated
+  exec in pod rss-db-1: Stop, with rss-db-0.db-svc
+    rss-db-1: /stop rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-1 succeeded
+  delete pod rss-db-1: Renew, its template is outdated, and it has no running member
+    c-uid-16-0 ends
+    c-uid-16-0 has ended, as its kubelet reports
+  patch pod rss-db-1: Release
+    rss-db-1 is removed by its kubelet
+    rss-db-1 is created
+    c-uid-19-0 runs
+  patch status of replicatedstatefulset db: Secondary, rss-db-1: another secondary is wanted
+  exec in pod rss-db-1: Secondary, with rss-db-0.db-svc
+    rss-db-1: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-1 succeeded
+  patch pod rss-db-1: Role, secondary
+  patch poddisruptionbudget rss-db: Budget, block evictions during the handover
+  patch pod rss-db-0: Role, none
+  patch status of replicatedstatefulset db: Stop, rss-db-0: its template is outdated, and rss-db-1 can take over
+  exec in pod rss-db-0: Stop, with rss-db-0.db-svc
+    rss-db-0: /stop rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-0 succeeded; rss-db-0 is not primary: status reports that it has stopped
+  delete pod rss-db-0: Renew, its template is outdated, and it has no running member
+    c-uid-15-0 ends
+    c-uid-15-0 has ended, as its kubelet reports
+  patch pod rss-db-0: Release
+    rss-db-0 is removed by its kubelet
+  patch status of replicatedstatefulset db: Promote, rss-db-1: it has the newest copy of the running members, sequence 10001
+  exec in pod rss-db-1: Promote, alone
+    rss-db-0 is created
+    rss-db-1: /promote = 0
+  patch status of replicatedstatefulset db: Learned, promote of rss-db-1 succeeded
+  patch pod rss-db-1: Role, primary
+  patch poddisruptionbudget rss-db: Child
+    c-uid-20-0 runs
+  patch status of replicatedstatefulset db: Secondary, rss-db-0: another secondary is wanted
+  exec in pod rss-db-0: Secondary, with rss-db-1.db-svc
+    rss-db-0: /secondary rss-db-1.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-0 succeeded
+  patch pod rss-db-0: Role, secondary
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-1] secondary [rss-db-0 rss-db-2] failed []
+
+# Secret creds is deleted
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-1] secondary [rss-db-0 rss-db-2] failed []
+
+# the data of Secret creds is set to three
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-1] secondary [rss-db-0 rss-db-2] failed []

@@ -1,0 +1,105 @@
+  patch replicatedstatefulset db: Keep
+  create service db-svc: Child
+  create service db-primary: Child
+  create service db-active: Child
+  create service db-secondary: Child
+  create poddisruptionbudget rss-db.primary: Child
+  create poddisruptionbudget rss-db: Child
+  create statefulset rss-db: Child, 5 pods
+    rss-db-0 is created
+    rss-db-1 is created
+    rss-db-2 is created
+    rss-db-3 is created
+    rss-db-4 is created
+    c-uid-15-0 runs
+    c-uid-16-0 runs
+    c-uid-17-0 runs
+    c-uid-18-0 runs
+    c-uid-19-0 runs
+  patch status of replicatedstatefulset db: Seed, rss-db-0: the newest copy, sequence 0
+  exec in pod rss-db-0: Seed, alone
+    rss-db-0: /seed = 0
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Learned, seed of rss-db-0 succeeded
+  patch pod rss-db-0: Role, primary
+  patch status of replicatedstatefulset db: Secondary, rss-db-1: another secondary is wanted
+  exec in pod rss-db-1: Secondary, with rss-db-0.db-svc
+    rss-db-1: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-1 succeeded
+  patch pod rss-db-1: Role, secondary
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Secondary, rss-db-2: another secondary is wanted
+  exec in pod rss-db-2: Secondary, with rss-db-0.db-svc
+    rss-db-2: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-2 succeeded
+  patch pod rss-db-2: Role, secondary
+  patch status of replicatedstatefulset db: Secondary, rss-db-3: another secondary is wanted
+  exec in pod rss-db-3: Secondary, with rss-db-0.db-svc
+    rss-db-3: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-3 succeeded
+  patch pod rss-db-3: Role, secondary
+  patch status of replicatedstatefulset db: Secondary, rss-db-4: another secondary is wanted
+  exec in pod rss-db-4: Secondary, with rss-db-0.db-svc
+    rss-db-4: /secondary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-4 succeeded
+  patch pod rss-db-4: Role, secondary
+
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3 rss-db-4] primary [rss-db-0] secondary [rss-db-1 rss-db-2 rss-db-3 rss-db-4] failed []
+
+# a switchover to rss-db-4 is requested
+  patch poddisruptionbudget rss-db: Budget, block evictions during the handover
+  patch pod rss-db-0: Role, secondary
+  patch status of replicatedstatefulset db: Demote, rss-db-0: rss-db-4 takes over, as requested
+  exec in pod rss-db-0: Demote, with rss-db-0.db-svc
+    rss-db-0: /demote rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, demote of rss-db-0 succeeded; rss-db-0 is not primary: status reports that it is secondary
+  patch status of replicatedstatefulset db: Promote, rss-db-4: it has the newest copy of the running members, sequence 10001
+  exec in pod rss-db-4: Promote, alone
+    rss-db-4: /promote = 0
+  patch status of replicatedstatefulset db: Learned, promote of rss-db-4 succeeded
+  patch pod rss-db-4: Role, primary
+  patch replicatedstatefulset db: Override, rss-db-4 is primary, as requested
+  patch poddisruptionbudget rss-db: Child
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3 rss-db-4] primary [rss-db-4] secondary [rss-db-0 rss-db-1 rss-db-2 rss-db-3] failed []
+
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3 rss-db-4] primary [rss-db-4] secondary [rss-db-0 rss-db-1 rss-db-2 rss-db-3] failed []
+
+# the StatefulSet is deleted
+# replicas is set to 3
+  patch poddisruptionbudget rss-db: Child
+  create statefulset rss-db: Child, 5 pods
+    rss-db-0 is adopted by its StatefulSet
+    rss-db-1 is adopted by its StatefulSet
+    rss-db-2 is adopted by its StatefulSet
+    rss-db-3 is adopted by its StatefulSet
+    rss-db-4 is adopted by its StatefulSet
+  patch poddisruptionbudget rss-db: Child
+  patch pod rss-db-3: Role, none
+  patch status of replicatedstatefulset db: Stop, rss-db-3: scaled down
+  exec in pod rss-db-3: Stop, with rss-db-4.db-svc
+    rss-db-3: /stop rss-db-4.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-3 succeeded
+  patch poddisruptionbudget rss-db: Budget, block evictions during the handover
+  patch pod rss-db-4: Role, none
+  patch status of replicatedstatefulset db: Stop, rss-db-4: scaled down, and rss-db-0 can take over
+  exec in pod rss-db-4: Stop, with rss-db-4.db-svc
+    rss-db-4: /stop rss-db-4.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-4 succeeded; rss-db-4 is not primary: status reports that it has stopped
+  patch statefulset rss-db: Scale, from 5 to 3
+    rss-db-3 is deleted by its StatefulSet
+    rss-db-4 is deleted by its StatefulSet
+    c-uid-18-0 ends
+    c-uid-19-0 ends
+  patch status of replicatedstatefulset db: Promote, rss-db-0: it has the newest copy of the running members, sequence 20002
+  exec in pod rss-db-0: Promote, alone
+    c-uid-18-0 has ended, as its kubelet reports
+    c-uid-19-0 has ended, as its kubelet reports
+    rss-db-0: /promote = 0
+  patch pod rss-db-3: Release
+  patch pod rss-db-4: Release
+    rss-db-3 is removed by its kubelet
+    rss-db-4 is removed by its kubelet
+  patch status of replicatedstatefulset db: Learned, promote of rss-db-0 succeeded
+  patch pod rss-db-0: Role, primary
+  patch poddisruptionbudget rss-db: Child
+= Running: ready [rss-db-0 rss-db-1 rss-db-2] primary [rss-db-0] secondary [rss-db-1 rss-db-2] failed []

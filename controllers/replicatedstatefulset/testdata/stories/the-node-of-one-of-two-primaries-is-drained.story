@@ -1,0 +1,72 @@
+  patch replicatedstatefulset db: Keep
+  create service db-svc: Child
+  create service db-primary: Child
+  create service db-active: Child
+  create service db-secondary: Child
+  create poddisruptionbudget rss-db.primary: Child
+  create poddisruptionbudget rss-db: Child
+  create statefulset rss-db: Child, 4 pods
+    rss-db-0 is created
+    rss-db-1 is created
+    rss-db-2 is created
+    rss-db-3 is created
+    c-uid-15-0 runs
+    c-uid-16-0 runs
+    c-uid-17-0 runs
+    c-uid-18-0 runs
+  patch status of replicatedstatefulset db: Seed, rss-db-0: the newest copy, sequence 0
+  exec in pod rss-db-0: Seed, alone
+    rss-db-0: /seed = 0
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Learned, seed of rss-db-0 succeeded
+  patch pod rss-db-0: Role, primary
+  patch status of replicatedstatefulset db: Primary, rss-db-1: another primary is wanted
+  exec in pod rss-db-1: Primary, with rss-db-0.db-svc
+    rss-db-1: /primary rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, primary of rss-db-1 succeeded
+  patch pod rss-db-1: Role, primary
+  patch status of replicatedstatefulset db: Secondary, rss-db-2: another secondary is wanted
+  exec in pod rss-db-2: Secondary, with rss-db-0.db-svc rss-db-1.db-svc
+    rss-db-2: /secondary rss-db-0.db-svc rss-db-1.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-2 succeeded
+  patch pod rss-db-2: Role, secondary
+  patch poddisruptionbudget rss-db: Child
+  patch status of replicatedstatefulset db: Secondary, rss-db-3: another secondary is wanted
+  exec in pod rss-db-3: Secondary, with rss-db-0.db-svc rss-db-1.db-svc
+    rss-db-3: /secondary rss-db-0.db-svc rss-db-1.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-3 succeeded
+  patch pod rss-db-3: Role, secondary
+
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-0 rss-db-1] secondary [rss-db-2 rss-db-3] failed []
+
+# n1 is cordoned
+  patch poddisruptionbudget rss-db: Budget, block evictions during the handover
+  patch pod rss-db-0: Role, secondary
+  patch status of replicatedstatefulset db: Demote, rss-db-0: Node n1 is cordoned, and rss-db-2 can take over
+  exec in pod rss-db-0: Demote, with rss-db-0.db-svc rss-db-1.db-svc
+    rss-db-0: /demote rss-db-0.db-svc rss-db-1.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, demote of rss-db-0 succeeded; rss-db-0 is not primary: status reports that it is secondary
+  patch status of replicatedstatefulset db: Promote, rss-db-2: another primary is wanted
+  exec in pod rss-db-2: Promote, with rss-db-1.db-svc
+    rss-db-2: /promote rss-db-1.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, promote of rss-db-2 succeeded
+  patch pod rss-db-2: Role, primary
+  patch poddisruptionbudget rss-db: Child
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-1 rss-db-2] secondary [rss-db-0 rss-db-3] failed []
+
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-1 rss-db-2] secondary [rss-db-0 rss-db-3] failed []
+
+# rss-db-0 is evicted
+    c-uid-15-0 ends
+    c-uid-15-0 has ended, as its kubelet reports
+  patch pod rss-db-0: Release
+  patch pod rss-db-0: Role, none
+    rss-db-0 is removed by its kubelet
+    rss-db-0 is created
+    c-uid-19-0 runs
+  patch status of replicatedstatefulset db: Secondary, rss-db-0: another secondary is wanted
+  exec in pod rss-db-0: Secondary, with rss-db-1.db-svc rss-db-2.db-svc
+    rss-db-0: /secondary rss-db-1.db-svc rss-db-2.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, secondary of rss-db-0 succeeded
+  patch pod rss-db-0: Role, secondary
+= Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-1 rss-db-2] secondary [rss-db-0 rss-db-3] failed []
