@@ -1,4 +1,3 @@
-# `make help` lists the targets.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -41,7 +40,6 @@ OPM = $$($(CLUSTER) build opm)/opm
 GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml \
 	config/manifests/bases config/openshift/samples.yaml config/monitoring/dashboards docs/reference bundle bundle.Dockerfile catalog
 
-# Targets are not files.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 say = @printf '\n\033[1m==> %s\033[0m\n' "$@"
@@ -57,11 +55,9 @@ run: ## Start a local cluster with operator and samples
 	@go run ./test/run
 
 sample-postgres: ## Run the PostgreSQL sample
-	$(say)
 	@go run ./test/run/postgres
 
 sample-redis: ## Run the Redis sample
-	$(say)
 	@go run ./test/run/redis
 
 test: test-unit test-api test-core ## Run what every change must pass
@@ -76,16 +72,9 @@ generate: ## Generate the deepcopy functions of apis/
 	$(say)
 	@$(CONTROLLER_GEN) object paths=./apis/...
 
-manifests: ## Generate CRDs, roles, webhooks, dashboards
+manifests: ## Generate CRDs, roles, webhooks, dashboards, reference
 	$(say)
-	@mkdir -p build
-	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=unnamed-role webhook \
-		paths=./apis/... paths=./controllers/... \
-		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac output:webhook:dir=config/webhook
-	@go run ./config/crd/trim config/crd/bases
-	@go run ./config/openshift/generate config/samples > build/console.yaml && mv build/console.yaml config/openshift/samples.yaml
-	@go run ./config/monitoring/generate config/monitoring/dashboards
-	@go run ./config/reference/generate config/crd/bases apis docs/reference
+	@hack/manifests.sh $(CONTROLLER_GEN)
 
 check-generated: ## Fail if generated files are out of date
 	@hack/check-generated.sh $(GENERATED)
@@ -111,8 +100,7 @@ $(LINT): tools/lint/go.mod
 
 ##@ Test and measure
 
-# A local cluster needs root. Without it, tests are skipped, which must not look like success. Go
-# does not notice changes of what a cluster is built from, so results are not cached.
+# A local cluster needs root. Go does not detect changes of its programs, so results are not cached.
 as_root = @[ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root" >&2; exit 1; }
 as_root_or_there = @[ -n "$${KUBECONFIG:-}" ] || [ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root; set KUBECONFIG to use another one" >&2; exit 1; }
 
@@ -127,7 +115,6 @@ test-api: ## Run the tests against a real API server
 	$(say)
 	@hack/test-api.sh
 
-# No spec is skipped; docs/kubernetes-versions.md lists what older versions lack.
 test-older: ## Run test-api on older versions [KUBERNETES='1.30 1.33']
 	@hack/older.sh test-api $(or $(KUBERNETES),1.30 1.33)
 
@@ -150,16 +137,10 @@ test-older-nodes: ## Run test-core on older versions [KUBERNETES='1.30 1.33']
 	$(as_root)
 	@hack/older.sh test-core $(or $(KUBERNETES),1.30 1.33)
 
-# The flags for one promise that runs for a long time.
 ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' ./scorecard/promises -ginkgo.v -ginkgo.timeout=12h
 
-# The unit tests run a sample of these. No flag is common to all four kinds.
 test-stories: ## Run all stories with all faults
-	$(say)
-	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton \
-		./controllers/extendedstatefulset ./controllers/replicatedstatefulset -orders=100
-	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) go tool ginkgo run --vet=off --procs=3 --timeout=2h \
-		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -orders=100
+	@hack/test-stories.sh
 
 fuzz: ## Run the fuzz tests [FUZZTIME=30s]
 	@hack/fuzz.sh '$(or $(FUZZTIME),30s)'
@@ -191,12 +172,10 @@ rbac-report: ## Compare roles with an audit log [AUDIT_LOG=file]
 
 test-olm: check-bundle test-scorecard ## Install, upgrade and remove by OLM
 	$(as_root)
-	$(say)
 	@go test -count=1 -timeout 60m -v -run '^TestOLM' ./test/olm
 
 test-scorecard: ## Run scorecard, also with broken bundles
 	$(as_root)
-	$(say)
 	@go test -count=1 -timeout 60m -v -run '^TestScorecard' ./test/scorecard
 
 check-commands: ## Check commands of a ReplicatedStatefulSet [FILE=manifest.yaml]
@@ -216,7 +195,7 @@ soak-replicated: ## Run ReplicatedStatefulSets with faults [RUNS=100 SEED=0 FAUL
 	$(as_root_or_there)
 	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='nodes RS-43 ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
-soak-freeze: ## Freeze the leader at every write [FREEZES=0 SEED=0 FAULT=text MUTANT=name]
+soak-freeze: ## Freeze the leader [FREEZES=0 SEED=0 FAULT=text MUTANT=name]
 	$(as_root)
 	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
@@ -248,31 +227,26 @@ image: ## Write the image to build/ [IMAGE=name:tag]
 gate-image: ## Write the gate's image to build/ [GATE_IMAGE=name:tag]
 	@go run ./test/run/image --package=./gate --ref=$(GATE_IMAGE) --out=build/gate.tar
 
-# The registry of released images, and the signing key: a file with a private key in PEM without
-# a password, or the key itself in $SIGNING_KEY_PEM.
+# SIGNING_KEY is a file with a private key in PEM without a password. $SIGNING_KEY_PEM is the key itself.
 REGISTRY ?= ghcr.io/stateful-operator
 SIGNING_KEY ?=
 DIST ?= dist
-comma := ,
-spaces := $(subst ,, )
 RELEASE := go run ./test/release/cmd/release
 
-release: ## Write a release to dist/ [REGISTRY SIGNING_KEY UNSIGNED=yes DIST]
+release: ## Write dist/ [REGISTRY SIGNING_KEY UNSIGNED=yes DIST]
 	@$(RELEASE) write --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' --unsigned='$(UNSIGNED)' \
-		--architectures='$(subst $(spaces),$(comma),$(strip $(ARCHITECTURES)))' --opm=$(OPM)
+		--architectures="$$(echo $(ARCHITECTURES) | tr ' ' ,)" --opm=$(OPM)
 
 # A version without a suffix needs release notes, which do not exist before it is released.
 TRIAL = $(if $(findstring -,$(VERSION)),$(VERSION),$(VERSION)-rc.1)
 check-release: ## Fail if two releases differ in a byte
-	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-one
-	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-two
+	@for n in one two; do $(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-$$n; done
 	@diff -r build/release-one build/release-two && echo "Both releases are the same."
 
 publish: ## Push dist/ to REGISTRY and GitHub [REGISTRY DIST]
 	@cd '$(DIST)' && sha256sum --check --quiet SHA256SUMS
 	@$(RELEASE) push --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' --unsigned='$(UNSIGNED)'
-	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file '$(DIST)/release-notes.md' \
-		$(if $(findstring -,$(VERSION)),--prerelease) '$(DIST)'/*
+	@hack/github-release.sh '$(VERSION)' '$(DIST)'
 
 # Uses the cluster of KUBECONFIG, or the local one.
 in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
@@ -281,13 +255,9 @@ in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 install: ## Install the CRDs
 	@$(in_cluster); $$kubectl apply -k config/crd
 
-# make run sets LOADED, since it has loaded the image itself, and REPLICAS=0 if no node can run
-# the operator.
+# make run sets LOADED if it has loaded the image, and REPLICAS=0 if no node can run the operator.
 deploy: ## Install the operator [IMAGE=name:tag MONITORING=yes]
-	@local=$$($(CLUSTER) kubeconfig 2>/dev/null || true); \
-	if [ -z '$(LOADED)' ] && [ "$${KUBECONFIG:-$$local}" = "$$local" ] && [[ '$(IMAGE)' == localhost/* ]]; then \
-		$(MAKE) image IMAGE='$(IMAGE)'; $(CLUSTER) load build/stateful-operator.tar; \
-	fi
+	@[ -n '$(LOADED)' ] || hack/load.sh '$(IMAGE)'
 	@$(in_cluster); MONITORING='$(MONITORING)' REPLICAS='$(REPLICAS)' hack/deploy.sh "$$kubectl" '$(IMAGE)'
 
 undeploy: ## Remove the operator and all its objects
@@ -297,12 +267,7 @@ undeploy: ## Remove the operator and all its objects
 
 bundle: ## Write bundle/ [VERSION PREVIOUS IMAGE ARCHITECTURES CHANNELS]
 	$(say)
-	@$(SDK) generate kustomize manifests --quiet --interactive=false --apis-dir=apis
-	@hack/bundle.sh $(SDK) build/bundle $(VERSION) $(PREVIOUS)
-	@if ! diff -r -I '^    createdAt: ' build/bundle/bundle bundle > build/bundle/diff 2>&1; then \
-		rm -rf bundle && cp -r build/bundle/bundle bundle; \
-	fi
-	@cp build/bundle/bundle.Dockerfile bundle.Dockerfile
+	@hack/update-bundle.sh $(SDK) $(VERSION) $(PREVIOUS)
 
 bundle-image: ## Write its image to build/ [BUNDLE_IMAGE FOLDER=bundle]
 	@go run ./test/bundle/cmd/bundle image --folder=$(or $(FOLDER),bundle) --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
@@ -310,8 +275,7 @@ bundle-image: ## Write its image to build/ [BUNDLE_IMAGE FOLDER=bundle]
 catalog: bundle ## Write catalog/ [BUNDLE_IMAGE]
 	$(say)
 	@mkdir -p catalog/stateful-operator
-	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml \
-		present=$(BUNDLE_IMAGE)=bundle
+	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml present=$(BUNDLE_IMAGE)=bundle
 
 catalog-image: ## Write its image to build/ [CATALOG_IMAGE]
 	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
@@ -330,13 +294,7 @@ scorecard-image: ## Write the images of scorecard [SCORECARD_IMAGE OTHER_IMAGE]
 	@go run ./test/scorecard/cmd/scorecard built-in --out=build/scorecard-test.tar
 
 scorecard: ## Run scorecard on the installed operator [SELECTOR=suite=basic]
-	@if [ -z "$${KUBECONFIG:-}" ]; then \
-		$(MAKE) --no-print-directory scorecard-image OTHER_IMAGE=localhost/busybox:1; \
-		$(CLUSTER) load build/scorecard.tar build/scorecard-test.tar; \
-		untar=quay.io/operator-framework/scorecard-test:v1.42.3; \
-	fi; \
-	$(in_cluster); $$kubectl apply -k config/scorecard/rbac; \
-	go run ./test/scorecard/cmd/scorecard run --bundle=bundle --out=build --selector='$(SELECTOR)' --untar=$${untar:-}
+	@here=$${KUBECONFIG:-}; $(in_cluster); LOCAL=$$([ -n "$$here" ] || echo yes) hack/scorecard.sh "$$kubectl" '$(SELECTOR)'
 
 clean: ## Remove build/ and dist/
 	@rm -rf build dist
