@@ -52,14 +52,20 @@ func (t *Tracking) NeedsNoFinalizer() bool {
 	return t.Held() && !t.Owns() && len(t.Chains()) == 0
 }
 
+// Reasons of the patches of the object's finalizer. They have no event.
+const (
+	reasonFinalizer   = "Finalizer"
+	reasonNoFinalizer = "NoFinalizer"
+)
+
 // Finalizer returns the patch that adds or removes the finalizer.
 func (t *Tracking) Finalizer(on bool) action.Chain {
 	set := t.Set.DeepCopy()
-	reason := v1alpha1.EventTracked
+	reason := reasonFinalizer
 	if on {
 		controllerutil.AddFinalizer(set, v1alpha1.Finalizer)
 	} else {
-		reason = v1alpha1.EventUntracked
+		reason = reasonNoFinalizer
 		controllerutil.RemoveFinalizer(set, v1alpha1.Finalizer)
 	}
 	return action.Chain{{Verb: action.Patch, Object: set, From: t.Set, Unchanged: true, Reason: reason}}
