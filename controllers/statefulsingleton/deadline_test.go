@@ -14,7 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
-// deadline is a row of the table of deadlines in docs/kinds/statefulsingleton.md.
+// deadline is a row of the table of deadlines in docs/deadlines.md.
 type deadline struct {
 	name  string
 	limit time.Duration
