@@ -9,7 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// V5 Every deadline after which a member is lost, as listed in docs/kinds/statefulcluster.md,
+// V5 Every deadline after which a member is lost, as listed in docs/deadlines.md,
 // shortly after it passed on the wall clock. The time in which the operator did not observe the
 // cluster does not count.
 func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
