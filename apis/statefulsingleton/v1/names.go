@@ -112,8 +112,7 @@ const (
 	ManagedBy      = "statefulsingleton-controller"
 )
 
-// Condition types of a StatefulSingleton. The first three are always present, the others only while
-// they are True.
+// Condition types of a StatefulSingleton. All are always present.
 const (
 	// ConditionAvailable is True while the active pod is Ready, and no other may be running the
 	// program.
