@@ -306,7 +306,7 @@ func (s site) forge(t *testing.T, row *forged, tenant client.Client) {
 // isAboutLabels reports whether a policy on labels of members refused the object.
 func (f *forged) isAboutLabels() bool {
 	text := fmt.Sprint(f.refusal)
-	return strings.Contains(text, "may have the labels") || strings.Contains(text, "may have that label")
+	return strings.Contains(text, "may have the labels") || strings.Contains(text, "may have this label")
 }
 
 // note records the parent, the counts in its status, and the pods and claims of the namespace.
