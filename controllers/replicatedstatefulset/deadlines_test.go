@@ -19,8 +19,7 @@ import (
 
 // TestV5DeadlinesCountTimeInWhichAnOperatorLooked tests that no member counts as failed or is given
 // up for time in which this process could not observe the cluster: it was frozen, the API server
-// was unavailable, or another process led and died. The table is that of
-// docs/kinds/replicatedstatefulset.md.
+// was unavailable, or another process led and died. The table is that of docs/deadlines.md.
 func TestV5DeadlinesCountTimeInWhichAnOperatorLooked(t *testing.T) {
 	for _, d := range deadlines() {
 		before, after := d.limit-2*time.Second, d.limit+2*time.Second
