@@ -28,7 +28,7 @@ var _ = Describe("a user who may create ExtendedStatefulSets but no pods", func(
 		}
 		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", v1alpha1.GroupVersion.Group, "extendedstatefulsets")).To(Succeed())
 		Eventually(tries).Should(Succeed(), "a name conflict is not reported to an unauthorized user")
-		Expect(peer.Texts).To(ConsistOf("dry run of spec.template skipped: only a user who can create pods in this namespace is told whether they would be taken"))
+		Expect(peer.Texts).To(ConsistOf("dry run of spec.template skipped: only a user who can create pods in this namespace sees whether they would be accepted"))
 		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", "", "pods")).To(Succeed())
 		Eventually(tries).Should(MatchError(ContainSubstring("StatefulSet web-v1 exists and belongs to another owner")))
 	})

@@ -25,7 +25,7 @@ var _ = Describe("a user without the right to create pods", func() {
 		for range 2 {
 			refused, heard := tries()
 			Expect(refused).To(BeEmpty())
-			Expect(heard).To(ConsistOf("spec.pod was not tested by a dry run: only a user who can create pods in this namespace is told whether they would be taken"))
+			Expect(heard).To(ConsistOf("spec.pod was not tested by a dry run: only a user who can create pods in this namespace sees whether they would be accepted"))
 			if taken.UID == "" {
 				Expect(user.Create(ctx, taken)).To(Succeed())
 			}

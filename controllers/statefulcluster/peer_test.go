@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("a requester who may create a StatefulCluster but no pods", func() {
-	const untold = "spec.template was not validated with a dry-run create: only a user who can create pods in this namespace is told whether they would be taken"
+	const untold = "spec.template was not validated with a dry-run create: only a user who can create pods in this namespace sees whether they would be accepted"
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
