@@ -83,7 +83,7 @@ var _ = Describe("orders in the spec", func() {
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), from)).To(Succeed())
 		changed := from.DeepCopy()
 		changed.Spec.SwitchoverTo.Member = "rss-" + set.Name + "-0"
-		Expect(user.Patch(ctx, changed, client.MergeFrom(from))).To(MatchError(ContainSubstring("give another id too")))
+		Expect(user.Patch(ctx, changed, client.MergeFrom(from))).To(MatchError(ContainSubstring("set another id too")))
 		changed.Spec.SwitchoverTo.ID = "b"
 		Expect(user.Patch(ctx, changed, client.MergeFrom(from))).To(Succeed())
 		wrong := changed.DeepCopy()
