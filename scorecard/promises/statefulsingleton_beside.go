@@ -140,7 +140,7 @@ func staticPod(ctx context.Context, c *Cluster) {
 	})
 	a.deploy(ctx, 1, surge())
 	a.held(ctx, 1)
-	want := "take the manifest of static pod " + mirror.Name + " out of the kubelet's folder on Node " + node
+	want := "remove the manifest of static pod " + mirror.Name + " from the kubelet's manifest directory on Node " + node
 	a.says(ctx, "how to stop a static pod", func(s *v1.StatefulSingleton) bool {
 		unmanaged := meta.FindStatusCondition(s.Status.Conditions, v1.ConditionUnmanagedPod)
 		return unmanaged != nil && strings.Contains(unmanaged.Message, want)
