@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,17 +21,16 @@ const (
 	module       = "github.com/stateful-operator/stateful-operator/"
 	maxFileLines = 600
 	maxFuncLines = 70
+
+	// reporterFile writes events and the status.
+	reporterFile = "status/events.go"
 )
 
 var (
-	// neededFiles are required in the folder of every kind, mayFiles are optional.
-	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
-	// neededOfRooms are required in a kind whose rules are a package.
-	neededOfRooms = []string{"doc.go", "controller.go", "observe/reader.go", "rules/rules.go", "rules/plan.go", "children/build.go", "status/conditions.go"}
-
-	mayFiles = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
-	ruleFile = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
-	readFile = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // if observe.go would be too long
+	// neededFiles are required in the folder of every kind.
+	neededFiles = []string{"doc.go", "controller.go", "observe/reader.go", "rules/rules.go", "rules/plan.go", "children/build.go", "status/conditions.go"}
+	// rootFiles are all files of a kind's own package, except tests.
+	rootFiles = []string{"doc.go", "controller.go"}
 
 	// rooms are the packages of a kind, lowest first: each imports only packages of its kind
 	// that precede it.
@@ -40,11 +38,9 @@ var (
 	// recordReaders may import record in a kind that derives its facts from the record. The
 	// compiler rejects a kind whose record imports facts as well.
 	recordReaders = []string{"facts", "observe"}
-	// pureRooms compute without side effects.
-	pureRooms = []string{"spec", "children", "record", "facts", "rules"}
+	// pureRooms compute without side effects, except reporterFile.
+	pureRooms = []string{"spec", "children", "record", "facts", "rules", "status"}
 
-	// pureFiles compute without side effects.
-	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "readiness.go", "inject.go", "validate.go"}
 	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
 	clockReads  = []string{"Now", "Since", "Until"}
 	vagueNames  = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants"}
@@ -126,11 +122,10 @@ func checkFileName(s source) []string {
 		}
 		return []string{fmt.Sprintf("the packages of a kind are %s", strings.Join(rooms, ", "))}
 	}
-	if slices.Contains(neededFiles, file) || slices.Contains(mayFiles, file) || ruleFile.MatchString(file) || readFile.MatchString(file) {
+	if slices.Contains(rootFiles, file) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the folder of %s may not have %s: it has %s, plan_<rule>.go, observe_<what>.go, inject_<what>.go, webhook_<what>.go, %s, tests and testdata",
-		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
+	return []string{fmt.Sprintf("the folder of %s may not have %s: it has %s, tests, testdata and packages", kind, file, strings.Join(rootFiles, ", "))}
 }
 
 // room splits the path of a file in a package of a kind into the name of the package and the rest.
@@ -162,14 +157,11 @@ func checkRooms(s source) []string {
 }
 
 func (s source) mustBePure() bool {
-	_, file, ok := s.kind()
-	if !ok || strings.HasSuffix(file, "_test.go") {
+	room, file, inRoom := s.room()
+	if !inRoom || path.Join(room, file) == reporterFile || strings.HasSuffix(file, "_test.go") {
 		return false
 	}
-	if room, _, inRoom := s.room(); inRoom {
-		return slices.Contains(pureRooms, room)
-	}
-	return slices.Contains(pureFiles, file) || ruleFile.MatchString(file)
+	return slices.Contains(pureRooms, room)
 }
 
 func checkPure(s source) []string {
@@ -324,11 +316,7 @@ func missingFiles(sources []source) []string {
 	}
 	var faults []string
 	for _, kind := range served {
-		needs := neededFiles
-		if slices.Contains(have[kind], "rules/rules.go") {
-			needs = neededOfRooms
-		}
-		for _, needed := range needs {
+		for _, needed := range neededFiles {
 			if !slices.Contains(have[kind], needed) {
 				faults = append(faults, fmt.Sprintf("controllers/%s has no %s", kind, needed))
 			}
