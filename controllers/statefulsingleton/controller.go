@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func reportUnread(ctx context.Context, runner unread.Runner, s *v1.StatefulSingleton) report.Outcome {
 	next := s.DeepCopy()
 	next.Status.ObservedGeneration = s.Generation
-	return facts.UnreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
+	return spec.UnreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
 }
 
 // Cache returns the cache options of this kind. Pods are not cached there; they are watched

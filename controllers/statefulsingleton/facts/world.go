@@ -18,20 +18,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// UnreadParts returns the parts of an object that the operator could not decode, with the
-// errors.
-func UnreadParts(s *v1.StatefulSingleton) unread.Parts {
-	return unread.Parts{Spec: s.Spec.Problem, Status: s.Status.Problem}
-}
-
 // Unread reports whether a part of the object cannot be decoded. In this case nothing else
 // was read.
-func (w *World) Unread() bool { return w.Object != nil && UnreadParts(w.Object).Any() }
+func (w *World) Unread() bool { return w.Object != nil && spec.UnreadParts(w.Object).Any() }
 
 // Facts is the input of rules and conditions: the world that a pass has read, and
 // everything derived from it. derive computes it once per pass; afterwards it is read-only.

@@ -19,6 +19,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
+// UnreadParts returns the parts of an object that the operator could not decode, with the
+// errors.
+func UnreadParts(s *v1.StatefulSingleton) unread.Parts {
+	return unread.Parts{Spec: s.Spec.Problem, Status: s.Status.Problem}
+}
+
 // WithDefaults returns a copy with the defaults of the schema, for objects that the API
 // server has not defaulted.
 func WithDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
