@@ -69,7 +69,7 @@ func (f *Facts) judgeGrants() {
 		m.Written = m.Granted || f.IsStored(m)
 		m.Stranger = f.WhyStranger(m, m.Written)
 		m.Shown = f.shownAs(m)
-		m.UnreadySince = f.unreadySince(m)
+		m.ReadyChangedAt = f.readyChangedAt(m)
 	}
 }
 
@@ -172,9 +172,9 @@ func judgeParking(f *Facts) {
 	}
 }
 
-// unreadySince returns when the kubelet reported the pod as not Ready, but not before the end of
-// its last command or its grant.
-func (f *Facts) unreadySince(m *Member) time.Time {
+// readyChangedAt returns when the kubelet last changed condition Ready of the pod, but not before the
+// start of its container, the end of its last command, or its grant.
+func (f *Facts) readyChangedAt(m *Member) time.Time {
 	since := m.startedAt()
 	if at := m.ChangedAt(); at.After(since) {
 		since = at

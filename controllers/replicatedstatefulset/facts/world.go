@@ -203,8 +203,9 @@ type known struct {
 	RetryAt time.Time
 	// NotAnswering is true if the member runs, and status has not answered for AnswersWithin.
 	NotAnswering bool
-	// UnreadySince is when the pod became unready, but not before the command to become primary.
-	UnreadySince time.Time
+	// ReadyChangedAt is when the pod became Ready or not Ready in its role: not before the start of its
+	// container, its last command and its grant.
+	ReadyChangedAt time.Time
 	// Hindrance is the first of startChecks that fails. It is "" if the member may be started or
 	// take a role.
 	Hindrance string

@@ -76,7 +76,7 @@ func (p *Plan) lookAgainFor(f *facts.Facts) {
 			p.LookAgain(f.Watch.Deadline(m.AskedAt, spec.AnswersWithin).Sub(f.Now))
 		}
 		if (m.Shown == record.Primary || m.Shown == record.Secondary) && !podstate.Ready(m.Pod) {
-			p.LookAgain(m.UnreadySince.Add(spec.UnreadyAfter).Sub(f.Now))
+			p.LookAgain(m.ReadyChangedAt.Add(spec.UnreadyAfter).Sub(f.Now))
 		}
 	}
 	for _, c := range f.Record.Commands {

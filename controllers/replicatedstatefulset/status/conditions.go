@@ -252,7 +252,7 @@ func followsUnready(c *facts.Clock, m *facts.Member) bool {
 }
 
 func isUnreadyFor(c *facts.Clock, m *facts.Member, time time.Duration) bool {
-	return !podstate.Ready(m.Pod) && c.Now.Sub(m.UnreadySince) >= time
+	return !podstate.Ready(m.Pod) && c.Now.Sub(m.ReadyChangedAt) >= time
 }
 
 // secondariesUnready returns the notice about secondaries that are not Ready.
@@ -284,7 +284,7 @@ func recreationRefused(f *facts.Facts) facts.Notice {
 func whyUnready(m *facts.Member) string {
 	return fmt.Sprintf("%s is primary, but its pod has not been Ready since %s, so no Service sends clients to it. For details: kubectl -n %s describe pod %s. "+
 		"If it does not recover, delete the pod, so that another member takes over if possible: kubectl -n %s delete pod %s",
-		m.Name(), m.UnreadySince.UTC().Format(time.RFC3339), m.Pod.Namespace, m.Name(), m.Pod.Namespace, m.Name())
+		m.Name(), m.ReadyChangedAt.UTC().Format(time.RFC3339), m.Pod.Namespace, m.Name(), m.Pod.Namespace, m.Name())
 }
 
 // whyResists states which command of a member failed, and how to check its status manually.
