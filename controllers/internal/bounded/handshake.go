@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/turns"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // fairHandshakes returns a TLS configuration that assigns signatures round robin by peer. A peer waits
 // for at most one handshake of each other peer, however many handshakes they start.
 func fairHandshakes(config *tls.Config) *tls.Config {
-	fair, signing := config.Clone(), newTurns(handshakes, handshakes, 0)
+	fair, signing := config.Clone(), turns.New(handshakes, handshakes, 0)
 	find := config.GetCertificate
 	if find == nil {
 		certificates := config.Certificates
@@ -53,12 +55,12 @@ type fairSigner struct {
 	crypto.Signer
 	ctx   context.Context
 	peer  string
-	turns *turns
+	turns *turns.Turns
 }
 
 // Sign waits for a turn, then signs.
 func (s *fairSigner) Sign(random io.Reader, digest []byte, options crypto.SignerOpts) ([]byte, error) {
-	leave, err := s.turns.enter(s.ctx, s.peer, handshakeWait)
+	leave, err := s.turns.Enter(s.ctx, s.peer, handshakeWait)
 	if err != nil {
 		return nil, err
 	}

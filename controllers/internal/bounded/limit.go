@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/turns"
 )
 
 // limits are the limits of a limiter. For the API server, any status other than 200 is an error, and it
@@ -65,7 +66,7 @@ func limited(handler http.Handler, l limits) http.Handler {
 // newLimiter returns a handler with these limits. Limiters with the same memory share it.
 func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted, denies bool) *limiter {
 	return &limiter{denies: denies, handler: handler, limits: l, decoded: memory,
-		arriving: newTurns(l.large, l.largePeer, l.first), working: newTurns(l.requests, l.requestsPeer, l.first)}
+		arriving: turns.New(l.large, l.largePeer, l.first), working: turns.New(l.requests, l.requestsPeer, l.first)}
 }
 
 type limiter struct {
@@ -75,7 +76,7 @@ type limiter struct {
 	denies  bool
 	handler http.Handler
 	// arriving limits large bodies, and working limits all requests.
-	arriving, working *turns
+	arriving, working *turns.Turns
 	decoded           *semaphore.Weighted
 }
 
@@ -84,7 +85,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	peer := hostOf(r.RemoteAddr)
 	if r.ContentLength > l.small || r.ContentLength < 0 { // -1 means unknown
-		leave, err := l.arriving.enter(ctx, peer, l.wait)
+		leave, err := l.arriving.Enter(ctx, peer, l.wait)
 		if err != nil {
 			http.Error(w, "too many concurrent large requests: try again", http.StatusTooManyRequests)
 			return
@@ -122,7 +123,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer l.decoded.Release(weight)
 	}
-	leave, err := l.working.enter(ctx, peer, l.wait)
+	leave, err := l.working.Enter(ctx, peer, l.wait)
 	if err != nil {
 		http.Error(w, "too many concurrent requests: try again", http.StatusTooManyRequests)
 		return

@@ -20,6 +20,8 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/turns"
 )
 
 // few are small limits for tests.
@@ -139,7 +141,7 @@ func TestAPeerThatSendsMuchWaitsForItself(t *testing.T) {
 	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusTooManyRequests), "the slot of the second peer")
 	g.Expect(post(handler, "10.0.0.4", "")).To(Equal(http.StatusTooManyRequests), "four slots are in use")
 	close(end)
-	g.Eventually(handler.(*limiter).working.known).Should(BeZero(), "entries of disconnected peers are removed")
+	g.Eventually(handler.(*limiter).working.Known).Should(BeZero(), "entries of disconnected peers are removed")
 }
 
 func TestDecodedBodiesShareTheirMemory(t *testing.T) {
@@ -184,7 +186,7 @@ func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
 		}
 	}()
 	close(end)
-	g.Eventually(handler.(*limiter).working.known).Should(BeZero())
+	g.Eventually(handler.(*limiter).working.Known).Should(BeZero())
 }
 
 func TestBodiesThatArriveSlowlyKeepNobodyWaiting(t *testing.T) {
@@ -316,59 +318,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}).Should(Succeed(), "a closed connection releases its slot")
 }
 
-// N9: a waiting peer gets its turn after at most one turn of each other peer. It does not wait for all
-// earlier requests of the others.
-func TestN9TurnsGoRoundRobin(t *testing.T) {
-	g := NewWithT(t)
-	turns := newTurns(1, 1, 0)
-	leave, err := turns.enter(t.Context(), "first", time.Minute)
-	g.Expect(err).NotTo(HaveOccurred())
-	order := make(chan string, 20)
-	var all sync.WaitGroup
-	ask := func(address string) {
-		turn := turns.ask(address)
-		all.Go(func() {
-			<-turn
-			order <- address
-			turns.leave(address)
-		})
-	}
-	for range 5 {
-		ask("a")
-	}
-	for range 5 {
-		ask("b")
-	}
-	ask("c")
-	leave()
-	all.Wait()
-	close(order)
-	var got []string
-	for one := range order {
-		got = append(got, one)
-	}
-	g.Expect(got[:5]).To(Equal([]string{"a", "b", "c", "a", "b"}))
-	g.Expect(turns.known()).To(BeZero())
-	g.Expect(turns.taken).To(BeZero())
-}
-
-func TestARequestThatGoesGivesItsTurnBack(t *testing.T) {
-	g := NewWithT(t)
-	turns := newTurns(1, 1, 0)
-	leave, err := turns.enter(t.Context(), "a", time.Minute)
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = turns.enter(t.Context(), "b", time.Millisecond)
-	g.Expect(err).To(HaveOccurred())
-	turn := turns.ask("b")
-	g.Expect(turns.line).To(HaveLen(1))
-	leave()
-	g.Expect(turn).To(BeClosed())
-	g.Expect(turns.withdraw("b", turn)).To(BeTrue(), "the connection has a slot")
-	turns.leave("b")
-	g.Expect(turns.known()).To(BeZero())
-	g.Expect(turns.line).To(BeEmpty())
-}
-
 // one admits paths that begin with its token.
 type one string
 
@@ -483,8 +432,8 @@ func TestN9HandshakesAreFair(t *testing.T) {
 
 	_, err = fairHandshakes(&tls.Config{}).GetCertificate(nil)
 	g.Expect(err).To(HaveOccurred(), "no certificate")
-	signing := newTurns(1, 1, 0)
-	_, err = signing.enter(t.Context(), "a", time.Minute)
+	signing := turns.New(1, 1, 0)
+	_, err = signing.Enter(t.Context(), "a", time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
 	gone, stop := context.WithCancel(t.Context())
 	stop()

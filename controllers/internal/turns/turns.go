@@ -1,4 +1,5 @@
-package bounded
+// Package turns limits concurrency, in total and per peer, and serves waiting peers round robin.
+package turns
 
 import (
 	"context"
@@ -7,9 +8,9 @@ import (
 	"time"
 )
 
-// turns limits concurrency, in total and per peer. A turn is the permission to process one request.
+// Turns limits concurrency, in total and per peer. A turn is the permission to process one request.
 // Waiting peers get turns round robin, so a peer waits for at most one turn of each other peer.
-type turns struct {
+type Turns struct {
 	// all is the max number of turns in total, and each the max for one peer.
 	all, each int64
 	// first is the number of additional turns for peers that have none, one each. Without them, a few
@@ -23,7 +24,7 @@ type turns struct {
 	line []*peer
 }
 
-// peer is the state of one address.
+// peer is the state of one peer, for example an address or a namespace.
 type peer struct {
 	held int64
 	// waiting contains the waiting requests, oldest first. A request's channel is closed when it gets
@@ -31,33 +32,39 @@ type peer struct {
 	waiting []chan struct{}
 }
 
-func newTurns(all, each, first int64) *turns {
-	return &turns{all: all, each: each, first: first, peers: map[string]*peer{}}
+// New returns Turns with a max of all in total and each for one peer. Peers that have none share first
+// additional turns, one for each.
+func New(all, each, first int64) *Turns {
+	return &Turns{all: all, each: each, first: first, peers: map[string]*peer{}}
 }
 
-// enter waits for a turn. It returns an error if it gets none within wait or before ctx ends.
-func (t *turns) enter(ctx context.Context, address string, wait time.Duration) (leave func(), err error) {
-	ctx, stop := context.WithTimeout(ctx, wait)
-	defer stop()
-	turn := t.ask(address)
+// Enter waits for a turn of a peer. The caller must call leave after the request. Enter returns an error
+// if the peer gets no turn before ctx ends or, if wait is not 0, within wait.
+func (t *Turns) Enter(ctx context.Context, name string, wait time.Duration) (leave func(), err error) {
+	if wait > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, wait)
+		defer stop()
+	}
+	turn := t.ask(name)
 	select {
 	case <-turn:
 	case <-ctx.Done():
-		if !t.withdraw(address, turn) {
+		if !t.withdraw(name, turn) {
 			return nil, ctx.Err()
 		}
 	}
-	return func() { t.leave(address) }, nil
+	return func() { t.leave(name) }, nil
 }
 
 // ask queues a request of a peer. The channel is closed when the request gets its turn.
-func (t *turns) ask(address string) chan struct{} {
+func (t *Turns) ask(name string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.peers[address]
+	p := t.peers[name]
 	if p == nil {
 		p = &peer{}
-		t.peers[address] = p
+		t.peers[name] = p
 	}
 	if len(p.waiting) == 0 {
 		t.line = append(t.line, p)
@@ -69,10 +76,10 @@ func (t *turns) ask(address string) chan struct{} {
 }
 
 // withdraw removes a request from the queue. It returns true if the request got its turn meanwhile.
-func (t *turns) withdraw(address string, turn chan struct{}) (got bool) {
+func (t *Turns) withdraw(name string, turn chan struct{}) (got bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.peers[address]
+	p := t.peers[name]
 	at := slices.Index(p.waiting, turn)
 	if at < 0 {
 		return true
@@ -81,24 +88,24 @@ func (t *turns) withdraw(address string, turn chan struct{}) (got bool) {
 	if len(p.waiting) == 0 {
 		t.line = slices.DeleteFunc(t.line, func(one *peer) bool { return one == p })
 	}
-	t.forget(address, p)
+	t.forget(name, p)
 	return false
 }
 
 // leave returns a turn.
-func (t *turns) leave(address string) {
+func (t *Turns) leave(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.peers[address]
+	p := t.peers[name]
 	p.held--
 	t.taken--
-	t.forget(address, p)
+	t.forget(name, p)
 	t.serve()
 }
 
 // serve assigns available turns to waiting peers. A peer with more waiting requests moves to the end of
 // the line.
-func (t *turns) serve() {
+func (t *Turns) serve() {
 	for {
 		at := slices.IndexFunc(t.line, t.may)
 		if at < 0 {
@@ -117,7 +124,7 @@ func (t *turns) serve() {
 }
 
 // may reports whether a peer may get another turn.
-func (t *turns) may(p *peer) bool {
+func (t *Turns) may(p *peer) bool {
 	if p.held == 0 {
 		return t.taken < t.all+t.first
 	}
@@ -125,14 +132,14 @@ func (t *turns) may(p *peer) bool {
 }
 
 // forget deletes a peer that has no turns and no waiting requests.
-func (t *turns) forget(address string, p *peer) {
+func (t *Turns) forget(name string, p *peer) {
 	if p.held == 0 && len(p.waiting) == 0 {
-		delete(t.peers, address)
+		delete(t.peers, name)
 	}
 }
 
-// known returns the number of peers that have turns or wait for one.
-func (t *turns) known() int {
+// Known returns the number of peers that have turns or wait for one.
+func (t *Turns) Known() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.peers)
