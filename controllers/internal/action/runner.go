@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/turns"
 )
 
 // Parallel is the max number of concurrent chains of a step.
@@ -34,6 +35,17 @@ type Recorder interface {
 	// Deleted is called with the deleted object.
 	Deleted(key types.NamespacedName, obj client.Object)
 }
+
+// Limits of the concurrent writes of this process, for all kinds. Without them, the members of one
+// namespace's large sets would keep the API server busy: it serves the requests of one account in order.
+const (
+	maxWrites = 96
+	maxOfOne  = 48 // of one namespace
+	maxFirst  = 32 // in addition, for namespaces that have none
+)
+
+// writes are the turns of all runners of this process, by namespace.
+var writes = turns.New(maxWrites, maxOfOne, maxFirst)
 
 // Runner executes actions.
 type Runner struct {
@@ -134,6 +146,13 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 }
 
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
+	if a.Verb != Exec { // podexec limits commands
+		leave, err := writes.Enter(ctx, key.Namespace, 0)
+		if err != nil {
+			return nil, fmt.Errorf("%s: wait for other writes: %w", a.what(), err)
+		}
+		defer leave()
+	}
 	// Without this check, a leader would write even after its lease has expired.
 	if err := r.Lease.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", a.what(), err)

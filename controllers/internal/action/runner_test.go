@@ -425,3 +425,39 @@ func TestTry(t *testing.T) {
 		expect(t, "W10 a quota has no room for the pod and its replacement: "+quota, d.run(Step{{{Verb: Try, Object: pod("a"), From: pod("a"), Reason: "Trial"}}}), want)
 	}
 }
+
+func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
+	held, mostOfOne := make(chan struct{}), make(chan struct{}, 10*Parallel)
+	d := newDesk(interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+		if obj.GetNamespace() == "greedy" {
+			mostOfOne <- struct{}{}
+			<-held
+		}
+		return nil
+	}})
+	create := func(namespace string, times int) {
+		var step Step
+		for i := range times {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(i)}}
+			step = append(step, Chain{{Verb: Create, Object: pod}})
+		}
+		for _, o := range d.Run(t.Context(), types.NamespacedName{Namespace: namespace, Name: "key"}, Steps{step}) {
+			if o.Err != nil {
+				t.Errorf("namespace %s: %v", namespace, o.Err)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	for range 4 { // reconciles of one namespace
+		all.Go(func() { create("greedy", 2*Parallel) })
+	}
+	for range maxOfOne {
+		<-mostOfOne
+	}
+	create("other", 1) // does not end if all turns are taken
+	if n := len(mostOfOne); n > 0 {
+		t.Errorf("%d writes of one namespace run at the same time, want at most %d", maxOfOne+n, maxOfOne)
+	}
+	close(held)
+	all.Wait()
+}
