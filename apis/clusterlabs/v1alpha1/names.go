@@ -166,6 +166,9 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonUpdating: members are being updated to the present template.
 	ReasonUpdating = "Updating"
+	// ReasonWaitingForAvailability: an update waits until an updated member has been Ready for
+	// spec.minReadySeconds.
+	ReasonWaitingForAvailability = "WaitingForAvailability"
 	// ReasonConfigChanged: members will be recreated because a ConfigMap or Secret that they use
 	// has changed.
 	ReasonConfigChanged = "ConfigChanged"

@@ -58,6 +58,12 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
 	ReadyReplicas int32 `json:"readyReplicas"`
+	// AvailableReplicas is the number of members that have been Ready in their role for
+	// spec.minReadySeconds.
+	// +optional
+	// +kubebuilder:default=0
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available replicas"
+	AvailableReplicas int32 `json:"availableReplicas"`
 	// Primaries is the number of members that are primary.
 	// +optional
 	// +kubebuilder:default=0

@@ -246,6 +246,16 @@ type ReplicatedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:failover","urn:alm:descriptor:com.tectonic.ui:advanced"},order=29
 	Failover *FailoverPolicy `json:"failover,omitempty"`
 
+	// MinReadySeconds is the number of seconds for which a member must be Ready in its role to be
+	// available. An update waits until every member with the current template is available. Defaults
+	// to 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Minimum ready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=30
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
 	// DeletionProtection makes the API server refuse the deletion of this object until it is set to
 	// false. The deletion of the namespace is not refused. Defaults to false.
 	// +optional

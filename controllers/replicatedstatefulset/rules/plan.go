@@ -78,6 +78,10 @@ func (p *Plan) lookAgainFor(f *facts.Facts) {
 		if (m.Shown == record.Primary || m.Shown == record.Secondary) && !podstate.Ready(m.Pod) {
 			p.LookAgain(m.ReadyChangedAt.Add(spec.UnreadyAfter).Sub(f.Now))
 		}
+		if m.Serves() {
+			p.LookAgain(m.ReadyChangedAt.Add(f.MinReady()).Sub(f.Now)) // for status.availableReplicas
+			p.LookAgain(f.AvailableAt(m).Sub(f.Now))
+		}
 	}
 	for _, c := range f.Record.Commands {
 		p.LookAgain(spec.StrayUntil(c.StartedAt, c.BeginWithin).Sub(f.Now))

@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,10 +74,26 @@ func renew(f *facts.Facts, p *Plan) {
 		p.WaitFor(v1alpha1.ReasonUpdating, "the update waits until no member is parked; members in spec.maintenance: "+facts.NamesOf(parked))
 		return
 	}
+	if unavailable := f.Among(f.BlocksUpdate); len(unavailable) > 0 {
+		p.awaitAvailable(f, unavailable)
+		return
+	}
 	if mayUpdate(f) {
 		renewOne(f, p, nextToRenew(outdated))
 	}
 	p.WaitFor(v1alpha1.ReasonUpdating, UpdatingMessageOf(f.World))
+}
+
+// awaitAvailable delays the update until the given members have served clients for minReadySeconds.
+func (p *Plan) awaitAvailable(f *facts.Facts, unavailable []*facts.Member) {
+	var names []string
+	for _, m := range unavailable {
+		names = append(names, fmt.Sprintf("%s (%s)", m.Name(), f.WhyUnavailable(m)))
+	}
+	p.WaitFor(v1alpha1.ReasonWaitingForAvailability, fmt.Sprintf(
+		"the update waits until updated members have been Ready for spec.minReadySeconds (%s): %s",
+		f.MinReady(), strings.Join(names, ", "),
+	))
 }
 
 // nextToRenew returns the next member to update: secondaries before primaries, and of these first

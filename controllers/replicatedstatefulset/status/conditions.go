@@ -31,7 +31,8 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.Selector, s.ServiceName = labels.SelectorFromSet(spec.OwnLabels(f.Set)).String(), spec.ServiceName(f.Set)
 	s.Members = listMembers(f)
 	s.Replicas = int32(len(s.Members.Ready))
-	s.ReadyReplicas = int32(len(f.Among(func(m *facts.Member) bool { return countsAsReady(m, &s.Members) })))
+	s.ReadyReplicas = int32(len(f.Among((*facts.Member).Serves)))
+	s.AvailableReplicas = int32(len(f.Among(f.IsAvailable)))
 	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(f.Target())
 	if n := int32(f.Wanted()); n > 0 && s.Replicas == n && len(f.Members) == int(n) {
 		s.RestoreReplicas = n
@@ -58,12 +59,6 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 	}
 	s.Phase, s.Reason = phaseOf(f, s)
 	return *s
-}
-
-// countsAsReady reports whether a member runs its application and serves clients.
-func countsAsReady(m *facts.Member, all *v1alpha1.Members) bool {
-	runs := m.Shown == record.Primary || m.Shown == record.Secondary
-	return runs && !m.Parked && m.Unserved() == "" && slices.Contains(all.Ready, m.Name())
 }
 
 // listMembers returns the members by their reported state.

@@ -12,7 +12,7 @@ import (
 // that the object names are mounted in its pods, or a condition reveals whether they exist.
 func Requester() requester.Kind {
 	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy"}
-	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval"}
+	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval", "minReadySeconds"}
 	const follows = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
 	followed := []string{"pod", "secrets", "TLS", "updateOnEnvChange"}
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
