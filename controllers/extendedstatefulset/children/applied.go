@@ -15,8 +15,10 @@ import (
 // edit is undone when the content is known again.
 const EditedGeneration = 0
 
-// Applied is the value of annotation applied: the hash of the written content, and the generation that
-// the write produced.
+// Applied is the value of annotation applied on a StatefulSet: the hash of the content that the operator
+// wrote last, and the generation that the write produced. If the StatefulSet has a higher generation,
+// another client has edited it since. If the hash of the wanted content differs, the template has
+// changed since. Both are detected without a comparison of fields, because the API server sets defaults.
 type Applied struct {
 	Hash       string
 	Generation int64
@@ -24,6 +26,7 @@ type Applied struct {
 
 func (a Applied) String() string { return a.Hash + "/" + strconv.FormatInt(a.Generation, 10) }
 
+// AppliedOf returns the value of annotation applied; zero if it is missing.
 func AppliedOf(set *appsv1.StatefulSet) Applied {
 	hash, generation, _ := strings.Cut(set.Annotations[v1alpha1.AnnotationApplied], "/")
 	n, _ := strconv.ParseInt(generation, 10, 64)
@@ -34,6 +37,7 @@ func AppliedOf(set *appsv1.StatefulSet) Applied {
 // that restarts pods anyway.
 var lazy = []string{v1alpha1.AnnotationZones, v1alpha1.AnnotationHostnames}
 
+// KeepLazy sets the lazy annotations of next to the values of have.
 func KeepLazy(next, have *corev1.PodTemplateSpec) {
 	for _, key := range lazy {
 		if value, ok := have.Annotations[key]; ok {

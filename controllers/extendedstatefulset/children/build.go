@@ -36,19 +36,24 @@ func DigestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 	return revision.Digest(map[string]any{"labels": meta.Labels, "annotations": meta.Annotations, "spec": spec})
 }
 
-// Version has the properties of a StatefulSet that do not come from the spec.
+// Version has the properties of a version's StatefulSet in one zone that do not come from the spec of
+// the ExtendedStatefulSet.
 type Version struct {
-	Number   int64
-	Digest   string
+	Number int64
+	Digest string
+	// Attempts is how many attempts were made to upgrade to the version.
 	Attempts int32
 	Config   ConfigStamp
 }
 
-// ConfigStamp identifies the content of the ConfigMaps and Secrets that a StatefulSet references. hash
-// is stored in the pod template, record in an annotation of the StatefulSet. record lists the content
-// that hash covers. "" means none.
+// ConfigStamp identifies the content of the ConfigMaps and Secrets that a StatefulSet references, and
+// has the reason of the event about it.
 type ConfigStamp struct {
-	Hash, Record string
+	// Hash is stored in the pod template, so a new hash restarts the pods. "" means none.
+	Hash string
+	// Record is stored in an annotation of the StatefulSet. It lists the content that Hash covers. ""
+	// means none.
+	Record string
 	// Event is the reason of the event about the stamp; "" means no event.
 	Event string
 }
@@ -252,14 +257,14 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 		number   int32
 		protocol corev1.Protocol
 	}
-	names, known := map[string]bool{}, map[port]bool{}
+	names, added := map[string]bool{}, map[port]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
 			protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
-			if known[port{p.ContainerPort, protocol}] || len(ports) == spec.MaxPorts {
+			if added[port{p.ContainerPort, protocol}] || len(ports) == spec.MaxPorts {
 				continue
 			}
-			known[port{p.ContainerPort, protocol}] = true
+			added[port{p.ContainerPort, protocol}] = true
 			name := p.Name
 			if name == "" || names[name] {
 				name = fmt.Sprintf(

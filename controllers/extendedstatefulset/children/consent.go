@@ -19,7 +19,8 @@ import (
 // Until then the ordinal has no owner: it is neither assigned to a StatefulSet nor taken from one, and
 // the pod webhook denies its pod. Running pods are left unchanged.
 
-// MayHave reports whether the set with the given name may use a claim.
+// MayHave reports whether the set with the given name may use a claim: the claim has the label of the
+// set, or its owner gave consent.
 func MayHave(set string, claim metav1.Object) bool {
 	if label := claim.GetLabels()[v1alpha1.LabelSet]; label != "" {
 		return label == set
@@ -30,19 +31,19 @@ func MayHave(set string, claim metav1.Object) bool {
 // AskOwner returns a message that names the claims of other owners and the command that gives consent.
 // If a claim has the label of another set, the message names only that claim.
 func AskOwner(namespace, set string, claims ...metav1.Object) string {
-	told := ShortList{}
+	names := ShortList{}
 	for _, c := range claims {
 		if other := c.GetLabels()[v1alpha1.LabelSet]; other != "" {
 			return fmt.Sprintf("claim %s belongs to ExtendedStatefulSet %s, and two pods would share it: choose another name, or, if that object is deleted, remove label %s from the claim, and assign it: %s",
 				c.GetName(), other, v1alpha1.LabelSet, Consent(namespace, set, c.GetName()))
 		}
-		told.Add(c.GetName())
+		names.Add(c.GetName())
 	}
-	command := Consent(namespace, set, told.first...)
+	command := Consent(namespace, set, names.first...)
 	if len(claims) > 1 {
-		return fmt.Sprintf("claims %s belong to other owners, and are used only with their consent: %s", told.String(), command)
+		return fmt.Sprintf("claims %s belong to other owners, and are used only with their consent: %s", names.String(), command)
 	}
-	return fmt.Sprintf("claim %s belongs to another owner, and is used only with the owner's consent: %s", told.String(), command)
+	return fmt.Sprintf("claim %s belongs to another owner, and is used only with the owner's consent: %s", names.String(), command)
 }
 
 // Consent returns the command by which the owner gives claims to a set.

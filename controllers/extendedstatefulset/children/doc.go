@@ -1,2 +1,3 @@
-// Package children builds the objects and the parts of pods that the operator adds. It is pure.
+// Package children builds the objects that the operator creates, and the patch of the pod webhook. It
+// also has the names of StatefulSets, claims and Jobs. It is pure.
 package children

@@ -24,11 +24,12 @@ type Change struct {
 }
 
 // Inject returns the patch that gives a new pod the claims of its ordinal, which are the same in all
-// versions. With handover PerOrdinal it also sets the host name. The webhook receives every pod with
-// the operator's label, including pods that another client labeled. Such a pod gets no patch and stays
-// on a claim that never exists, and inject returns the reason. inject grants no additional access: a
-// user who may create a pod may use any claim of the namespace, and inject never uses a claim of
-// another namespace.
+// versions. With handover PerOrdinal it also sets the host name.
+//
+// The webhook receives every pod with the operator's label, including pods that another client labeled.
+// For such a pod Inject returns no patch and the reason, and the pod waits for a claim that never
+// exists. A patch grants no additional access: a user who may create a pod may use any claim of the
+// namespace, and a patch contains no claim of another namespace.
 func Inject(pod *IncomingPod) (changes []Change, why string) {
 	m, why := MemberOf(pod)
 	if why != "" {
@@ -54,11 +55,14 @@ func (n *IncomingPod) Mounts(m podMember) []UnassignedVolume {
 	return slices.DeleteFunc(slices.Clone(n.Waiting), func(v UnassignedVolume) bool { return v.Claim != m.Set+v1alpha1.UnassignedClaim })
 }
 
-// podMember identifies a pod independent of its version.
+// podMember identifies a pod independent of its version: the pods of an ordinal in all versions have
+// the same podMember.
 type podMember struct {
-	// Set is the name of the ExtendedStatefulSet. stem is that name with the zone.
-	Set, Stem string
-	Ordinal   int
+	// Set is the name of the ExtendedStatefulSet.
+	Set string
+	// Stem is the name of the zone's StatefulSets without the version.
+	Stem    string
+	Ordinal int
 }
 
 // hostname returns the host name, which is the same in all versions.
@@ -69,6 +73,7 @@ func (m podMember) Claim(template string) string {
 	return claim.Name(template, m.Stem, strconv.Itoa(m.Ordinal))
 }
 
+// zonePart matches the part of a stem that Zone.Stem adds to the name of the set.
 var zonePart = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
 
 // MemberOf returns the identity of a pod, or the reason why it has none. Labels, owner and name of the

@@ -20,10 +20,10 @@ type IncomingPod struct {
 	// the controller owner.
 	metav1.ObjectMeta
 	Hostname string
-	// Waiting are the volumes on claims that never exist. more is true if there are more of them than a
-	// pod of the operator can have.
+	// Waiting are the volumes on claims that never exist.
 	Waiting []UnassignedVolume
-	More    bool
+	// More is true if there are more of them than a pod of the operator can have.
+	More bool
 }
 
 // UnassignedVolume is a volume without an assigned claim: its index in the list, its name, and the
@@ -33,7 +33,7 @@ type UnassignedVolume struct {
 	Name, Claim string
 }
 
-// Labels and annotations to keep.
+// ReadLabels are the labels that IncomingPod keeps, and readAnnotations the annotations.
 var (
 	ReadLabels      = []string{v1alpha1.LabelSet, v1alpha1.LabelStatefulSet, v1alpha1.LabelVersion, v1alpha1.LabelPodOrdinal, appsv1.PodIndexLabel}
 	readAnnotations = []string{v1alpha1.AnnotationHostnames}

@@ -19,12 +19,14 @@ const (
 	PostJob   = "post"
 )
 
+// JobName returns the name of a Job of a version. attempt counts all attempts with the version, so each
+// attempt has its own Jobs.
 func JobName(set, which string, number int64, attempt int32) string {
 	return fmt.Sprintf("%s-%s-v%d-%d", set, which, number, attempt)
 }
 
 // BuildJob returns a Job of an upgrade. It is created suspended, and is resumed once its UID is in the
-// status.
+// status. A recorded Job that is missing may therefore have run, and is not recreated.
 func BuildJob(set *v1alpha1.ExtendedStatefulSet, from *v1alpha1.UpdateJob, which string, number int64, attempt int32) *batchv1.Job {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

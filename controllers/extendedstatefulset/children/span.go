@@ -8,7 +8,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
-// Span is a range of ordinals of a StatefulSet.
+// Span is the range of ordinals of a StatefulSet: spec.ordinals.start and spec.replicas.
 type Span struct{ Start, Replicas int32 }
 
 // End returns the ordinal after the last.
@@ -26,6 +26,7 @@ func (s Span) Ordinals() iter.Seq[int32] {
 	}
 }
 
+// Has reports whether an ordinal is in the span.
 func (s Span) Has(ordinal int32) bool { return s.Start <= ordinal && ordinal < s.End() }
 
 func (s Span) String() string {
@@ -35,8 +36,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("ordinals %d to %d", s.Start, s.End()-1)
 }
 
-// TakesOver reports whether a neighbour of the goal gets an ordinal: if it is adjacent, or if the
-// neighbour has no ordinals and the goal has enough.
+// TakesOver reports whether a StatefulSet with this span, a neighbour of the goal, gets an ordinal that
+// has no owner: if the ordinal is adjacent, or if the span is empty and the goal has enough ordinals.
 func (s Span) TakesOver(ordinal int32, enough bool) bool {
 	if s.Replicas == 0 {
 		return enough
@@ -44,6 +45,7 @@ func (s Span) TakesOver(ordinal int32, enough bool) bool {
 	return s.Touches(ordinal)
 }
 
+// Touches reports whether an ordinal is adjacent to the span.
 func (s Span) Touches(ordinal int32) bool { return ordinal == s.End() || ordinal == s.Start-1 }
 
 // With returns the span extended by an adjacent ordinal. An empty span becomes a span of that ordinal.

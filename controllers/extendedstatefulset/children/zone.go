@@ -43,12 +43,13 @@ func ZoneIndex(name string) int32 {
 	return 0
 }
 
-// Place is an ordinal of a zone.
+// Place is an ordinal of a zone. It has the same claims in all versions.
 type Place struct {
 	Zone    Zone
 	Ordinal int32
 }
 
+// ChildName returns the name of the StatefulSet of a version in a zone.
 func ChildName(set string, z Zone, version int64) string {
 	return fmt.Sprintf("%s-v%d", z.Stem(set), version)
 }
@@ -76,7 +77,7 @@ func ClaimName(set, template string, z Zone, ordinal int32) string {
 	return claim.Name(template, z.Stem(set), strconv.Itoa(int(ordinal)))
 }
 
-// ClaimStem returns the name of a claim without the ordinal.
+// ClaimStem returns the name of a claim without the ordinal. stem is Zone.Stem.
 func ClaimStem(template, stem string) string { return template + "-" + stem }
 
 // ZonesOf returns the wanted zones. A zone without an index gets the next free index. An index is never
@@ -86,15 +87,15 @@ func ZonesOf(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetS
 	if len(names) == 0 {
 		return []Zone{{Index: NoZone}}
 	}
-	next, known := int32(0), map[string]int32{}
+	next, indexes := int32(0), map[string]int32{}
 	for _, z := range s.Zones {
-		known[z.Name], next = z.Index, max(next, z.Index+1)
+		indexes[z.Name], next = z.Index, max(next, z.Index+1)
 	}
 	zones := make([]Zone, 0, len(names))
 	for _, name := range names {
-		index, ok := known[name]
+		index, ok := indexes[name]
 		if !ok {
-			index, known[name] = next, next
+			index, indexes[name] = next, next
 			next++
 		}
 		zones = append(zones, Zone{name, index})

@@ -11,6 +11,7 @@ type ShortList struct {
 	more  int
 }
 
+// Add adds a name.
 func (s *ShortList) Add(name string) {
 	if len(s.first) < 3 {
 		s.first = append(s.first, name)
