@@ -87,7 +87,7 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
 	if w.Set.DeletionTimestamp == nil {
 		w.Causes = known.causes.Read(ctx, r.Live, w.Now, facts.ServingPods(w))
 	}
-	w.Invalid = cmp.Or(w.Invalid, zonesTurned(w), zonesUsedUp(w), claimOfOthers(w))
+	w.Invalid = cmp.Or(w.Invalid, zonesSwitched(w), zonesUsedUp(w), claimOfOthers(w))
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}

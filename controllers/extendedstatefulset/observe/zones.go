@@ -38,15 +38,15 @@ func RecoverZones(w *facts.World, sets []appsv1.StatefulSet) {
 	w.Zones = children.ZonesOf(w.Set, known)
 }
 
-// zonesTurned returns the reason why the zones of the spec cannot be served; "" if they can. Claims
+// zonesSwitched returns the reason why the zones of the spec cannot be served; "" if they can. Claims
 // have different names with and without zones, so a switch would start pods on empty claims.
-func zonesTurned(w *facts.World) string {
+func zonesSwitched(w *facts.World) string {
 	zoned := len(w.Set.Spec.Zones) > 0
-	turned := spec.TurnsZones(w.Set, &w.Set.Status)
+	switched := spec.SwitchesZones(w.Set, &w.Set.Status)
 	if w.Set.Status.CurrentVersion == 0 {
-		turned = len(w.Children) > 0 && !slices.ContainsFunc(w.Children, func(c *facts.Child) bool { return (c.Zone != children.NoZone) == zoned })
+		switched = len(w.Children) > 0 && !slices.ContainsFunc(w.Children, func(c *facts.Child) bool { return (c.Zone != children.NoZone) == zoned })
 	}
-	if !turned || len(w.Set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
+	if !switched || len(w.Set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
 	}
 	w.Zones = nil // count the zones of the existing StatefulSets

@@ -21,7 +21,7 @@ import (
 // approval needs no second approval.
 func (b *recorder) unapproved() bool {
 	wanted := &b.w.Set.Spec
-	if b.Update.Approved || !spec.AsksForApproval(wanted) {
+	if b.Update.Approved || !spec.NeedsApproval(wanted) {
 		return false
 	}
 	return wanted.ApprovedRevision != UpdateRevision(b.ExtendedStatefulSetStatus)
@@ -52,7 +52,7 @@ func (b *recorder) canariesGood(verdict v1alpha1.JobResult) {
 		u.GoodAt, u.HeldAt = cmp.Or(u.GoodAt, &now), cmp.Or(u.HeldAt, &now)
 	default:
 		b.waitsNoMore()
-		u.Approved = u.Approved || spec.AsksForApproval(&b.w.Set.Spec)
+		u.Approved = u.Approved || spec.NeedsApproval(&b.w.Set.Spec)
 		b.Phase = v1alpha1.PhasePromoting
 	}
 }

@@ -21,7 +21,7 @@ import (
 const (
 	MaxReplicas  = 1000 // in a zone
 	MaxZones     = 64
-	MaxZonesEver = 256  // limit of the status
+	MaxZonesEver = 256  // in the status, which keeps removed zones because of their claims
 	maxPods      = 2000 // in all zones
 	maxClaims    = 4000 // of all these pods
 	MaxClaimsOf  = 16   // claim templates
@@ -47,13 +47,15 @@ const (
 	largestOfZones = 4 << 20
 )
 
-// bound is the number of items that an object has, the max number, and how to reduce it.
+// bound is the number of items in a field, and its max.
 type bound struct {
 	have, most int
 	at         *field.Path
-	cure       string
+	// cure is how the user can reduce the number, for the error.
+	cure string
 }
 
+// check returns an error if the max is exceeded.
 func (b bound) check() field.ErrorList {
 	if b.have <= b.most {
 		return nil
@@ -110,8 +112,8 @@ func tooManyInAll(replicas, zones, claims int, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// TooLarge returns an error if the size of the copies for all zones exceeds its limit. A schema cannot
-// express this limit.
+// TooLarge returns an error if the size of the spec, or of its copies for all zones, exceeds its limit.
+// A schema cannot express this limit.
 func TooLarge(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	raw, err := json.Marshal(spec)
 	switch size := len(raw); {

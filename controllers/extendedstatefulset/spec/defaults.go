@@ -96,23 +96,24 @@ func partOf(v intstr.IntOrString, whole int32) int32 {
 // ActiveService returns the name of the Service that selects the serving pods.
 func ActiveService(set *v1alpha1.ExtendedStatefulSet) string { return set.Name + "-active" }
 
+// ZonesFixed is the error if a set with claims switches between zones and no zones.
 const ZonesFixed = "claim names contain the zone, so pods would start with new claims; with volumeClaimTemplates, zones can only be set when the object is created"
 
-// TurnsZones reports whether a set switches between zones and no zones, compared with status was.
-func TurnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {
+// SwitchesZones reports whether a set switches between zones and no zones, compared with status was.
+func SwitchesZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return was.CurrentVersion != 0 && (len(was.Zones) > 0) != (len(set.Spec.Zones) > 0)
 }
 
-// AsksForApproval reports whether a version waits for approval. Values that the schema does not allow
-// count as Manual.
-func AsksForApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
+// NeedsApproval reports whether a new version waits for the approval of a user. Values that the schema
+// does not allow count as Manual.
+func NeedsApproval(spec *v1alpha1.ExtendedStatefulSetSpec) bool {
 	return cmp.Or(spec.Approval, v1alpha1.ApprovalAutomatic) != v1alpha1.ApprovalAutomatic
 }
 
 // JobOfCanaries returns the Job that checks the canaries of the first zone, or nil.
 func JobOfCanaries(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
-	moments := []v1alpha1.When{v1alpha1.WhenCanary, v1alpha1.WhenBoth}
-	if job := s.PostUpdateJob; job != nil && slices.Contains(moments, job.When) {
+	withCanaries := []v1alpha1.When{v1alpha1.WhenCanary, v1alpha1.WhenBoth}
+	if job := s.PostUpdateJob; job != nil && slices.Contains(withCanaries, job.When) {
 		return job
 	}
 	return nil
@@ -126,12 +127,14 @@ func JobOfAll(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
 	return nil
 }
 
-// HoldsBack reports whether pods wait for a user when their template changes.
+// HoldsBack reports whether the update strategy of a StatefulSet delays the restart of pods after a
+// template change until a user acts.
 func HoldsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
 	partitioned := s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
 	return partitioned || s.Type == appsv1.OnDeleteStatefulSetStrategyType
 }
 
+// DeletesClaims reports whether a retention policy would delete claims.
 func DeletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {
 	const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	return p != nil && (p.WhenDeleted == deletes || p.WhenScaled == deletes)

@@ -40,20 +40,21 @@ func UnreadParts(set *v1alpha1.ExtendedStatefulSet) unread.Parts {
 // Problem returns the reason why a spec cannot be served, with the text of admission errors; "" if it
 // can.
 func Problem(set *v1alpha1.ExtendedStatefulSet) string {
-	if errs := faults(set); len(errs) > 0 {
+	if errs := servingErrors(set); len(errs) > 0 {
 		return errs.ToAggregate().Error()
 	}
 	return ""
 }
 
-// Validate checks an object, after defaulting, without reading other objects.
+// Validate checks an object at admission, after defaulting, without reading other objects.
 func Validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
-	return append(faults(set), tooWide(set.Spec.Scaling, field.NewPath("spec", "scaling"))...)
+	return append(servingErrors(set), tooWide(set.Spec.Scaling, field.NewPath("spec", "scaling"))...)
 }
 
-// faults returns the errors because of which an object cannot be served. The schema rejects some of
-// them too. Objects that were created under an older schema or without the webhook are checked here.
-func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+// servingErrors returns the errors that block all changes for an object. The schema rejects some of
+// them too. They are repeated here for objects that were created under an older schema, or without the
+// webhook.
+func servingErrors(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
 	}
@@ -74,6 +75,7 @@ func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 // of web.
 var zoneEnd = regexp.MustCompile(`-z[0-9]+$`)
 
+// ValidateName checks the length and the characters of the name of an object.
 func ValidateName(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.ErrorList {
 	name, most, made := set.Name, maxNameLength, "<name>-v<version>"
 	if len(set.Spec.Zones) > 0 {
@@ -135,6 +137,7 @@ func ValidateReplicas(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	return nil
 }
 
+// validateStrategy checks the fields of updateStrategy.
 func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	strategy, replicas := &spec.UpdateStrategy, *spec.Template.Spec.Replicas
 	var errs field.ErrorList
@@ -329,6 +332,8 @@ func validateOwnKeys(have map[string]string, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateSelector checks that the selector is valid, matches the pod template, and has no labels of
+// the operator.
 func validateSelector(template *corev1.PodTemplateSpec, wanted *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	p := at.Child("selector")
 	if wanted == nil || len(wanted.MatchLabels)+len(wanted.MatchExpressions) == 0 {
@@ -399,12 +404,12 @@ func ValidateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	}
 	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
 		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
-	asked := old.Spec.UpdateStrategy.Handover != set.Spec.UpdateStrategy.Handover
-	if asked && HandoverOf(old) != HandoverOf(set) && underWay(&old.Status) {
+	edited := old.Spec.UpdateStrategy.Handover != set.Spec.UpdateStrategy.Handover
+	if edited && HandoverOf(old) != HandoverOf(set) && underWay(&old.Status) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
 			"handover cannot be changed during an upgrade (phase %s); wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
 	}
-	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 && TurnsZones(set, &old.Status) {
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 && SwitchesZones(set, &old.Status) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "zones"), ZonesFixed))
 	}
 	return errs

@@ -42,7 +42,7 @@ func approve(set *v1alpha1.ExtendedStatefulSet, revision string) string {
 // strayApproval reports that the approved revision matches neither the current version nor the upgrade;
 // "" if it matches.
 func strayApproval(f *facts.Facts) string {
-	if !spec.AsksForApproval(&f.Set.Spec) {
+	if !spec.NeedsApproval(&f.Set.Spec) {
 		return ""
 	}
 	word, next := f.Set.Spec.ApprovedRevision, record.UpdateRevision(f.Record)

@@ -227,7 +227,7 @@ func WarnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	word := set.Spec.ApprovedRevision
 	switch {
 	case word == "" || word == old.Spec.ApprovedRevision:
-	case !spec.AsksForApproval(&set.Spec):
+	case !spec.NeedsApproval(&set.Spec):
 		return admission.Warnings{"spec.approvedRevision is ignored while spec.approval is Automatic"}
 	case word != old.Status.UpdateRevision:
 		return admission.Warnings{fmt.Sprintf(
