@@ -35,7 +35,7 @@ func kept(s *causestest.Sample, age time.Duration) *facts.World {
 			pods[2].Status.Conditions[i].LastTransitionTime.Time = since
 		}
 	}
-	w.Causes = s.Read(noon, facts.ServingPods(w))
+	w.Causes = s.Read(noon, facts.CurrentPods(w))
 	return w
 }
 

@@ -119,7 +119,7 @@ func TestW20APodWithOldContentsIsTold(t *testing.T) {
 	}
 	view := facts.ViewOf(c.Set)
 	view.State = configuration.State{Key: "k", Seen: "s"} // there was no edit since
-	s.w.Config = facts.Configure(s.w, facts.Look{Views: map[types.UID]*configuration.View{c.Set.UID: view}}, nil)
+	s.w.Config = facts.Configure(s.w, facts.ConfigInput{Views: map[types.UID]*configuration.View{c.Set.UID: view}}, nil)
 	if got := configuration.ParseRecord(s.w.Config.Stamps["db-v1"].Record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
 		t.Errorf("got cached pods %q", got.Cached)
 	}

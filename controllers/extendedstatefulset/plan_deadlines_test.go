@@ -83,7 +83,7 @@ func deadlines() []deadline {
 			return of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, children.Span{Start: 0, Replicas: 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
 		{"canaryWatchTime of a pod that is not Ready and delays a rollback", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
-			return set(now, watch).Clock().HadItsTime(pod(false))
+			return set(now, watch).Clock().UnreadyTooLong(pod(false))
 		}, false},
 		{"canaryWatchTime of a terminating pod that keeps its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			w := set(now, watch)

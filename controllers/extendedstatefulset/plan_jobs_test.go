@@ -137,7 +137,7 @@ func TestW19TheResultOfADeletedJob(t *testing.T) {
 				j.Status.Conditions = []batchv1.JobCondition{{Type: row.is, Status: corev1.ConditionTrue}}
 			}
 			r := &observe.Reader{Cache: cacheWith(t, set), Now: func() time.Time { return noon }}
-			r.LearnEnd(t.Context(), j, row.missed)
+			r.KeepEnd(t.Context(), j, row.missed)
 			if got, known := r.Ends.Get(client.ObjectKeyFromObject(set), "j"); got != row.want || known != (row.want != "") {
 				t.Errorf("got result %q, known %t", got, known)
 			}
@@ -185,7 +185,7 @@ func TestW19AJobWithoutItsLabelExists(t *testing.T) {
 			s.w.Jobs = map[string]*batchv1.Job{}
 			live.Namespace, live.Labels = s.w.Set.Namespace, nil
 			r := &observe.Reader{Cache: cacheWith(t, s.w.Set), Now: func() time.Time { return noon }}
-			r.LearnEnd(t.Context(), live, false)
+			r.KeepEnd(t.Context(), live, false)
 			row.change(live)
 			r.Live = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(live).Build()
 			if err := r.ReadLostJobs(t.Context(), s.w); err != nil {

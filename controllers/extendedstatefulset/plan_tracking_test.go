@@ -230,7 +230,7 @@ func (g *garden) operator() {
 	}
 	seen := g.seenByUs
 	track := &facts.Tracking{Set: g.set, Origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, Namespace: "space"}
-	if !track.Owns() {
+	if !track.WantsReferences() {
 		seen = g.secret // a live read
 	}
 	if track.Concerns(seen) {

@@ -30,6 +30,7 @@ type reasons struct {
 	pods map[string]*children.ShortList
 }
 
+// add adds a pod and its cause; "" if the cause is unknown.
 func (c *reasons) add(pod, cause string) {
 	if c.pods[cause] == nil {
 		if c.pods == nil {
@@ -46,15 +47,15 @@ func (c *reasons) String() string {
 	if len(c.all) == 0 {
 		return ""
 	}
-	known := slices.DeleteFunc(slices.Clone(c.all), func(cause string) bool { return cause == "" })
-	told := make([]string, 0, causesAtMost)
-	for _, cause := range known[:min(len(known), causesAtMost)] {
-		told = append(told, c.pods[cause].String()+" ("+excerpt.Of(cause, causeLength)+")")
+	named := slices.DeleteFunc(slices.Clone(c.all), func(cause string) bool { return cause == "" })
+	parts := make([]string, 0, causesAtMost)
+	for _, cause := range named[:min(len(named), causesAtMost)] {
+		parts = append(parts, c.pods[cause].String()+" ("+excerpt.Of(cause, causeLength)+")")
 	}
-	if unknown := c.pods[""]; unknown != nil && len(told) < causesAtMost {
-		told = append(told, unknown.String())
+	if others := c.pods[""]; others != nil && len(parts) < causesAtMost {
+		parts = append(parts, others.String())
 	}
-	return "; not Ready: " + strings.Join(told, ", ")
+	return "; not Ready: " + strings.Join(parts, ", ")
 }
 
 // Unready lists the pods of a version that are not Ready, or Ready only between crashes, with the known
@@ -93,10 +94,10 @@ func causeOn(w *World, c *Child, ordinal int32) (cause string, unready bool) {
 	return cause, cause != ""
 }
 
-// Hindered describes why pods of a version are not Ready. It includes write errors of the operator, and
-// a terminating pod of another version that still has the ordinal.
-func Hindered(w *World, number int64) string {
-	text := Unready(w, number) + RefusedUs(w)
+// Hindrances describes why an attempt with a version fails: the pods of the version that are not Ready,
+// a write error of the operator, and a terminating pod of another version that still has an ordinal.
+func Hindrances(w *World, number int64) string {
+	text := Unready(w, number) + RefusedWrite(w)
 	for _, t := range w.Pods {
 		if t.Version != number && podstate.Terminating(t.Pod) {
 			return text + fmt.Sprintf("; pod %s is still terminating", t.Pod.Name)
@@ -105,9 +106,9 @@ func Hindered(w *World, number int64) string {
 	return text
 }
 
-// RefusedUs describes the last write error of the operator; "" if there is none. A StatefulSet or Job
+// RefusedWrite describes the last write error of the operator; "" if there is none. A StatefulSet or Job
 // that cannot be created has no pods that could show a cause.
-func RefusedUs(w *World) string {
+func RefusedWrite(w *World) string {
 	if w.Refused == "" {
 		return ""
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Child is one StatefulSet of the object.
+// Child is one StatefulSet of the object: that of one version in one zone.
 type Child struct {
 	Set     *appsv1.StatefulSet
 	Zone    int32 // index of the zone
 	Version int64
-	Pods    map[int32]*corev1.Pod // by ordinal, including terminating pods
+	Pods    map[int32]*corev1.Pod // pods that it controls, by ordinal, including terminating pods
 }
 
 // Siblings are the StatefulSets of a set, sorted by zone index, then version.
@@ -48,8 +48,9 @@ func First[T any](all []T, holds func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
-// Serves reports whether a pod is Ready and not terminating.
-func Serves(pod *corev1.Pod) bool { return podstate.Ready(pod) && !podstate.Terminating(pod) }
+// Healthy reports whether a pod is Ready and not terminating. It does not consider minReadySeconds, as
+// Clock.Available does.
+func Healthy(pod *corev1.Pod) bool { return podstate.Ready(pod) && !podstate.Terminating(pod) }
 
 // Span returns the ordinals of the StatefulSet.
 func (c *Child) Span() children.Span {
@@ -60,6 +61,7 @@ func (c *Child) Span() children.Span {
 	return s
 }
 
+// Digest returns the digest of the content of its version; "" if the annotation is missing.
 func (c *Child) Digest() string { return c.Set.Annotations[v1alpha1.AnnotationDigest] }
 
 // Attempts returns how many attempts were made to upgrade to its version.
@@ -95,7 +97,7 @@ func (c *Child) Ready() (n int32) {
 		return 0
 	}
 	for _, pod := range c.Pods {
-		if Serves(pod) {
+		if Healthy(pod) {
 			n++
 		}
 	}
@@ -116,7 +118,8 @@ func (c *Child) count(limit int32, holds func(*corev1.Pod) bool) (n int32) {
 	return n
 }
 
-// LacksPods reports whether pods of the StatefulSet are missing.
+// LacksPods reports whether pods of the StatefulSet are missing. A StatefulSet that is being deleted
+// lacks none.
 func (c *Child) LacksPods() bool {
 	if c.Terminating() {
 		return false

@@ -12,6 +12,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 )
 
+// There are two kinds of conflicts about claims. A foreign claim exists, and its owner has not given
+// consent (children.MayHave). A missing claim has claimants: unrelated StatefulSets whose claims would
+// have the same name. In both cases the ordinals of the claims are withheld: they get no pods.
+
 // ClaimNames returns the names of the claims of the wanted ordinals.
 func ClaimNames(w *World) iter.Seq2[children.Place, string] {
 	return func(yield func(children.Place, string) bool) {
@@ -39,17 +43,18 @@ func WantedClaims(w *World) iter.Seq2[children.Place, *corev1.PersistentVolumeCl
 	}
 }
 
-// ClaimTaken reports whether a claim of an ordinal belongs, or would belong, to another owner.
+// ClaimTaken reports whether a claim of an ordinal belongs, or would belong, to another owner. It must
+// be neither created nor changed then.
 func ClaimTaken(w *World, template string, at children.Place) bool {
 	name, stem := children.ClaimName(w.Set.Name, template, at.Zone, at.Ordinal), children.ClaimStem(template, at.Zone.Stem(w.Set.Name))
-	if w.Foreign[name] != nil {
+	if w.ForeignClaims[name] != nil {
 		return true
 	}
 	return w.Claims[name] == nil && w.Claimants[stem] != ""
 }
 
-// DeletedClaimOf returns the terminating claim of an ordinal; "" if there is none. It is finally removed
-// when its pod ends.
+// DeletedClaimOf returns the name of a terminating claim of an ordinal; "" if there is none. The claim,
+// and with it the user's data, is removed when its pod ends.
 func DeletedClaimOf(w *World, z children.Zone, ordinal int32) string {
 	for _, t := range w.Set.Spec.Template.Spec.VolumeClaimTemplates {
 		name := children.ClaimName(w.Set.Name, t.Name, z, ordinal)
@@ -83,15 +88,15 @@ func claimsDeleted(w *World) bool {
 	return false
 }
 
-// Withheld returns the reason why an ordinal cannot be assigned: one of its claims belongs, or would
-// belong, to another owner. "" means that it can be assigned.
+// Withheld returns what must happen before an ordinal can be assigned, if one of its claims belongs, or
+// would belong, to another owner. "" means that it can be assigned. The text follows "waiting until".
 func Withheld(w *World, z children.Zone, ordinal int32) string {
-	if len(w.Foreign)+len(w.Claimants) == 0 {
+	if len(w.ForeignClaims)+len(w.Claimants) == 0 {
 		return ""
 	}
 	for _, t := range w.Set.Spec.Template.Spec.VolumeClaimTemplates {
 		name := children.ClaimName(w.Set.Name, t.Name, z, ordinal)
-		if w.Foreign[name] != nil {
+		if w.ForeignClaims[name] != nil {
 			return "the owner of claim " + name + " consents"
 		}
 		if other := w.Claimants[children.ClaimStem(t.Name, z.Stem(w.Set.Name))]; other != "" && w.Claims[name] == nil {
@@ -103,10 +108,10 @@ func Withheld(w *World, z children.Zone, ordinal int32) string {
 
 // Disputed describes the claims of other owners and how to resolve the conflict; "" if there are none.
 func Disputed(w *World) string {
-	if len(w.Foreign) > 0 {
+	if len(w.ForeignClaims) > 0 {
 		var all []metav1.Object
-		for _, name := range slices.Sorted(maps.Keys(w.Foreign)) {
-			all = append(all, w.Foreign[name])
+		for _, name := range slices.Sorted(maps.Keys(w.ForeignClaims)) {
+			all = append(all, w.ForeignClaims[name])
 		}
 		return children.AskOwner(w.Set.Namespace, w.Set.Name, all...)
 	}
@@ -117,19 +122,20 @@ func Disputed(w *World) string {
 	return ""
 }
 
-// Reach returns how many ordinals, counted from 0, a StatefulSet with span has may get. It stops at the
-// first withheld ordinal that the StatefulSet does not have.
-func Reach(w *World, z children.Zone, has children.Span) int32 {
+// Assignable returns how many ordinals, counted from 0, a StatefulSet with the given span may have. It
+// stops at the first withheld ordinal that the StatefulSet does not have yet.
+func Assignable(w *World, z children.Zone, have children.Span) int32 {
 	for o := range w.Replicas {
-		if !has.Has(o) && Withheld(w, z, o) != "" {
+		if !have.Has(o) && Withheld(w, z, o) != "" {
 			return o
 		}
 	}
 	return w.Replicas
 }
 
-// Unconsented returns the reason why no pod may be replaced now; "" if there is none. A pod whose claim
-// lacks consent, for example because the claim lost its label, could not be recreated.
+// Unconsented returns what must happen before any pod may be replaced; "" if pods may be replaced. A pod
+// whose claim lacks consent, for example because the claim lost its label, could not be recreated. The
+// text follows "waiting until".
 func Unconsented(w *World) string {
 	for _, t := range w.Pods {
 		if why := Withheld(w, children.Zone{Index: t.Zone}, t.Ordinal); why != "" {

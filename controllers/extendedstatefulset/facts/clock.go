@@ -11,20 +11,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Clock evaluates pods by the durations of a spec. Time during which this process did not watch the
-// cluster is not counted, neither for a pod nor against it.
+// Clock evaluates pods by the durations of a spec. There are three levels: a pod is Healthy if it is
+// Ready and not terminating, Available after minReadySeconds in addition, and Proven after its probation.
+// Time during which this process did not watch the cluster is not counted, neither for a pod nor against
+// it.
 type Clock struct {
 	Now   time.Time
 	Watch leadership.Watch
 	Spec  *v1alpha1.ExtendedStatefulSetSpec
 }
 
+// Clock returns the clock of a pass.
 func (w *World) Clock() Clock { return Clock{w.Now, w.Watch, &w.Set.Spec} }
 
+// MinReady returns minReadySeconds.
 func (c Clock) MinReady() time.Duration {
 	return time.Duration(c.Spec.Template.Spec.MinReadySeconds) * time.Second
 }
 
+// CanaryTime returns canaryWatchTime.
 func (c Clock) CanaryTime() time.Duration {
 	if d := c.Spec.UpdateStrategy.CanaryWatchTime; d != nil {
 		return d.Duration
@@ -32,6 +37,7 @@ func (c Clock) CanaryTime() time.Duration {
 	return spec.DefaultCanaryWatch
 }
 
+// UpdateTime returns updateWatchTime.
 func (c Clock) UpdateTime() time.Duration {
 	if d := c.Spec.UpdateStrategy.UpdateWatchTime; d != nil {
 		return d.Duration
@@ -48,7 +54,8 @@ func (c Clock) Probation() time.Duration {
 	return min(spec.MaxProbation, c.CanaryTime()/2)
 }
 
-// Available reports whether a pod serves: it has been Ready for minReadySeconds and is not terminating.
+// Available reports whether a pod has been Ready for minReadySeconds and is not terminating. It returns
+// false for a missing pod.
 func (c Clock) Available(pod *corev1.Pod) bool {
 	if pod == nil || podstate.Terminating(pod) {
 		return false
@@ -58,7 +65,7 @@ func (c Clock) Available(pod *corev1.Pod) bool {
 }
 
 // Proven reports whether a pod has passed its probation.
-func (c Clock) Proven(pod *corev1.Pod) bool { return Serves(pod) && !c.ProvenAt(pod).After(c.Now) }
+func (c Clock) Proven(pod *corev1.Pod) bool { return Healthy(pod) && !c.ProvenAt(pod).After(c.Now) }
 
 // ProvenAt returns when a Ready pod passes its probation. Time during which this process did not watch
 // does not count as proof either: while the API server is unreachable, a kubelet cannot report that a
@@ -68,8 +75,9 @@ func (c Clock) ProvenAt(pod *corev1.Pod) time.Time {
 	return c.Deadline(since, c.Probation())
 }
 
-// HadItsTime reports whether a pod has not been Ready for canaryWatchTime.
-func (c Clock) HadItsTime(pod *corev1.Pod) bool {
+// UnreadyTooLong reports whether a pod that is not Ready has been so for canaryWatchTime. For a Ready pod
+// the result has no meaning. A missing pod may still be created, so it returns false.
+func (c Clock) UnreadyTooLong(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
 	}
@@ -93,7 +101,7 @@ func (c Clock) Deadline(from time.Time, limit time.Duration) time.Time {
 	return c.Watch.Deadline(from, limit)
 }
 
-// In returns the duration from now to at.
+// In returns the duration from now to at. It is negative if at has passed.
 func (c Clock) In(at time.Time) time.Duration { return at.Sub(c.Now) }
 
 // Soonest returns the shorter of two durations. A duration of 0 or less means never.

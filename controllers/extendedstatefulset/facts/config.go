@@ -11,13 +11,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
-// ViewOf returns a view of a StatefulSet without the state of its configuration.
+// ViewOf returns the view of a StatefulSet without the state of its configuration, which the caller
+// reads.
 func ViewOf(child *appsv1.StatefulSet) *configuration.View {
 	return &configuration.View{Carried: StampOf(child), Idle: idle(child)}
 }
 
-// HoldsRestart returns the reason why the pods of a version must not be restarted now; "" if they may.
-// During an upgrade a restart could make two serving pods unavailable at the same time.
+// HoldsRestart returns the reason why the pods of a version must not be restarted because of the phase
+// of an upgrade; "" if they may. During an upgrade a restart of the current version could make two
+// serving pods unavailable at the same time. World.HoldsPods has the other reasons.
 func HoldsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
 	if s.Update == nil || GivenUp(s) || number != s.CurrentVersion {
 		return ""
@@ -25,11 +27,12 @@ func HoldsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
 	return "an upgrade is in progress"
 }
 
-// Configure returns the wanted stamps of existing and coming StatefulSets.
-func Configure(w *World, l Look, coming []string) ConfigFacts {
+// Configure returns the wanted stamps of existing StatefulSets and of those that do not exist yet, whose
+// names are in coming. It also returns what is missing, and why pods wait for their restart.
+func Configure(w *World, in ConfigInput, coming []string) ConfigFacts {
 	f := ConfigFacts{Stamps: map[string]children.ConfigStamp{}, Missing: map[string]Notice{}}
 	for _, c := range w.Children {
-		v, followed := l.Views[c.Set.UID]
+		v, followed := in.Views[c.Set.UID]
 		if !followed {
 			f.Stamps[c.Set.Name] = StampFor(configuration.Unfollowed(StampOf(c.Set)))
 			continue
@@ -46,10 +49,10 @@ func Configure(w *World, l Look, coming []string) ConfigFacts {
 		}
 		f.Wait = Soonest(f.Wait, target.Wait)
 	}
-	if l.Fresh == nil {
+	if in.Fresh == nil {
 		return f
 	}
-	stamp, problem := freshStamp(l.Fresh, w.Children)
+	stamp, problem := freshStamp(in.Fresh, w.Children)
 	for _, name := range coming {
 		f.Stamps[name] = stamp
 		if problem.Reason == "" {
@@ -69,9 +72,10 @@ func StampFor(t configuration.Target) children.ConfigStamp {
 	return children.ConfigStamp{Hash: t.Hash, Record: t.Record, Event: t.Event}
 }
 
-// freshStamp returns the stamp of a StatefulSet that does not exist yet, and the reason why it must not
-// be created yet, if any: the content with which its pods start would be unknown.
-func freshStamp(c *configuration.State, beside Siblings) (stamp children.ConfigStamp, problem Notice) {
+// freshStamp returns the stamp of a StatefulSet that does not exist yet, and the problem of its
+// configuration, if any. With unreadable configuration there is no stamp, because the content with which
+// its pods start would be unknown. existing are the StatefulSets of the set that exist.
+func freshStamp(c *configuration.State, existing Siblings) (stamp children.ConfigStamp, problem Notice) {
 	switch {
 	case c.Unreadable != "":
 		return children.ConfigStamp{}, Notice{Reason: v1alpha1.ReasonConfigUnreadable, Message: c.Unreadable}
@@ -79,7 +83,7 @@ func freshStamp(c *configuration.State, beside Siblings) (stamp children.ConfigS
 		problem = Notice{Reason: v1alpha1.ReasonConfigMissing, Message: strings.Join(c.Missing, "; ")}
 	}
 	var earlier []*configuration.Record
-	for _, child := range beside {
+	for _, child := range existing {
 		earlier = append(earlier, RecordOf(child.Set))
 	}
 	return children.ConfigStamp{Hash: c.Hash, Record: c.RecordAfter(earlier...).String()}, problem
@@ -92,12 +96,13 @@ func (f *ConfigFacts) noteCached(w *World, target *configuration.Target) {
 	for _, t := range w.Pods {
 		pods = append(pods, configuration.PodOf(t.Pod, v1alpha1.AnnotationConfigHash))
 	}
-	if said := target.NoteCached(w.Set.Namespace, pods); said != "" {
-		f.Cached = Notice{Reason: v1alpha1.ReasonConfigCached, Message: said}
+	if message := target.NoteCached(w.Set.Namespace, pods); message != "" {
+		f.Cached = Notice{Reason: v1alpha1.ReasonConfigCached, Message: message}
 	}
 }
 
-// ConfigHolds reports whether a StatefulSet must not be created yet because of its configuration.
+// ConfigHolds reports whether a StatefulSet must not be created yet because of its configuration: it is
+// unreadable, or part of it is missing and the object has just been created.
 func (w *World) ConfigHolds(name string) bool {
 	switch w.Config.Missing[name].Reason {
 	case v1alpha1.ReasonConfigUnreadable:

@@ -7,13 +7,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 )
 
-// This file has the facts that rules use. They are derived from the world: a clock that evaluates pods,
-// a StatefulSet with its pods, and all StatefulSets together.
-
-// Facts are what a pass has read, and the record that follows from it.
+// Facts are what a pass has read, and the record that follows from it. Most facts are methods of World:
+// they need no new record. Clock evaluates a pod, Child a StatefulSet with its pods, Standing a version
+// in all zones, and Spans the distribution of the ordinals of a zone over its StatefulSets.
 type Facts struct {
 	*World
-	// Record is the status that must be written before anything else is done.
+	// Record is the record of this pass. If it differs from that in the status, it must be written
+	// before anything else is done.
 	Record *v1alpha1.ExtendedStatefulSetStatus
 }
 
@@ -28,9 +28,10 @@ func (w *World) Unsure() bool {
 	})
 }
 
-// Left reports whether an ordinal is skipped in this pass.
-func (w *World) Left(z children.Zone, ordinal int32) bool {
-	first, some := w.Unseen[z.Index]
+// IsUnread reports whether the pods and claims of an ordinal were not read by name in this pass. The
+// ordinal is then skipped.
+func (w *World) IsUnread(z children.Zone, ordinal int32) bool {
+	first, some := w.FirstUnread[z.Index]
 	return some && ordinal >= first
 }
 
@@ -38,7 +39,8 @@ func (w *World) Left(z children.Zone, ordinal int32) bool {
 // created.
 func (f *Facts) Known(number int64) bool { return f.isKnown(f.Record, number) }
 
-// Forward reports whether the new version may take ordinals in a zone.
+// Forward reports whether the new version may take ordinals in a zone: its attempt has not failed, and
+// has reached the zone.
 func (f *Facts) Forward(z children.Zone) bool {
 	u := f.Record.Update
 	if u == nil || u.Returning {
@@ -53,7 +55,8 @@ func (f *Facts) Forward(z children.Zone) bool {
 	return false
 }
 
-// Returning reports whether ordinals are being returned to the current version.
+// Returning reports whether ordinals are being returned to the current version. It is also true after
+// the last attempt; Update.Returning is only true between two attempts.
 func (f *Facts) Returning() bool { return f.Unreturned() != "" }
 
 // Unreturned returns which ordinals still have to be returned to the current version; "" if it has all.
@@ -66,6 +69,8 @@ func GivenUp(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return s.Phase == v1alpha1.PhaseStale || s.Phase == v1alpha1.PhaseAborted
 }
 
+// ZoneOf returns the zone in which an upgrade is in progress, or the first zone if that was removed from
+// the spec.
 func (w *World) ZoneOf(u *v1alpha1.UpdateStatus) children.Zone {
 	if z, some := First(w.Zones, func(z children.Zone) bool { return z.Name == u.Zone }); some {
 		return z

@@ -12,8 +12,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// The current version has no deadline, and no earlier version to roll back to. If its pods cannot be
-// created or started, manual intervention is required.
+// This file finds pods of the current version that need manual intervention. That version has no
+// deadline, and no earlier version to roll back to, so a condition must report such pods. causes.go
+// describes why any pod is not Ready.
 
 // hindrance is a pod of the current version that needs manual intervention, and a command that shows
 // more details.
@@ -84,8 +85,8 @@ func restarts(pod *corev1.Pod) (n int32) {
 // HinderedAt returns when a pod counts as hindered if it does not become Ready. A crashing pod counts
 // until it has been Ready for HinderedTime, so that the condition does not change with each crash.
 func HinderedAt(w *World, pod *corev1.Pod) time.Time {
-	since, has := podstate.Since(pod, corev1.PodReady)
-	if !has || since.Before(pod.CreationTimestamp.Time) {
+	since, some := podstate.Since(pod, corev1.PodReady)
+	if !some || since.Before(pod.CreationTimestamp.Time) {
 		since = pod.CreationTimestamp.Time
 	}
 	switch {
@@ -99,8 +100,8 @@ func HinderedAt(w *World, pod *corev1.Pod) time.Time {
 	return w.Now.Add(spec.HinderedTime)
 }
 
-// ServingPods returns the pods of the current version, for which causes are read.
-func ServingPods(w *World) (all []causes.Named) {
+// CurrentPods returns the existing and missing pods of the current version, for which causes are read.
+func CurrentPods(w *World) (all []causes.Named) {
 	for c, o := range PodsOfVersion(w, w.Set.Status.CurrentVersion) {
 		all = append(all, causes.Named{Name: fmt.Sprintf("%s-%d", c.Set.Name, o), Pod: c.Pods[o]})
 	}

@@ -18,44 +18,44 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
-// AskedJob is a Job of an attempt, and its record.
-type AskedJob struct {
-	Which  string
-	From   *v1alpha1.UpdateJob // nil if there is no Job
-	Record *v1alpha1.JobStatus
+// PhaseJob is the Job that the phase of an upgrade requires, and its record.
+type PhaseJob struct {
+	Which  string              // children.PreJob, CanaryJob or PostJob
+	From   *v1alpha1.UpdateJob // nil if the phase requires no Job
+	Record *v1alpha1.JobStatus // nil before the Job is created
 }
 
 // Kueue suspends the Jobs that it manages, and resumes them when quota is available.
 const (
 	QueueLabel = "kueue.x-k8s.io/queue-name"
-	queueName  = "kueue"
+	queueName  = "kueue" // part of the names of its field managers
 )
 
-// AskedNow returns the Job of the present phase.
-func AskedNow(f *Facts) AskedJob {
-	return AskedIn(f.Set, f.Record)
+// JobOfPhase returns the Job of the present phase.
+func JobOfPhase(f *Facts) PhaseJob {
+	return JobOfPhaseIn(f.Set, f.Record)
 }
 
-// AskedIn returns the Job of the phase in the given status.
-func AskedIn(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) AskedJob {
+// JobOfPhaseIn returns the Job of the phase in the given status.
+func JobOfPhaseIn(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) PhaseJob {
 	u, strategy := s.Update, &set.Spec.UpdateStrategy
 	if u == nil || u.Returning {
-		return AskedJob{}
+		return PhaseJob{}
 	}
 	switch s.Phase {
 	case v1alpha1.PhasePreJob:
-		return AskedJob{children.PreJob, strategy.PreUpdateJob, u.PreJob}
+		return PhaseJob{children.PreJob, strategy.PreUpdateJob, u.PreJob}
 	case v1alpha1.PhaseCanary:
-		return AskedJob{children.CanaryJob, spec.JobOfCanaries(strategy), u.CanaryJob}
+		return PhaseJob{children.CanaryJob, spec.JobOfCanaries(strategy), u.CanaryJob}
 	case v1alpha1.PhasePostJob:
-		return AskedJob{children.PostJob, spec.JobOfAll(strategy), u.PostJob}
+		return PhaseJob{children.PostJob, spec.JobOfAll(strategy), u.PostJob}
 	}
-	return AskedJob{}
+	return PhaseJob{}
 }
 
 // Due reports whether a Job must be created or started. A Job for canaries is due while they are good.
 // If they no longer are, a running Job continues.
-func (a AskedJob) Due(u *v1alpha1.UpdateStatus) bool {
+func (a PhaseJob) Due(u *v1alpha1.UpdateStatus) bool {
 	switch {
 	case a.From == nil:
 		return false
@@ -68,7 +68,7 @@ func (a AskedJob) Due(u *v1alpha1.UpdateStatus) bool {
 }
 
 // Is reports whether a Job is the recorded one.
-func (a AskedJob) Is(job *batchv1.Job) bool {
+func (a PhaseJob) Is(job *batchv1.Job) bool {
 	return a.From != nil && a.Record != nil && a.Record.UID == job.UID
 }
 
@@ -77,9 +77,9 @@ func IsOnRecord(job *batchv1.Job, record *v1alpha1.JobStatus) bool {
 	return job != nil && record != nil && job.UID == record.UID && record.Result == ""
 }
 
-// MayBegin reports whether the operator still has to start a Job. It starts each Job once: if the Job
-// is suspended later, or a queue admits it, another client must resume it.
-func MayBegin(job *batchv1.Job) bool {
+// MustStart reports whether the operator still has to start a Job. It starts each Job once: if the Job
+// is suspended later, another client must resume it. A Job with a queue is started by the queue.
+func MustStart(job *batchv1.Job) bool {
 	return IsSuspended(job) && !wasStarted(job) && queueOf(job) == ""
 }
 
@@ -132,7 +132,7 @@ func ownsField(f metav1.ManagedFieldsEntry, name string) bool {
 	return f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:`+name+`"`))
 }
 
-// Suspension describes the event that a suspended Job waits for.
+// Suspension describes the event that a suspended Job waits for. The text follows "waiting until".
 func Suspension(job *batchv1.Job) string {
 	queue := queueOf(job)
 	switch {
@@ -153,12 +153,12 @@ func Suspension(job *batchv1.Job) string {
 
 // SuspendedJob returns the Job that blocks the upgrade because another client suspended it, or nil.
 func SuspendedJob(f *Facts) *batchv1.Job {
-	asked := AskedNow(f)
-	if asked.From == nil || asked.Record == nil {
+	wanted := JobOfPhase(f)
+	if wanted.From == nil || wanted.Record == nil {
 		return nil
 	}
-	job := f.Jobs[asked.Record.Name]
-	if IsOnRecord(job, asked.Record) && IsSuspended(job) && !MayBegin(job) {
+	job := f.Jobs[wanted.Record.Name]
+	if IsOnRecord(job, wanted.Record) && IsSuspended(job) && !MustStart(job) {
 		return job
 	}
 	return nil
@@ -186,6 +186,7 @@ func EndOf(job *batchv1.Job) v1alpha1.JobResult {
 	return ""
 }
 
+// hasEnded reports whether a Job has the given condition.
 func hasEnded(job *batchv1.Job, as batchv1.JobConditionType) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Type == as && c.Status == corev1.ConditionTrue

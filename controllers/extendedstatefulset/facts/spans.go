@@ -9,10 +9,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Spans are the ordinals of the StatefulSets of a zone, by version.
+// Spans are the ordinals of the StatefulSets of a zone, by version. The version that has an ordinal is
+// its owner.
 type Spans map[int64]children.Span
 
-// SpansOf returns the ordinals of the StatefulSets of a zone.
+// SpansOf returns the present ordinals of the StatefulSets of a zone, except terminating ones.
 func (w *World) SpansOf(z children.Zone) Spans {
 	have := Spans{}
 	for _, c := range w.Children {
@@ -56,34 +57,34 @@ func (all Spans) Owner(ordinal int32) int64 {
 	return 0
 }
 
-// Absent returns the reason if an ordinal of a zone has no serving pod; "" if all have one. The ordinal
-// but is ignored. In a rollback, a pod that was not Ready for canaryWatchTime is ignored too, because it
-// is not expected to recover.
-func (w *World) Absent(z children.Zone, all Spans, but int32, back bool) string {
+// Unavailable returns what must happen before all ordinals of a zone have an available pod; "" if all
+// have one. It ignores the ordinal except. In a rollback, it also ignores pods that have not been Ready
+// for canaryWatchTime, because they are not expected to recover.
+func (w *World) Unavailable(z children.Zone, all Spans, except int32, rollback bool) string {
 	if len(all) == 0 {
 		return ""
 	}
 	for o := range w.Replicas {
-		if o == but {
+		if o == except {
 			continue
 		}
-		if why := w.absentOn(z, o, all.Owner(o), back); why != "" {
-			return why
+		if what := w.unavailableOn(z, o, all.Owner(o), rollback); what != "" {
+			return what
 		}
 	}
 	return ""
 }
 
-// absentOn returns the reason why an ordinal of a version does not serve; "" if it serves, or is not
-// expected to.
-func (w *World) absentOn(z children.Zone, ordinal int32, owner int64, back bool) string {
+// unavailableOn returns what must happen before an ordinal of a version has an available pod; "" if it
+// has one, or is not expected to get one.
+func (w *World) unavailableOn(z children.Zone, ordinal int32, owner int64, rollback bool) string {
 	c := w.Children.Find(z.Index, owner)
 	switch {
 	case c == nil && w.InTransit(z, ordinal):
 		return fmt.Sprintf("ordinal %d%s has moved to another version", ordinal, z.In())
 	case c == nil, w.Clock().Available(c.Pods[ordinal]):
 		return ""
-	case back && w.Clock().HadItsTime(c.Pods[ordinal]):
+	case rollback && w.Clock().UnreadyTooLong(c.Pods[ordinal]):
 		return ""
 	}
 	return fmt.Sprintf("%s-%d is available", c.Set.Name, ordinal)

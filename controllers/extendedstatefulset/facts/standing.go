@@ -12,19 +12,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
-// Standing evaluates one version in all zones.
+// Standing evaluates one version in all wanted zones: whether it is available, and whether it has all
+// ordinals.
 type Standing struct {
 	*World
 	number int64
 }
 
+// Standing returns the standing of the version with the given number.
 func (w *World) Standing(number int64) Standing { return Standing{w, number} }
 
-// Serving returns the number of ordinals of a zone on which a pod of the StatefulSet is available.
-func (w *World) Serving(c *Child) int32 { return c.count(w.Replicas, w.Clock().Available) }
+// AvailablePods returns the number of wanted ordinals on which a pod of the StatefulSet is available; 0
+// for a nil StatefulSet.
+func (w *World) AvailablePods(c *Child) int32 { return c.count(w.Replicas, w.Clock().Available) }
 
-// Proven returns the number of pods of a StatefulSet that have passed their probation.
-func (w *World) Proven(c *Child) int32 { return c.count(w.Replicas, w.Clock().Proven) }
+// ProvenPods returns the number of wanted ordinals on which a pod of the StatefulSet has passed its
+// probation; 0 for a nil StatefulSet.
+func (w *World) ProvenPods(c *Child) int32 { return c.count(w.Replicas, w.Clock().Proven) }
 
 // members returns the StatefulSets of the version in the wanted zones, in the order of the spec.
 func (s Standing) members() (found []*Child) {
@@ -38,19 +42,19 @@ func (s Standing) members() (found []*Child) {
 
 // AllProven reports whether all pods of a version have passed their probation, in every zone.
 func (s Standing) AllProven() bool {
-	return s.everywhere(func(c *Child) bool { return s.Proven(c) >= s.Replicas })
+	return s.everywhere(func(c *Child) bool { return s.ProvenPods(c) >= s.Replicas })
 }
 
-// Complete reports whether a version serves on all ordinals, in every zone.
+// Complete reports whether a version has an available pod on all ordinals, in every zone.
 func (s Standing) Complete() bool {
-	return s.everywhere(func(c *Child) bool { return s.Serving(c) >= s.Replicas })
+	return s.everywhere(func(c *Child) bool { return s.AvailablePods(c) >= s.Replicas })
 }
 
 // everywhere reports whether a version has a StatefulSet in each zone, and holds is true for all of
 // them.
 func (s Standing) everywhere(holds func(*Child) bool) bool {
-	there := s.members()
-	return len(there) == len(s.Zones) && !slices.ContainsFunc(there, func(c *Child) bool { return !holds(c) })
+	found := s.members()
+	return len(found) == len(s.Zones) && !slices.ContainsFunc(found, func(c *Child) bool { return !holds(c) })
 }
 
 // Wanted reports whether the spec has a zone with the given index.
@@ -63,7 +67,8 @@ func (w *World) Canaries() int32 {
 	return min(max(1, ptr.Deref(w.Set.Spec.UpdateStrategy.Canaries, 1)), w.Replicas)
 }
 
-// isKnown reports whether the template has the content of a version of a record.
+// isKnown reports whether the template has the content of a version of a record, so that StatefulSets
+// of the version can be created and edits of them undone.
 func (w *World) isKnown(record *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 	if number == record.CurrentVersion && record.CurrentDigest == w.Digest {
 		return true
@@ -110,33 +115,35 @@ func (w *World) HoldsPods(number int64) string {
 	return ""
 }
 
-// onTrial reports whether a version has canaries, but no good one yet. They may be restarted,
-// because a restart may fix them, and because no second ordinal is taken for them.
+// onTrial reports whether a version has canaries, but no good one yet. They may be restarted although
+// the ordinals are split between two versions: a restart may fix them, and no second ordinal is taken
+// for them before one is good.
 func (s Standing) onTrial() bool {
 	now := &s.Set.Status
 	if s.number != now.UpdateVersion || now.Phase != v1alpha1.PhaseCanary || now.Update == nil || now.Update.Returning {
 		return false
 	}
-	return !slices.ContainsFunc(s.Children.OfVersion(s.number), func(c *Child) bool { return s.Proven(c) > 0 })
+	return !slices.ContainsFunc(s.Children.OfVersion(s.number), func(c *Child) bool { return s.ProvenPods(c) > 0 })
 }
 
-// NotReady returns a StatefulSet of the version whose pods are not all available; "" if there is none.
+// NotReady describes a StatefulSet of the version whose pods are not all available; "" if there is none.
 func (s Standing) NotReady() string {
 	for _, c := range s.members() {
-		if n := s.Serving(c); n < s.Replicas {
+		if n := s.AvailablePods(c); n < s.Replicas {
 			return fmt.Sprintf("%s has %d of %d pods available", c.Set.Name, n, s.Replicas)
 		}
 	}
 	return ""
 }
 
-// Unreturned returns which ordinals still have to be returned to the version of a record; "" if it has
-// all.
+// Unreturned describes the ordinals that still have to be returned to the version; "" if it has all.
+// record is the record that has the version.
 func (s Standing) Unreturned(record *v1alpha1.ExtendedStatefulSetStatus) string {
-	return cmp.Or(s.stillElsewhere(s.isKnown(record, s.number)), s.notGotBack())
+	return cmp.Or(s.stillElsewhere(s.isKnown(record, s.number)), s.stillIncomplete())
 }
 
-// stillElsewhere returns a StatefulSet of another version that still has pods which could be returned.
+// stillElsewhere describes a StatefulSet of another version that still has pods which could be returned;
+// "" if there is none.
 // known is true if the template has the content of the version.
 func (s Standing) stillElsewhere(known bool) string {
 	elsewhere := func(c *Child) bool {
@@ -151,8 +158,8 @@ func (s Standing) stillElsewhere(known bool) string {
 	return ""
 }
 
-// notGotBack returns a StatefulSet of the version that lacks ordinals.
-func (s Standing) notGotBack() string {
+// stillIncomplete describes a StatefulSet of the version that lacks ordinals; "" if there is none.
+func (s Standing) stillIncomplete() string {
 	if c, some := First(s.members(), func(c *Child) bool { return !c.HasAll(s.Replicas) }); some {
 		return fmt.Sprintf("%s does not have all its ordinals yet", c.Set.Name)
 	}

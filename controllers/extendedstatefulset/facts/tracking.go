@@ -20,10 +20,11 @@ import (
 // finalizers of other controllers are processed. With only an owner reference to an
 // ExtendedStatefulSet, `kubectl delete --cascade=foreground` could therefore delete the user's Secrets
 // before the operator removes the reference. The same write therefore adds an owner reference to the
-// namespace, which is solid for as long as the object can exist. If at least one owner is solid, the
-// garbage collector only removes the references to the other owners, and deletes nothing.
+// namespace, the guard, which is solid for as long as the object can exist. If at least one owner is
+// solid, the garbage collector only removes the references to the other owners, and deletes nothing.
+// Annotation guard marks a guard that the operator added.
 
-// Tracking has the owner references on ConfigMaps and Secrets.
+// Tracking has the owner references on ConfigMaps and Secrets that exist or are wanted.
 type Tracking struct {
 	Set *v1alpha1.ExtendedStatefulSet
 	// Origins are the sources that the template or a StatefulSet uses.
@@ -35,21 +36,25 @@ type Tracking struct {
 	Namespace types.UID
 }
 
-// Owns reports whether the user requests owner references, and new ones may be added.
-func (t *Tracking) Owns() bool {
+// WantsReferences reports whether the user requests owner references, and new ones may be added.
+func (t *Tracking) WantsReferences() bool {
 	return t.Set.Spec.UpdateOnEnvChange && t.Set.Spec.ConfigTracking == v1alpha1.TrackByOwnerReference && t.Set.DeletionTimestamp == nil
 }
 
-func (t *Tracking) Held() bool { return controllerutil.ContainsFinalizer(t.Set, v1alpha1.Finalizer) }
+// HasFinalizer reports whether the set has the finalizer, which blocks its deletion until all owner
+// references to it are removed.
+func (t *Tracking) HasFinalizer() bool {
+	return controllerutil.ContainsFinalizer(t.Set, v1alpha1.Finalizer)
+}
 
 // NeedsFinalizer reports whether the finalizer must be added. It must exist before the first owner
 // reference.
-func (t *Tracking) NeedsFinalizer() bool { return t.Owns() && !t.Held() }
+func (t *Tracking) NeedsFinalizer() bool { return t.WantsReferences() && !t.HasFinalizer() }
 
 // NeedsNoFinalizer reports whether the finalizer can be removed: no object has an owner reference to
 // this set.
 func (t *Tracking) NeedsNoFinalizer() bool {
-	return t.Held() && !t.Owns() && len(t.Chains()) == 0
+	return t.HasFinalizer() && !t.WantsReferences() && len(t.Chains()) == 0
 }
 
 // Reasons of the patches of the object's finalizer. They have no event.
@@ -110,13 +115,13 @@ func (t *Tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 
 // wants reports whether an object must have the owner reference.
 func (t *Tracking) wants(o *metav1.PartialObjectMetadata) bool {
-	return t.Owns() && slices.Contains(t.Origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) && o.DeletionTimestamp == nil
+	return t.WantsReferences() && slices.Contains(t.Origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) && o.DeletionTimestamp == nil
 }
 
 // needsReference reports whether the owner reference or the guard must be added to an object. The
 // finalizer of the set must exist first, or the reference could be left behind forever.
 func (t *Tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
-	if !t.wants(o) || !t.Held() {
+	if !t.wants(o) || !t.HasFinalizer() {
 		return false
 	}
 	return !t.refersTo(o) || !guarded(o)
@@ -128,6 +133,7 @@ func (t *Tracking) needsNoReference(o *metav1.PartialObjectMetadata) bool {
 	return !t.wants(o) && (t.refersTo(o) || guardLeft(o))
 }
 
+// refersTo reports whether an object has an owner reference to this set.
 func (t *Tracking) refersTo(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == t.Set.UID })
 }
@@ -137,6 +143,7 @@ func OfOurKind(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.Kind && r.APIVersion == v1alpha1.GroupVersion.String()
 }
 
+// ToNamespace reports whether an owner reference is to a namespace.
 func ToNamespace(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" }
 
 // guarded reports whether the namespace is one of the owners.

@@ -18,7 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
-// World has all input of a decision.
+// World has all input of a decision. Package observe fills it, and nothing changes it afterwards, except
+// that the reporter updates Refused and Undone after the writes.
 type World struct {
 	Now time.Time
 	// Watch is the time during which this process watched the cluster. Only that time counts for
@@ -34,22 +35,25 @@ type World struct {
 	Zones    []children.Zone // wanted zones, in the order of the spec
 
 	Children Siblings
-	// Rivals are StatefulSets that the object no longer controls, but whose pods get its claims.
+	// Rivals are StatefulSets that the object no longer controls, but whose pods get its claims. Their
+	// names and labels are those of versions.
 	Rivals Siblings
-	// Seen are zones that are in labels but not in the status.
-	Seen []v1alpha1.ZoneStatus
+	// RecoveredZones are zones that are in labels but not in the status, because the status was lost.
+	RecoveredZones []v1alpha1.ZoneStatus
+	// Pods are the pods with the name of a version's pod. Their StatefulSets may be missing.
 	Pods []PodOfOrdinal
 	// ForeignPods are pods with the operator's labels that belong to no version, at most MaxForeign.
 	ForeignPods []ForeignPod
-	Claims      map[string]*corev1.PersistentVolumeClaim
-	// Foreign are claims of other owners that have the names of claims of this object.
-	Foreign map[string]*corev1.PersistentVolumeClaim
-	// Claimants are StatefulSets of other owners whose claims would have the same names, by claim name
+	// Claims are the claims that the object may use, by name.
+	Claims map[string]*corev1.PersistentVolumeClaim
+	// ForeignClaims are claims of other owners that have the names of claims of this object, by name.
+	ForeignClaims map[string]*corev1.PersistentVolumeClaim
+	// Claimants are unrelated StatefulSets whose claims would have the same names, by claim name
 	// without the ordinal. They are read only if claims are missing.
 	Claimants map[string]string
-	// Unseen maps a zone index to the first ordinal that was not read by name.
-	Unseen   map[int32]int32
-	Services map[string]*corev1.Service
+	// FirstUnread maps a zone index to the first ordinal whose pods and claims were not read by name.
+	FirstUnread map[int32]int32
+	Services    map[string]*corev1.Service
 	// Budgets are the PodDisruptionBudgets that the object controls, and those of other owners with the
 	// same names.
 	Budgets map[string]*policyv1.PodDisruptionBudget
@@ -70,7 +74,7 @@ type World struct {
 
 	// Refused is the last write error; "" if there is none.
 	Refused string
-	// Undone are the writes that an admission webhook or policy reverted.
+	// Undone has the writes that an admission webhook or policy reverted.
 	Undone undone.Held
 	// Refusals are the known reasons why pods are missing, by pod name. RefusalsDue is when to read
 	// them again.
@@ -84,8 +88,8 @@ type World struct {
 // served.
 func (w *World) Ignored() bool { return w.Set.DeletionTimestamp != nil || w.Invalid != "" }
 
-// Probed is the state of the probes of one pod. It may be lost: the label does not change until the
-// next result.
+// Probed is the state of the active/passive probes of one pod. It may be lost: the label does not change
+// until the next result.
 type Probed struct {
 	// Busy is true while a command runs in the pod.
 	Busy bool
@@ -93,9 +97,12 @@ type Probed struct {
 	Results map[string]podexec.Result
 }
 
-// Look is the state of the configuration of an object's StatefulSets.
-type Look struct {
-	Views map[types.UID]*configuration.View // empty if pods are not restarted for changes
+// ConfigInput is what was read of the configuration of an object's StatefulSets. Configure derives
+// ConfigFacts from it.
+type ConfigInput struct {
+	// Views are the views of existing StatefulSets, by UID. It is empty if pods are not restarted for
+	// changes.
+	Views map[types.UID]*configuration.View
 	// Fresh is for StatefulSets that do not exist yet; nil if there are none.
 	Fresh *configuration.State
 }

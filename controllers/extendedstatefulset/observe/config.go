@@ -62,61 +62,65 @@ func Named(key types.NamespacedName) client.Object {
 	return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// Observe reads the configuration of the StatefulSets of an object. held returns the reason why the
-// pods of a StatefulSet must not be restarted now. template is the pod template of a StatefulSet that
-// does not exist yet, or nil.
-func (r *ConfigReader) Observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, made []*appsv1.StatefulSet,
-	held func(*appsv1.StatefulSet) string, template *corev1.PodSpec, now time.Time) (facts.Look, error) {
+// Observe reads the configuration of the StatefulSets of an object. existing are its StatefulSets. held
+// returns the reason why the pods of a StatefulSet must not be restarted now. template is the pod
+// template of a StatefulSet that does not exist yet, or nil.
+//
+// If a StatefulSet must be restarted, it requests a slot for the object. A pass requests at most one
+// slot, so that the StatefulSets of the zones are patched one after another.
+func (r *ConfigReader) Observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, existing []*appsv1.StatefulSet,
+	held func(*appsv1.StatefulSet) string, template *corev1.PodSpec, now time.Time) (facts.ConfigInput, error) {
 	name := client.ObjectKeyFromObject(set)
-	l := facts.Look{Views: map[types.UID]*configuration.View{}}
+	in := facts.ConfigInput{Views: map[types.UID]*configuration.View{}}
 	if !set.Spec.UpdateOnEnvChange {
 		r.Turns.Forget(name)
-		return l, r.Turns.WakeNext(ctx, name, now)
+		return in, r.Turns.WakeNext(ctx, name, now)
 	}
-	asks := false
-	for _, child := range made {
+	requested := false
+	for _, child := range existing {
 		v := facts.ViewOf(child)
 		v.Held = held(child)
-		l.Views[child.UID] = v
+		in.Views[child.UID] = v
 		var err error
 		if v.State, err = r.StateOf(ctx, set.Namespace, &child.Spec.Template.Spec, v.Record()); err != nil {
-			return facts.Look{}, err
+			return facts.ConfigInput{}, err
 		}
-		v.Since = r.seenFirst(set, child.UID, v.Pending(), now)
-		if !v.Pending() || now.Before(v.Since.Add(configuration.Window)) || v.Held != "" || asks || v.Idle {
+		v.Since = r.outdatedSince(set, child.UID, v.Pending(), now)
+		if !v.Pending() || now.Before(v.Since.Add(configuration.Window)) || v.Held != "" || requested || v.Idle {
 			continue
 		}
-		asks = true // one zone after another
+		requested = true
 		if v.Slot, err = r.Turns.Take(ctx, name, v.Since, now); err != nil {
-			return facts.Look{}, err
+			return facts.ConfigInput{}, err
 		}
 	}
 	// Keep the slot of a running restart until the cache shows it: children may be newer than the
 	// cache.
-	if !asks && !slices.ContainsFunc(made, func(c *appsv1.StatefulSet) bool { return !facts.RestartsSince(c).IsZero() }) {
+	if !requested && !slices.ContainsFunc(existing, func(c *appsv1.StatefulSet) bool { return !facts.RestartsSince(c).IsZero() }) {
 		r.Turns.Forget(name)
 	}
 	if template != nil {
 		fresh, err := r.StateOf(ctx, set.Namespace, template, nil)
 		if err != nil {
-			return facts.Look{}, err
+			return facts.ConfigInput{}, err
 		}
-		l.Fresh = &fresh
+		in.Fresh = &fresh
 	}
-	return l, r.Turns.WakeNext(ctx, name, now)
+	return in, r.Turns.WakeNext(ctx, name, now)
 }
 
-// readConfig reads the configuration, and derives what each StatefulSet needs.
+// readConfig reads the configuration and the owner references on it, and derives what each StatefulSet
+// needs.
 func (r *Reader) readConfig(ctx context.Context, w *facts.World) (err error) {
 	if r.Config == nil {
 		return nil
 	}
 	templates := []*corev1.PodSpec{&w.Set.Spec.Template.Spec.Template.Spec}
-	var made []*appsv1.StatefulSet
-	numbers := map[types.UID]int64{}
+	var existing []*appsv1.StatefulSet
+	numbers := map[types.UID]int64{} // versions of StatefulSets
 	for _, c := range w.Children {
 		templates = append(templates, &c.Set.Spec.Template.Spec)
-		made = append(made, c.Set)
+		existing = append(existing, c.Set)
 		numbers[c.Set.UID] = c.Version
 	}
 	switch w.Tracking, err = r.Config.tracking(ctx, w.Set, templates...); {
@@ -129,7 +133,7 @@ func (r *Reader) readConfig(ctx context.Context, w *facts.World) (err error) {
 		r.Config.Turns.Forget(client.ObjectKeyFromObject(w.Set))
 		return nil
 	}
-	var coming []string
+	var coming []string // names of StatefulSets that do not exist yet
 	for _, z := range w.Zones {
 		for _, number := range []int64{w.Set.Status.CurrentVersion, w.Set.Status.UpdateVersion} {
 			if number != 0 && w.Children.Find(z.Index, number) == nil {
@@ -144,17 +148,17 @@ func (r *Reader) readConfig(ctx context.Context, w *facts.World) (err error) {
 	held := func(c *appsv1.StatefulSet) string {
 		return cmp.Or(w.Invalid, facts.HoldsRestart(&w.Set.Status, numbers[c.UID]), w.HoldsPods(numbers[c.UID]))
 	}
-	l, err := r.Config.Observe(ctx, w.Set, made, held, template, w.Now)
+	in, err := r.Config.Observe(ctx, w.Set, existing, held, template, w.Now)
 	if err != nil {
 		return err
 	}
-	w.Config = facts.Configure(w, l, coming)
+	w.Config = facts.Configure(w, in, coming)
 	return nil
 }
 
-// seenFirst returns since when the configuration of a StatefulSet is outdated. After a restart of the
-// operator the time is later, by at most the window.
-func (r *ConfigReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.UID, changed bool, now time.Time) time.Time {
+// outdatedSince returns since when the configuration of a StatefulSet is outdated; zero if changed is
+// false. After a restart of the operator the time is later, by at most the window.
+func (r *ConfigReader) outdatedSince(set *v1alpha1.ExtendedStatefulSet, child types.UID, changed bool, now time.Time) time.Time {
 	since, _ := r.changes.Get(client.ObjectKeyFromObject(set), set.UID)
 	if !changed {
 		delete(*since, child)
@@ -163,7 +167,7 @@ func (r *ConfigReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.
 	if *since == nil {
 		*since = map[types.UID]time.Time{}
 	}
-	if _, known := (*since)[child]; !known {
+	if _, stored := (*since)[child]; !stored {
 		(*since)[child] = now
 	}
 	return (*since)[child]

@@ -45,11 +45,11 @@ func (r *Reader) readJobs(ctx context.Context, w *facts.World, from engine.View)
 // removed the operator's label when the Job was created.
 func (r *Reader) ReadNewJob(ctx context.Context, w *facts.World) error {
 	status := &w.Set.Status
-	asked := facts.AskedIn(w.Set, status)
-	if !asked.Due(status.Update) || asked.Record != nil {
+	wanted := facts.JobOfPhaseIn(w.Set, status)
+	if !wanted.Due(status.Update) || wanted.Record != nil {
 		return nil
 	}
-	name := w.JobName(asked.Which, status)
+	name := w.JobName(wanted.Which, status)
 	if w.Jobs[name] != nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r *Reader) readUnlisted(ctx context.Context, w *facts.World, name string, 
 // list, so a result is unknown only after the Job was missing for LostJobTime.
 func (r *Reader) ReadLostJobs(ctx context.Context, w *facts.World) error {
 	key := client.ObjectKeyFromObject(w.Set)
-	known := r.Of(w.Set)
+	remembered := r.Of(w.Set)
 	missing := map[types.UID]time.Time{}
 	w.LostJobs = map[types.UID]v1alpha1.JobResult{}
 	for _, record := range awaitedJobs(w.Set.Status.Update) {
@@ -99,7 +99,7 @@ func (r *Reader) ReadLostJobs(ctx context.Context, w *facts.World) error {
 			w.LostJobs[record.UID] = result
 			continue
 		}
-		since, again := known.jobsMissing[record.UID]
+		since, again := remembered.jobsMissing[record.UID]
 		if !again {
 			since = w.Now
 		}
@@ -110,7 +110,7 @@ func (r *Reader) ReadLostJobs(ctx context.Context, w *facts.World) error {
 			w.LostJobs[record.UID] = v1alpha1.JobUnknown
 		}
 	}
-	known.jobsMissing = missing
+	remembered.jobsMissing = missing
 	return nil
 }
 
@@ -127,7 +127,7 @@ func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
 	return all
 }
 
-// MaxEnds is how many results of deleted Jobs are kept for each object: the newest. An update has at
+// MaxEnds is how many results of deleted Jobs are kept for each object: the newest. An upgrade has at
 // most three Jobs without a recorded result, and the pass that records a result follows immediately. If
 // as many Jobs of the object are deleted before that pass, the result becomes JobUnknown.
 const MaxEnds = 16
@@ -135,9 +135,10 @@ const MaxEnds = 16
 // jobEnds stores the results of deleted Jobs by object and UID.
 type jobEnds = memory.Recent[types.NamespacedName, types.UID, v1alpha1.JobResult]
 
-// LearnEnd stores the result of a deleted Job that an object in the cache controls. Anyone who may
-// create Jobs can create any number with a reference to an object that does not exist.
-func (r *Reader) LearnEnd(ctx context.Context, job *batchv1.Job, missed bool) {
+// KeepEnd stores the result of a deleted Job that an object in the cache controls. missed is true if the
+// watch missed the deletion. Other Jobs are ignored, because anyone who may create Jobs can create any
+// number with a reference to an object that does not exist.
+func (r *Reader) KeepEnd(ctx context.Context, job *batchv1.Job, missed bool) {
 	result := resultOfDeleted(job, missed)
 	owner := metav1.GetControllerOfNoCopy(job)
 	if result == "" || owner == nil {
@@ -169,7 +170,7 @@ type JobHandler struct {
 
 func (h JobHandler) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if job, ok := e.Object.(*batchv1.Job); ok {
-		h.R.LearnEnd(ctx, job, e.DeleteStateUnknown)
+		h.R.KeepEnd(ctx, job, e.DeleteStateUnknown)
 	}
 	h.EventHandler.Delete(ctx, e, q)
 }

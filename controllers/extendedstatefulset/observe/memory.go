@@ -28,10 +28,10 @@ type Remembered struct {
 // whyMissing has the reasons why pods of a StatefulSet are missing, by pod name.
 type whyMissing = causes.Turns[map[string]string]
 
-// Of returns the memory of an object.
+// Of returns the state that is remembered for an object. Callers may change it.
 func (r *Reader) Of(set *v1alpha1.ExtendedStatefulSet) *Remembered {
-	known, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
-	return known
+	remembered, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	return remembered
 }
 
 // Forget drops the state that is kept for a deleted object.
@@ -46,7 +46,7 @@ func (r *Reader) Forget(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-// KeepBoard removes pods that no longer exist from the Board.
+// KeepBoard drops the command results of pods that no longer exist from the Board.
 func (r *Reader) KeepBoard(w *facts.World) {
 	if r.Board == nil {
 		return

@@ -24,15 +24,16 @@ import (
 // for them.
 const NamesAtOnce = 200
 
-// leave skips a place, and all places after it, in this pass.
-func leave(w *facts.World, at children.Place) {
-	if w.Unseen == nil {
-		w.Unseen = map[int32]int32{}
+// markUnread marks a place, and all places after it in the order of the zones and ordinals, as not read
+// by this pass.
+func markUnread(w *facts.World, at children.Place) {
+	if w.FirstUnread == nil {
+		w.FirstUnread = map[int32]int32{}
 	}
 	from := at.Ordinal
 	for _, z := range w.Zones[slices.Index(w.Zones, at.Zone):] {
-		if first, some := w.Unseen[z.Index]; !some || from < first {
-			w.Unseen[z.Index] = from
+		if first, some := w.FirstUnread[z.Index]; !some || from < first {
+			w.FirstUnread[z.Index] = from
 		}
 		from = 0
 	}
@@ -63,10 +64,10 @@ func podNames(w *facts.World) iter.Seq2[children.Place, string] {
 
 // findPods finds pods without the operator's label with live reads.
 func findPods(ctx context.Context, w *facts.World, from engine.View) error {
-	asked := 0
+	read := 0
 	for at, name := range podNames(w) {
-		if asked++; asked > NamesAtOnce {
-			leave(w, at)
+		if read++; read > NamesAtOnce {
+			markUnread(w, at)
 			return nil
 		}
 		var pod corev1.Pod
@@ -97,16 +98,17 @@ func listClaims(ctx context.Context, w *facts.World, from engine.View) error {
 	return nil
 }
 
-// findClaims finds claims without the label by their expected names, with live reads.
+// findClaims finds claims without the label by their expected names, with live reads. A claim that the
+// set may not use becomes a foreign claim. For missing claims it looks for claimants.
 func findClaims(ctx context.Context, w *facts.World, from engine.View) error {
-	w.Foreign, w.Claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
-	asked, stems := 0, sets.New[string]()
+	w.ForeignClaims, w.Claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
+	read, stems := 0, sets.New[string]() // stems for which claimants were read
 	for at, name := range facts.ClaimNames(w) {
 		if !from.Live || w.Claims[name] != nil {
 			continue
 		}
-		if asked++; asked > NamesAtOnce {
-			leave(w, at)
+		if read++; read > NamesAtOnce {
+			markUnread(w, at)
 			return nil
 		}
 		var one corev1.PersistentVolumeClaim
@@ -121,21 +123,21 @@ func findClaims(ctx context.Context, w *facts.World, from engine.View) error {
 		case children.MayHave(w.Set.Name, &one):
 			w.Claims[name] = &one
 		default:
-			w.Foreign[name] = &one
+			w.ForeignClaims[name] = &one
 		}
 	}
 	return nil
 }
 
 // findClaimants finds the StatefulSets of other owners that would use the same claims. It runs before
-// claims are created for a zone.
-func findClaimants(ctx context.Context, w *facts.World, z children.Zone, asked sets.Set[string], from client.Reader) error {
+// claims are created for a zone. done are the stems that were checked.
+func findClaimants(ctx context.Context, w *facts.World, z children.Zone, done sets.Set[string], from client.Reader) error {
 	for _, t := range w.Set.Spec.Template.Spec.VolumeClaimTemplates {
 		stem := children.ClaimStem(t.Name, z.Stem(w.Set.Name))
-		if asked.Has(stem) {
+		if done.Has(stem) {
 			continue
 		}
-		asked.Insert(stem)
+		done.Insert(stem)
 		other, err := ClaimantOf(ctx, from, w.Set.Namespace, t.Name, z.Stem(w.Set.Name))
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ type Board interface {
 
 // Reader reads what a pass needs.
 type Reader struct {
-	// Cache reads from the watches; live reads from the API server.
+	// Cache reads from the watches, Live from the API server.
 	Cache, Live client.Reader
 	// Board has the results of the probes. It is nil if no probes are run.
 	Board Board
@@ -45,7 +45,8 @@ type Reader struct {
 	Lease *leadership.Lease
 
 	memory memory.Of[Remembered]
-	Ends   jobEnds
+	// Ends has the results of deleted Jobs.
+	Ends jobEnds
 	// Config reads ConfigMaps and Secrets. If it is nil, configuration is not followed.
 	Config *ConfigReader
 }
@@ -61,8 +62,8 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
 		Invalid:  spec.Problem(spec.WithDefaults(set)),
 		Replicas: spec.ReplicasOf(set),
 	}
-	known := r.Of(set)
-	w.Refused, w.Undone = known.Refusal.Text(), known.Undone.Held(set.Generation, now)
+	remembered := r.Of(set)
+	w.Refused, w.Undone = remembered.Refusal.Text(), remembered.Undone.Held(set.Generation, now)
 	digest, err := children.DigestOf(set)
 	if err != nil {
 		w.Invalid = err.Error()
@@ -85,9 +86,9 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
 	}
 	r.readRefusals(ctx, w)
 	if w.Set.DeletionTimestamp == nil {
-		w.Causes = known.causes.Read(ctx, r.Live, w.Now, facts.ServingPods(w))
+		w.Causes = remembered.causes.Read(ctx, r.Live, w.Now, facts.CurrentPods(w))
 	}
-	w.Invalid = cmp.Or(w.Invalid, zonesSwitched(w), zonesUsedUp(w), claimOfOthers(w))
+	w.Invalid = cmp.Or(w.Invalid, zonesSwitched(w), zonesUsedUp(w), claimOfOtherSet(w))
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}
@@ -140,6 +141,8 @@ func readChild(ctx context.Context, w *facts.World, from engine.View, name strin
 	return client.IgnoreNotFound(err)
 }
 
+// AddChild adds a StatefulSet with the name of a version to the world: as a child if the set controls
+// it, or as a rival if only its pods have the label of the set.
 func AddChild(w *facts.World, set *appsv1.StatefulSet) {
 	index, number, ok := children.ParseChild(w.Set.Name, set.Name)
 	if !ok {
@@ -162,6 +165,8 @@ func AddChild(w *facts.World, set *appsv1.StatefulSet) {
 	})
 }
 
+// readPods finds the pods by their label. A live read also finds pods, and the StatefulSets of pods, by
+// their names, because the label may have been removed.
 func readPods(ctx context.Context, w *facts.World, from engine.View) error {
 	var list corev1.PodList
 	if err := from.List(ctx, &list, OfSet(w.Set)...); err != nil {
@@ -179,26 +184,28 @@ func readPods(ctx context.Context, w *facts.World, from engine.View) error {
 	return findPods(ctx, w, from)
 }
 
+// AddPod adds a pod to the pods of the world if it has the name of a version's pod. It adds a pod that
+// belongs to no version to the foreign pods.
 func AddPod(w *facts.World, pod *corev1.Pod) {
 	cut := strings.LastIndex(pod.Name, "-")
 	stem := pod.Name[:max(cut, 0)]
 	index, number, ours := children.ParseChild(w.Set.Name, stem)
 	ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
 	isNamed := ours && err == nil
-	if labels := facts.ForeignLabels(pod, isNamed, isNamed && mayMake(w, index, number, stem, pod)); len(labels) > 0 && len(w.ForeignPods) < facts.MaxForeign {
+	if labels := facts.ForeignLabels(pod, isNamed, isNamed && mayBelong(w, index, number, stem, pod)); len(labels) > 0 && len(w.ForeignPods) < facts.MaxForeign {
 		w.ForeignPods = append(w.ForeignPods, facts.ForeignPod{Pod: pod, Labels: labels})
 	}
 	if !isNamed {
 		return
 	}
 	w.Pods = append(w.Pods, facts.PodOfOrdinal{Zone: index, Version: number, Ordinal: int32(ordinal), Pod: pod})
-	own(w, &w.Pods[len(w.Pods)-1])
+	assign(w, &w.Pods[len(w.Pods)-1])
 }
 
-// mayMake reports whether a pod with the name of a version's pod may belong to that version: its
+// mayBelong reports whether a pod with the name of a version's pod may belong to that version: its
 // StatefulSet controls or adopts the pod, or the pod is older than the StatefulSet, so that a former
 // StatefulSet of the same name may have created it.
-func mayMake(w *facts.World, index int32, number int64, stem string, pod *corev1.Pod) bool {
+func mayBelong(w *facts.World, index int32, number int64, stem string, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return true
@@ -213,8 +220,8 @@ func mayMake(w *facts.World, index int32, number int64, stem string, pod *corev1
 	return pod.CreationTimestamp.Before(&c.Set.CreationTimestamp)
 }
 
-// own assigns a pod to the StatefulSet that controls it.
-func own(w *facts.World, t *facts.PodOfOrdinal) {
+// assign adds a pod to the StatefulSet that controls it, by UID.
+func assign(w *facts.World, t *facts.PodOfOrdinal) {
 	if c := w.Children.Find(t.Zone, t.Version); c != nil && owned.By(t.Pod, c.Set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")) {
 		t.Owned, c.Pods[t.Ordinal] = true, t.Pod
 	}
@@ -223,17 +230,17 @@ func own(w *facts.World, t *facts.PodOfOrdinal) {
 // findChildren reads the StatefulSets of pods that seem to have none. Their label may have been
 // removed.
 func findChildren(ctx context.Context, w *facts.World, from engine.View) error {
-	asked := sets.New[string]()
+	read := sets.New[string]()
 	for i := range w.Pods {
 		t := &w.Pods[i]
 		name := t.Pod.Name[:strings.LastIndex(t.Pod.Name, "-")]
-		if w.Children.Find(t.Zone, t.Version) == nil && !asked.Has(name) {
-			asked.Insert(name)
+		if w.Children.Find(t.Zone, t.Version) == nil && !read.Has(name) {
+			read.Insert(name)
 			if err := readChild(ctx, w, from, name); err != nil {
 				return err
 			}
 		}
-		own(w, t)
+		assign(w, t)
 	}
 	return nil
 }
@@ -292,10 +299,10 @@ func (r *Reader) readProbes(w *facts.World) {
 	w.Probes = make(map[types.UID]facts.Probed, len(w.Pods))
 	for _, t := range w.Pods {
 		running, results := r.Board.Of(client.ObjectKeyFromObject(w.Set), t.Pod.UID)
-		known := facts.Probed{Busy: running != nil, Results: make(map[string]podexec.Result, len(results))}
+		probed := facts.Probed{Busy: running != nil, Results: make(map[string]podexec.Result, len(results))}
 		for _, result := range results {
-			known.Results[result.Name] = result
+			probed.Results[result.Name] = result
 		}
-		w.Probes[t.Pod.UID] = known
+		w.Probes[t.Pod.UID] = probed
 	}
 }

@@ -17,14 +17,15 @@ import (
 )
 
 // tracking reads the owner references of the ConfigMaps and Secrets of an object. It returns nil if
-// there are none to manage. Before the finalizer is removed, it reads live.
+// there are none to manage. If references are no longer wanted, it reads live: the finalizer may be
+// removed only if no object has a reference.
 func (r *ConfigReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*facts.Tracking, error) {
 	t := &facts.Tracking{Set: set, Origins: configuration.Origins(templates...)}
-	inNamespace, ours := client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}
+	inNamespace, ofSet := client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}
 	switch {
-	case !t.Owns() && !t.Held():
+	case !t.WantsReferences() && !t.HasFinalizer():
 		return nil, nil
-	case !t.Owns():
+	case !t.WantsReferences():
 		return t, r.list(ctx, r.Live, t, inNamespace)
 	}
 	for _, o := range t.Origins {
@@ -38,7 +39,7 @@ func (r *ConfigReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 			return nil, fmt.Errorf("get %s: %w", o, err)
 		}
 	}
-	if err := r.list(ctx, r.Cache, t, inNamespace, ours); err != nil {
+	if err := r.list(ctx, r.Cache, t, inNamespace, ofSet); err != nil {
 		return nil, err
 	}
 	if len(t.Chains()) == 0 {
@@ -63,8 +64,8 @@ func (r *ConfigReader) list(ctx context.Context, from client.Reader, t *facts.Tr
 		for i := range list.Items {
 			o := &list.Items[i]
 			o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-			known := slices.ContainsFunc(t.Objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID })
-			if t.Concerns(o) && !known {
+			listed := slices.ContainsFunc(t.Objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID })
+			if t.Concerns(o) && !listed {
 				t.Objects = append(t.Objects, o)
 			}
 		}

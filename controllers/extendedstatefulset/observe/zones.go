@@ -18,24 +18,24 @@ import (
 // zone must keep its index forever. If the status was lost, for example after the restore of a backup,
 // the index is taken from the labels of existing claims and StatefulSets.
 func RecoverZones(w *facts.World, sets []appsv1.StatefulSet) {
-	known := w.Set.Status.DeepCopy()
-	see := func(labels map[string]string) {
+	status := w.Set.Status.DeepCopy()
+	recoverZone := func(labels map[string]string) {
 		name, zoned := labels[v1alpha1.LabelZoneName]
 		n, err := strconv.ParseInt(labels[v1alpha1.LabelZoneIndex], 10, 32)
 		z := v1alpha1.ZoneStatus{Name: name, Index: int32(n)}
 		if !zoned || err != nil || n < 0 ||
-			slices.ContainsFunc(known.Zones, func(k v1alpha1.ZoneStatus) bool { return k.Name == z.Name || k.Index == z.Index }) {
+			slices.ContainsFunc(status.Zones, func(k v1alpha1.ZoneStatus) bool { return k.Name == z.Name || k.Index == z.Index }) {
 			return
 		}
-		known.Zones, w.Seen = append(known.Zones, z), append(w.Seen, z)
+		status.Zones, w.RecoveredZones = append(status.Zones, z), append(w.RecoveredZones, z)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Claims)) {
-		see(w.Claims[name].Labels)
+		recoverZone(w.Claims[name].Labels)
 	}
 	for i := range sets {
-		see(sets[i].Labels)
+		recoverZone(sets[i].Labels)
 	}
-	w.Zones = children.ZonesOf(w.Set, known)
+	w.Zones = children.ZonesOf(w.Set, status)
 }
 
 // zonesSwitched returns the reason why the zones of the spec cannot be served; "" if they can. Claims
@@ -61,13 +61,14 @@ func zonesSwitched(w *facts.World) string {
 	return "spec.zones: " + spec.ZonesFixed
 }
 
-// zonesUsedUp returns the reason if more zones were named than the status can hold; else "". A zone
-// that is missing in the status could get the index, and so the claims, of another zone.
+// zonesUsedUp returns the reason why the spec cannot be served if more zones were used over time than
+// the status can hold; else "". The status keeps removed zones: a zone that is missing in the status
+// could get the index, and so the claims, of another zone.
 func zonesUsedUp(w *facts.World) string {
-	ever := len(w.Set.Status.Zones) + len(w.Seen)
+	ever := len(w.Set.Status.Zones) + len(w.RecoveredZones)
 	for _, z := range w.Zones {
-		known := func(s v1alpha1.ZoneStatus) bool { return s.Name == z.Name }
-		if z.Index != children.NoZone && !slices.ContainsFunc(w.Set.Status.Zones, known) && !slices.ContainsFunc(w.Seen, known) {
+		same := func(s v1alpha1.ZoneStatus) bool { return s.Name == z.Name }
+		if z.Index != children.NoZone && !slices.ContainsFunc(w.Set.Status.Zones, same) && !slices.ContainsFunc(w.RecoveredZones, same) {
 			ever++
 		}
 	}
@@ -80,12 +81,13 @@ func zonesUsedUp(w *facts.World) string {
 	)
 }
 
-// claimOfOthers returns the reason if another set uses a claim; else "". For example, template data-db
-// of web has the same claim names as template data of db-web.
-func claimOfOthers(w *facts.World) string {
-	for _, name := range slices.Sorted(maps.Keys(w.Foreign)) {
-		if w.Foreign[name].Labels[v1alpha1.LabelSet] != "" {
-			return children.AskOwner(w.Set.Namespace, w.Set.Name, w.Foreign[name])
+// claimOfOtherSet returns the reason why the spec cannot be served if a claim has the label of another
+// set; else "". For example, template data-db of web has the same claim names as template data of
+// db-web. Foreign claims without the label only withhold their ordinal.
+func claimOfOtherSet(w *facts.World) string {
+	for _, name := range slices.Sorted(maps.Keys(w.ForeignClaims)) {
+		if w.ForeignClaims[name].Labels[v1alpha1.LabelSet] != "" {
+			return children.AskOwner(w.Set.Namespace, w.Set.Name, w.ForeignClaims[name])
 		}
 	}
 	return ""

@@ -17,85 +17,87 @@ import (
 // phase Canary, so that the canaries are still observed. canaryWatchTime is paused while the canaries
 // are good. updateWatchTime is paused while the upgrade waits for approval.
 
-// unapproved reports whether the upgrade must wait for approval. An upgrade that continued after
+// lacksApproval reports whether the upgrade must wait for approval. An upgrade that continued after
 // approval needs no second approval.
-func (b *recorder) unapproved() bool {
-	wanted := &b.w.Set.Spec
-	if b.Update.Approved || !spec.NeedsApproval(wanted) {
+func (r *recorder) lacksApproval() bool {
+	wanted := &r.w.Set.Spec
+	if r.Update.Approved || !spec.NeedsApproval(wanted) {
 		return false
 	}
-	return wanted.ApprovedRevision != UpdateRevision(b.ExtendedStatefulSetStatus)
+	return wanted.ApprovedRevision != UpdateRevision(r.ExtendedStatefulSetStatus)
 }
 
-// verdict returns the result of the Job that checks the canaries; "" if it has not ended, or its result
-// is unknown. Without such a Job it returns JobSucceeded.
-func (b *recorder) verdict() v1alpha1.JobResult {
-	job := spec.JobOfCanaries(&b.w.Set.Spec.UpdateStrategy)
+// canaryJobResult returns the result of the Job that checks the canaries; "" if it has not ended, or its
+// result is unknown. Without such a Job it returns JobSucceeded.
+func (r *recorder) canaryJobResult() v1alpha1.JobResult {
+	job := spec.JobOfCanaries(&r.w.Set.Spec.UpdateStrategy)
 	if job == nil {
 		return v1alpha1.JobSucceeded
 	}
-	result := b.job(children.CanaryJob, job, &b.Update.CanaryJob)
+	result := r.job(children.CanaryJob, job, &r.Update.CanaryJob)
 	if result == v1alpha1.JobUnknown {
 		return ""
 	}
 	return result
 }
 
-// canariesGood advances an upgrade whose canaries are good.
-func (b *recorder) canariesGood(verdict v1alpha1.JobResult) {
-	u, now := b.Update, b.clock()
+// canariesGood advances an upgrade whose canaries are good: it waits for their Job, then for approval,
+// and then enters phase Promoting. GoodAt is when the canaries became good, HeldAt when the wait for
+// approval began.
+func (r *recorder) canariesGood(jobResult v1alpha1.JobResult) {
+	u, now := r.Update, r.now()
 	switch {
-	case verdict == "":
-		b.heldNoMore() // the Job may have been added while the upgrade waited for approval
+	case jobResult == "":
+		r.resumeUpdateTimeout() // the Job may have been added while the upgrade waited for approval
 		u.GoodAt = cmp.Or(u.GoodAt, &now)
-	case b.unapproved():
+	case r.lacksApproval():
 		u.GoodAt, u.HeldAt = cmp.Or(u.GoodAt, &now), cmp.Or(u.HeldAt, &now)
 	default:
-		b.waitsNoMore()
-		u.Approved = u.Approved || spec.NeedsApproval(&b.w.Set.Spec)
-		b.Phase = v1alpha1.PhasePromoting
+		r.clearWaiting()
+		u.Approved = u.Approved || spec.NeedsApproval(&r.w.Set.Spec)
+		r.Phase = v1alpha1.PhasePromoting
 	}
 }
 
-// goodNoMore resumes the timeouts for canaries that were good and no longer are. If they were good for
-// canaryWatchTime, the timeouts restart. Otherwise they continue, so that flapping canaries do not get
-// more time.
-func (b *recorder) goodNoMore(c *facts.Child) {
-	u, clock := b.Update, b.w.Clock()
+// resumeCanaryTimeout resumes the timeouts for canaries that were good and no longer are. If they were
+// good for canaryWatchTime, the timeouts restart. Otherwise they continue, so that flapping canaries do
+// not get more time.
+func (r *recorder) resumeCanaryTimeout(c *facts.Child) {
+	u, clock := r.Update, r.w.Clock()
 	lasted := clock.RanOut(u.GoodAt.Time, clock.CanaryTime())
 	switch {
 	case lasted:
-		now := b.clock()
+		now := r.now()
 		u.CanaryAt = &now
 	case c == nil:
-		u.CanaryAt = b.goesOn(u.CanaryAt.Time, u.GoodAt.Time)
+		u.CanaryAt = r.resumedStart(u.CanaryAt.Time, u.GoodAt.Time)
 	default:
-		u.CanaryAt = b.goesOn(WatchedSince(u, c), u.GoodAt.Time)
+		u.CanaryAt = r.resumedStart(WatchedSince(u, c), u.GoodAt.Time)
 	}
 	held := u.HeldAt
-	b.waitsNoMore()
+	r.clearWaiting()
 	if lasted && held != nil {
 		u.StartedAt = u.CanaryAt
 	}
 }
 
-// waitsNoMore clears the waiting state of an upgrade that continues or fails.
-func (b *recorder) waitsNoMore() {
-	b.heldNoMore()
-	b.Update.GoodAt = nil
+// clearWaiting clears the waiting state of an upgrade that no longer waits in phase Canary.
+func (r *recorder) clearWaiting() {
+	r.resumeUpdateTimeout()
+	r.Update.GoodAt = nil
 }
 
-// heldNoMore resumes updateWatchTime after a pause.
-func (b *recorder) heldNoMore() {
-	if u := b.Update; u.HeldAt != nil {
-		u.StartedAt, u.HeldAt = b.goesOn(u.StartedAt.Time, u.HeldAt.Time), nil
+// resumeUpdateTimeout resumes updateWatchTime after the wait for approval.
+func (r *recorder) resumeUpdateTimeout() {
+	if u := r.Update; u.HeldAt != nil {
+		u.StartedAt, u.HeldAt = r.resumedStart(u.StartedAt.Time, u.HeldAt.Time), nil
 	}
 }
 
-// goesOn returns the start of a timer that began at from and was paused at stood. The time that has
-// elapsed since the returned start equals the time that had elapsed at the pause.
-func (b *recorder) goesOn(from, stood time.Time) *metav1.Time {
-	begin := wholeSecond(b.w.Now.Add(-b.w.Watch.Elapsed(from, stood)))
+// resumedStart returns the new start of a timer that began at from and was paused at pause. The time
+// that has elapsed since the new start equals the time that had elapsed at the pause.
+func (r *recorder) resumedStart(from, pause time.Time) *metav1.Time {
+	begin := wholeSecond(r.w.Now.Add(-r.w.Watch.Elapsed(from, pause)))
 	return &begin
 }
 
@@ -109,24 +111,25 @@ func WatchedSince(u *v1alpha1.UpdateStatus, c *facts.Child) time.Time {
 	return u.CanaryAt.Time
 }
 
-// allowed returns limit, plus the probation if all required pods are Ready.
-func (b *recorder) allowed(limit time.Duration) time.Duration {
-	if b.allServe() {
-		return limit + b.w.Clock().Probation()
+// limitWithProbation returns limit, plus the probation if all required pods are available. Otherwise an
+// attempt could fail although its pods became Ready in time.
+func (r *recorder) limitWithProbation(limit time.Duration) time.Duration {
+	if r.requiredAvailable() {
+		return limit + r.w.Clock().Probation()
 	}
 	return limit
 }
 
-// allServe reports whether all pods that the phase requires serve.
-func (b *recorder) allServe() bool {
-	n := b.w.Serving(b.w.Children.Find(b.zone().Index, b.UpdateVersion))
-	switch b.Phase {
+// requiredAvailable reports whether all pods that the phase requires are available.
+func (r *recorder) requiredAvailable() bool {
+	n := r.w.AvailablePods(r.w.Children.Find(r.zone().Index, r.UpdateVersion))
+	switch r.Phase {
 	case v1alpha1.PhaseCanary:
-		return n >= b.w.Canaries()
+		return n >= r.w.Canaries()
 	case v1alpha1.PhasePromoting:
-		return n == b.w.Replicas
+		return n == r.w.Replicas
 	case v1alpha1.PhasePostJob:
-		return b.w.Standing(b.UpdateVersion).Complete()
+		return r.w.Standing(r.UpdateVersion).Complete()
 	}
 	return false
 }

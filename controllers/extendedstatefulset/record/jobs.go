@@ -12,9 +12,9 @@ import (
 // job follows a Job of the attempt, and returns the result that applies to the upgrade: with onFailure
 // Continue, a failed Job counts as succeeded. The UID of a Job is recorded before the Job is started,
 // so a missing recorded Job counts as having run.
-func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1.JobStatus) v1alpha1.JobResult {
-	name := b.w.JobName(which, b.ExtendedStatefulSetStatus)
-	job := b.w.Jobs[name]
+func (r *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1.JobStatus) v1alpha1.JobResult {
+	name := r.w.JobName(which, r.ExtendedStatefulSetStatus)
+	job := r.w.Jobs[name]
 	if *record == nil {
 		if job != nil && job.DeletionTimestamp == nil {
 			*record = &v1alpha1.JobStatus{Name: name, UID: job.UID}
@@ -22,26 +22,26 @@ func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1
 		return ""
 	}
 	if (*record).Result == "" {
-		(*record).Result = resultOf(b.w, job, *record)
+		(*record).Result = resultOf(r.w, job, *record)
 	}
 	switch result := (*record).Result; {
 	case result == "" || from == nil:
 		return result
 	case from.OnFailure == v1alpha1.OnFailureContinue:
 		return v1alpha1.JobSucceeded
-	case result == v1alpha1.JobUnknown && b.Attempts <= b.w.Set.Spec.UpdateStrategy.RetryCount:
-		b.askAgain(record)
+	case result == v1alpha1.JobUnknown && r.Attempts <= r.w.Set.Spec.UpdateStrategy.RetryCount:
+		r.repeatJob(record)
 		return ""
 	default:
 		return result
 	}
 }
 
-// askAgain begins another attempt with the present StatefulSets, because the result of the Job is
+// repeatJob begins another attempt with the present StatefulSets, because the result of the Job is
 // unknown. A Job runs at most once for an attempt, so the next attempt has its own Job.
-func (b *recorder) askAgain(record **v1alpha1.JobStatus) {
-	now := b.clock()
-	b.Attempts, b.Update.StartedAt, *record = b.Attempts+1, &now, nil
+func (r *recorder) repeatJob(record **v1alpha1.JobStatus) {
+	now := r.now()
+	r.Attempts, r.Update.StartedAt, *record = r.Attempts+1, &now, nil
 }
 
 // unfinished returns a text about a Job without a result; "" if there is none.
@@ -61,7 +61,7 @@ func unfinished(w *facts.World, record *v1alpha1.JobStatus) string {
 	return fmt.Sprintf("; Job %s has not ended", record.Name)
 }
 
-// resultOf returns the result of a recorded Job; "" while it is unknown.
+// resultOf returns the result of a recorded Job; "" until it is determined.
 func resultOf(w *facts.World, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	if job == nil || job.UID != record.UID {
 		return w.LostJobs[record.UID]

@@ -24,13 +24,14 @@ func Derive(w *facts.World) *facts.Facts {
 	return &facts.Facts{World: w, Record: Advance(w)}
 }
 
-// recorder updates the record from a world.
+// recorder advances a copy of the record by one step, by what a world has.
 type recorder struct {
 	*v1alpha1.ExtendedStatefulSetStatus
 	w *facts.World
 }
 
-// basis has the fields of a status that decisions use, except the upgrade in progress.
+// basis has the fields of a status that decisions use, except the upgrade in progress, which SameRecord
+// compares in addition. All other fields only report the observed state.
 type basis struct {
 	current, update, highest int64
 	digest                   string
@@ -51,348 +52,362 @@ func SameRecord(a, b *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return basisOf(a) == basisOf(b) && apiequality.Semantic.DeepEqual(a.Update, b.Update)
 }
 
-// Advance returns the record for this world. It is at most one step ahead of the present record.
+// Advance returns the record for this world. It is at most one step ahead of the present record. Which
+// step it is depends on the template: whether a version exists, and whether the template has the content
+// of the current version, of the upgrade in progress, or of neither.
 func Advance(w *facts.World) *v1alpha1.ExtendedStatefulSetStatus {
-	b := recorder{w.Set.Status.DeepCopy(), w}
-	b.nameZones()
-	b.recoverLost()
+	r := recorder{w.Set.Status.DeepCopy(), w}
+	r.addZones()
+	r.recoverStatus()
 	switch {
-	case b.CurrentVersion == 0, b.CurrentDigest != w.Digest && len(w.Children.OfVersion(b.CurrentVersion)) == 0:
-		b.first()
-	case b.CurrentDigest == w.Digest:
-		b.rest()
-	case b.Update == nil || b.Update.Digest != w.Digest:
-		b.consider()
+	case r.CurrentVersion == 0, r.CurrentDigest != w.Digest && len(w.Children.OfVersion(r.CurrentVersion)) == 0:
+		r.startFirstVersion()
+	case r.CurrentDigest == w.Digest:
+		r.settle()
+	case r.Update == nil || r.Update.Digest != w.Digest:
+		r.startUpgrade()
 	default:
-		b.proceed()
+		r.continueUpgrade()
 	}
-	return b.ExtendedStatefulSetStatus
+	return r.ExtendedStatefulSetStatus
 }
 
-func (b *recorder) nameZones() {
-	b.Zones = append(b.Zones, b.w.Seen...)
-	for _, z := range b.w.Zones {
-		known := slices.ContainsFunc(b.Zones, func(s v1alpha1.ZoneStatus) bool { return s.Name == z.Name })
+// addZones adds the zones of the spec, and those recovered from labels, to the status. Removed zones
+// remain, so that their indexes are not used for other zones.
+func (r *recorder) addZones() {
+	r.Zones = append(r.Zones, r.w.RecoveredZones...)
+	for _, z := range r.w.Zones {
+		known := slices.ContainsFunc(r.Zones, func(s v1alpha1.ZoneStatus) bool { return s.Name == z.Name })
 		if z.Index != children.NoZone && !known {
-			b.Zones = append(b.Zones, v1alpha1.ZoneStatus{Name: z.Name, Index: z.Index})
+			r.Zones = append(r.Zones, v1alpha1.ZoneStatus{Name: z.Name, Index: z.Index})
 		}
 	}
 }
 
-// recoverLost restores the fields of a lost status, for example after the restore of a backup: the
+// recoverStatus restores the fields of a lost status, for example after the restore of a backup: the
 // version numbers in use, and the current version.
-func (b *recorder) recoverLost() {
-	for _, c := range b.w.Children {
-		b.VersionHighWater = max(b.VersionHighWater, c.Version)
+func (r *recorder) recoverStatus() {
+	for _, c := range r.w.Children {
+		r.VersionHighWater = max(r.VersionHighWater, c.Version)
 	}
-	for _, job := range b.w.Jobs {
-		b.VersionHighWater = max(b.VersionHighWater, facts.VersionOfJob(job))
+	for _, job := range r.w.Jobs {
+		r.VersionHighWater = max(r.VersionHighWater, facts.VersionOfJob(job))
 	}
-	if b.CurrentVersion != 0 {
+	if r.CurrentVersion != 0 {
 		return
 	}
-	if best := b.w.Children.MostLikelyCurrent(); best != nil {
-		b.CurrentVersion, b.CurrentDigest, b.UpdateVersion = best.Version, best.Digest(), best.Version
+	if best := r.w.Children.MostLikelyCurrent(); best != nil {
+		r.CurrentVersion, r.CurrentDigest, r.UpdateVersion = best.Version, best.Digest(), best.Version
 	}
 }
 
-// first assigns a version that has no predecessor. No version serves, so there is nothing to upgrade
-// from.
-func (b *recorder) first() {
-	number := b.VersionHighWater + 1
-	if c := b.w.Children.WithDigest(b.w.Digest, 0); c != nil {
+// startFirstVersion assigns a version that has no predecessor, because no version serves. There is
+// nothing to upgrade from, so it begins in phase Promoting, without canaries and a rollback.
+func (r *recorder) startFirstVersion() {
+	number := r.VersionHighWater + 1
+	if c := r.w.Children.WithDigest(r.w.Digest, 0); c != nil {
 		number = c.Version
 	}
-	b.VersionHighWater = max(b.VersionHighWater, number)
-	b.CurrentVersion, b.UpdateVersion, b.CurrentDigest = number, number, b.w.Digest
-	b.Update, b.Attempts, b.Phase = nil, 0, v1alpha1.PhasePromoting
+	r.VersionHighWater = max(r.VersionHighWater, number)
+	r.CurrentVersion, r.UpdateVersion, r.CurrentDigest = number, number, r.w.Digest
+	r.Update, r.Attempts, r.Phase = nil, 0, v1alpha1.PhasePromoting
 }
 
-// rest handles a template that equals the template of the current version.
-func (b *recorder) rest() {
-	b.Update, b.UpdateVersion = nil, b.CurrentVersion
+// settle handles a template that equals the template of the current version. It ends an upgrade in
+// progress without a rollback record: the other versions are deleted in phase CleaningUp.
+func (r *recorder) settle() {
+	r.Update, r.UpdateVersion = nil, r.CurrentVersion
 	switch {
-	case b.w.Children.Others(b.CurrentVersion):
-		b.Phase, b.Attempts = v1alpha1.PhaseCleaningUp, 0
-	case b.Phase == v1alpha1.PhasePromoting && !b.w.Standing(b.CurrentVersion).Complete():
+	case r.w.Children.Others(r.CurrentVersion):
+		r.Phase, r.Attempts = v1alpha1.PhaseCleaningUp, 0
+	case r.Phase == v1alpha1.PhasePromoting && !r.w.Standing(r.CurrentVersion).Complete(): // the first version
 	default:
-		b.Phase, b.Attempts = v1alpha1.PhaseStable, 0
+		r.Phase, r.Attempts = v1alpha1.PhaseStable, 0
 	}
 }
 
-// consider begins an upgrade once the ordinals of an earlier upgrade are returned and the current
-// version is Ready.
-func (b *recorder) consider() {
-	if b.Update != nil && b.succeedsAnyway() {
-		b.CurrentVersion, b.CurrentDigest = b.UpdateVersion, b.Update.Digest
+// startUpgrade handles a template that belongs to neither the current version nor the upgrade in
+// progress. It ends an upgrade in progress, and begins the next one once the ordinals of the earlier one
+// are returned and the current version is Ready.
+func (r *recorder) startUpgrade() {
+	if r.Update != nil && r.supersededServes() {
+		r.CurrentVersion, r.CurrentDigest = r.UpdateVersion, r.Update.Digest
 	}
-	b.Update, b.Attempts = nil, 0
-	if b.upgradeWaits() {
-		b.Phase, b.UpdateVersion = v1alpha1.PhaseWaiting, b.CurrentVersion
+	r.Update, r.Attempts = nil, 0
+	if r.upgradeWaits() {
+		r.Phase, r.UpdateVersion = v1alpha1.PhaseWaiting, r.CurrentVersion
 		return
 	}
-	number, earlier := b.VersionHighWater+1, int32(0)
-	if c := b.w.Children.WithDigest(b.w.Digest, b.CurrentVersion); c != nil {
+	number, earlier := r.VersionHighWater+1, int32(0)
+	if c := r.w.Children.WithDigest(r.w.Digest, r.CurrentVersion); c != nil {
 		number, earlier = c.Version, c.Attempts()
 	}
-	b.VersionHighWater, b.UpdateVersion, b.Attempts = max(b.VersionHighWater, number), number, 1
-	b.Update = &v1alpha1.UpdateStatus{
-		Digest:          b.w.Digest,
-		Handover:        spec.HandoverOf(b.w.Set),
+	r.VersionHighWater, r.UpdateVersion, r.Attempts = max(r.VersionHighWater, number), number, 1
+	r.Update = &v1alpha1.UpdateStatus{
+		Digest:          r.w.Digest,
+		Handover:        spec.HandoverOf(r.w.Set),
 		EarlierAttempts: earlier,
 	}
-	b.begin()
+	r.beginAttempt()
 }
 
 // upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing has the reason.
-func (b *recorder) upgradeWaits() bool {
+func (r *recorder) upgradeWaits() bool {
 	switch {
-	case b.w.Standing(b.CurrentVersion).Unreturned(&b.w.Set.Status) != "", facts.Unconsented(b.w) != "":
+	case r.w.Standing(r.CurrentVersion).Unreturned(&r.w.Set.Status) != "", facts.Unconsented(r.w) != "":
 		return true
-	case b.w.Set.Spec.UpdateStrategy.UpdateNotReady:
+	case r.w.Set.Spec.UpdateStrategy.UpdateNotReady:
 		return false
 	}
-	return b.w.Standing(b.CurrentVersion).Unsettled() != ""
+	return r.w.Standing(r.CurrentVersion).Unsettled() != ""
 }
 
-// succeedsAnyway reports whether a superseded version serves while the current version does not. The
+// supersededServes reports whether a superseded version serves while the current version does not. The
 // superseded version then becomes the current version, and the next upgrade starts from it.
-func (b *recorder) succeedsAnyway() bool {
-	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
+func (r *recorder) supersededServes() bool {
+	if r.Update.Returning || r.givenUp() || r.UpdateVersion == r.CurrentVersion {
 		return false // it failed: a pod that is Ready for a moment is no proof
 	}
-	if b.unapproved() {
+	if r.lacksApproval() {
 		return false
 	}
-	for _, z := range b.w.Zones {
-		if !b.onlyNextServes(z) {
+	for _, z := range r.w.Zones {
+		if !r.onlyNewServes(z) {
 			return false
 		}
 	}
 	return true
 }
 
-// onlyNextServes reports whether the next version serves in a zone while the current version does not,
-// although it has ordinals.
-func (b *recorder) onlyNextServes(z children.Zone) bool {
-	old, next := b.w.Children.Find(z.Index, b.CurrentVersion), b.w.Children.Find(z.Index, b.UpdateVersion)
+// onlyNewServes reports whether the new version serves in a zone and the current version does not. A
+// current version that has ordinals is failing then. One without ordinals is not, so the new version
+// must have passed all checks.
+func (r *recorder) onlyNewServes(z children.Zone) bool {
+	old, next := r.w.Children.Find(z.Index, r.CurrentVersion), r.w.Children.Find(z.Index, r.UpdateVersion)
 	switch {
 	case !next.AnyReady(), old.AnyReady():
 		return false
-	case old != nil && old.Span().Replicas == 0: // it is not failing: it has no ordinals left
-		return b.pastProof(next)
+	case old != nil && old.Span().Replicas == 0:
+		return r.passedAllChecks(next)
 	}
 	return true
 }
 
-// pastProof reports whether a version has passed all checks in a zone. With a postUpdateJob it has not,
-// because the result of that Job is unknown.
-func (b *recorder) pastProof(c *facts.Child) bool {
-	return b.w.Set.Spec.UpdateStrategy.PostUpdateJob == nil && b.w.Proven(c) == b.w.Replicas
+// passedAllChecks reports whether a version has passed all checks in a zone. With a postUpdateJob it has
+// not, because the result of that Job is unknown.
+func (r *recorder) passedAllChecks(c *facts.Child) bool {
+	return r.w.Set.Spec.UpdateStrategy.PostUpdateJob == nil && r.w.ProvenPods(c) == r.w.Replicas
 }
 
 // givenUp reports whether the upgrade in progress has finally failed.
-func (b *recorder) givenUp() bool { return facts.GivenUp(b.ExtendedStatefulSetStatus) }
+func (r *recorder) givenUp() bool { return facts.GivenUp(r.ExtendedStatefulSetStatus) }
 
-// clock returns the time in the API's resolution of one second, rounded up. A deadline that counts from
+// now returns the time in the API's resolution of one second, rounded up. A deadline that counts from
 // it is never too early.
-func (b *recorder) clock() metav1.Time { return wholeSecond(b.w.Now) }
+func (r *recorder) now() metav1.Time { return wholeSecond(r.w.Now) }
 
 func wholeSecond(at time.Time) metav1.Time {
 	return metav1.NewTime(at.Add(time.Second - 1).Truncate(time.Second))
 }
 
-// begin begins an attempt.
-func (b *recorder) begin() {
-	now := b.clock()
-	u := b.Update
+// beginAttempt begins an attempt, in phase PreJob or in the first zone.
+func (r *recorder) beginAttempt() {
+	now := r.now()
+	u := r.Update
 	u.StartedAt, u.CanaryAt, u.GoodAt, u.HeldAt = &now, nil, nil, nil
 	u.Zone, u.Returning, u.PreJob, u.CanaryJob, u.PostJob = "", false, nil, nil, nil
-	if b.w.Set.Spec.UpdateStrategy.PreUpdateJob != nil {
-		b.Phase = v1alpha1.PhasePreJob
+	if r.w.Set.Spec.UpdateStrategy.PreUpdateJob != nil {
+		r.Phase = v1alpha1.PhasePreJob
 		return
 	}
-	b.nextZone()
+	r.nextZone()
 }
 
 // nextZone starts canaries in the first zone in which the new version does not have all ordinals. After
 // the last zone the postUpdateJob follows.
-func (b *recorder) nextZone() {
-	b.waitsNoMore()
-	for _, z := range b.w.Zones {
-		if b.hasZone(z) {
+func (r *recorder) nextZone() {
+	r.clearWaiting()
+	for _, z := range r.w.Zones {
+		if r.hasZone(z) {
 			continue
 		}
-		b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhasePromoting, z.Name, nil
+		r.Phase, r.Update.Zone, r.Update.CanaryAt = v1alpha1.PhasePromoting, z.Name, nil
 		switch {
-		case b.w.Replicas > 0:
-			now := b.clock()
-			b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
-		case b.unapproved(): // without replicas there are no canaries; the upgrade waits only if it needs approval
-			b.Phase = v1alpha1.PhaseCanary
+		case r.w.Replicas > 0:
+			now := r.now()
+			r.Phase, r.Update.CanaryAt = v1alpha1.PhaseCanary, &now
+		case r.lacksApproval(): // without replicas there are no canaries; the upgrade waits only if it needs approval
+			r.Phase = v1alpha1.PhaseCanary
 		}
 		return
 	}
-	b.Phase, b.Update.CanaryAt = v1alpha1.PhasePostJob, nil
-	if spec.JobOfAll(&b.w.Set.Spec.UpdateStrategy) == nil {
-		b.afterPostJob()
+	r.Phase, r.Update.CanaryAt = v1alpha1.PhasePostJob, nil
+	if spec.JobOfAll(&r.w.Set.Spec.UpdateStrategy) == nil {
+		r.checkPostJob()
 	}
 }
 
 // hasZone reports whether the new version has all ordinals of a zone.
-func (b *recorder) hasZone(z children.Zone) bool {
-	next := b.w.Children.Find(z.Index, b.UpdateVersion)
+func (r *recorder) hasZone(z children.Zone) bool {
+	next := r.w.Children.Find(z.Index, r.UpdateVersion)
 	if next == nil {
 		return false
 	}
-	return b.w.Replicas == 0 || next.HasAll(b.w.Replicas)
+	return r.w.Replicas == 0 || next.HasAll(r.w.Replicas)
 }
 
-// proceed takes the next step of the upgrade in progress.
-func (b *recorder) proceed() {
+// continueUpgrade takes the next step of the upgrade in progress: it begins the next attempt, enters the
+// next phase, or ends the attempt because of a timeout.
+func (r *recorder) continueUpgrade() {
 	switch {
-	case b.givenUp():
+	case r.givenUp():
 		return
-	case b.Update.StartedAt == nil: // another client edited the status
-		b.begin()
+	case r.Update.StartedAt == nil: // another client edited the status
+		r.beginAttempt()
 		return
-	case b.Update.Returning:
-		if b.mayTryAgain() {
-			b.Attempts++
-			b.begin()
+	case r.Update.Returning:
+		if r.mayRetry() {
+			r.Attempts++
+			r.beginAttempt()
 		}
 		return
-	case b.zoneRemoved():
-		b.nextZone()
+	case r.zoneRemoved():
+		r.nextZone()
 		return
 	}
-	was := b.Phase
-	b.leavePhase()
-	if b.Phase == was && b.overdue() {
-		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade did not complete within %s (updateWatchTime), in phase %s%s%s",
-			b.w.Clock().UpdateTime(), was, cmp.Or(unfinished(b.w, b.Update.CanaryJob), unfinished(b.w, b.Update.PostJob)), facts.Hindered(b.w, b.UpdateVersion)))
+	was := r.Phase
+	r.advancePhase()
+	if r.Phase == was && r.overdue() {
+		r.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade did not complete within %s (updateWatchTime), in phase %s%s%s",
+			r.w.Clock().UpdateTime(), was, cmp.Or(unfinished(r.w, r.Update.CanaryJob), unfinished(r.w, r.Update.PostJob)), facts.Hindrances(r.w, r.UpdateVersion)))
 	}
 }
 
-// mayTryAgain reports whether the next attempt may begin. Without replicas it may not, because it would
+// mayRetry reports whether the next attempt may begin. Without replicas it may not, because it would
 // succeed without proof.
-func (b *recorder) mayTryAgain() bool {
-	if b.w.Replicas == 0 || b.w.Standing(b.CurrentVersion).Unreturned(&b.w.Set.Status) != "" {
+func (r *recorder) mayRetry() bool {
+	if r.w.Replicas == 0 || r.w.Standing(r.CurrentVersion).Unreturned(&r.w.Set.Status) != "" {
 		return false
 	}
-	return b.w.Set.Spec.UpdateStrategy.UpdateNotReady || b.w.Standing(b.CurrentVersion).NotReady() == ""
+	return r.w.Set.Spec.UpdateStrategy.UpdateNotReady || r.w.Standing(r.CurrentVersion).NotReady() == ""
 }
 
 // zoneRemoved reports whether the zone in progress was removed from the spec.
-func (b *recorder) zoneRemoved() bool {
-	if b.Phase != v1alpha1.PhaseCanary && b.Phase != v1alpha1.PhasePromoting {
+func (r *recorder) zoneRemoved() bool {
+	if r.Phase != v1alpha1.PhaseCanary && r.Phase != v1alpha1.PhasePromoting {
 		return false
 	}
-	return !slices.ContainsFunc(b.w.Zones, func(z children.Zone) bool { return z.Name == b.Update.Zone })
+	return !slices.ContainsFunc(r.w.Zones, func(z children.Zone) bool { return z.Name == r.Update.Zone })
 }
 
-// leavePhase enters the next phase if the present phase is complete.
-func (b *recorder) leavePhase() {
-	switch b.Phase {
+// advancePhase enters the next phase if the present phase is complete.
+func (r *recorder) advancePhase() {
+	switch r.Phase {
 	case v1alpha1.PhasePreJob:
-		b.afterPreJob()
+		r.checkPreJob()
 	case v1alpha1.PhaseCanary:
-		b.afterCanary()
+		r.checkCanaries()
 	case v1alpha1.PhasePromoting:
-		c := b.w.Children.Find(b.zone().Index, b.UpdateVersion)
-		if b.w.Replicas == 0 || (c != nil && b.w.Proven(c) == b.w.Replicas) {
-			b.nextZone()
+		c := r.w.Children.Find(r.zone().Index, r.UpdateVersion)
+		if r.w.Replicas == 0 || (c != nil && r.w.ProvenPods(c) == r.w.Replicas) {
+			r.nextZone()
 		}
 	case v1alpha1.PhasePostJob:
-		b.afterPostJob()
+		r.checkPostJob()
 	default:
-		b.begin()
+		r.beginAttempt()
 	}
 }
 
 // overdue reports whether the attempt has taken longer than updateWatchTime. It returns false while
 // canaries wait for approval, and while a version in phase Canary has no replicas: an untested version
 // is neither good nor bad.
-func (b *recorder) overdue() bool {
-	u := b.Update
+func (r *recorder) overdue() bool {
+	u := r.Update
 	if u == nil || u.Returning {
 		return false
 	}
-	if untried := b.Phase == v1alpha1.PhaseCanary && b.w.Replicas == 0; untried || u.HeldAt != nil {
+	if untried := r.Phase == v1alpha1.PhaseCanary && r.w.Replicas == 0; untried || u.HeldAt != nil {
 		return false
 	}
-	return b.w.Clock().RanOut(u.StartedAt.Time, b.allowed(b.w.Clock().UpdateTime()))
+	return r.w.Clock().RanOut(u.StartedAt.Time, r.limitWithProbation(r.w.Clock().UpdateTime()))
 }
 
 // zone returns the zone in progress, or the first zone if that was removed from the spec.
-func (b *recorder) zone() children.Zone { return b.w.ZoneOf(b.Update) }
+func (r *recorder) zone() children.Zone { return r.w.ZoneOf(r.Update) }
 
-func (b *recorder) afterPreJob() {
-	u := b.Update
-	job := b.w.Set.Spec.UpdateStrategy.PreUpdateJob
-	switch result := b.job(children.PreJob, job, &u.PreJob); {
+// checkPreJob leaves phase PreJob when the Job has ended, or was not completed in time.
+func (r *recorder) checkPreJob() {
+	u := r.Update
+	job := r.w.Set.Spec.UpdateStrategy.PreUpdateJob
+	switch result := r.job(children.PreJob, job, &u.PreJob); {
 	case job == nil, result == v1alpha1.JobSucceeded:
-		b.nextZone()
+		r.nextZone()
 	case result == v1alpha1.JobFailed:
-		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
-	case b.w.Clock().RanOut(u.StartedAt.Time, b.w.Clock().UpdateTime()):
-		b.abort(fmt.Sprintf("the Job before the update did not complete within %s (updateWatchTime)%s%s",
-			b.w.Clock().UpdateTime(), unfinished(b.w, u.PreJob), facts.RefusedUs(b.w)))
+		r.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
+	case r.w.Clock().RanOut(u.StartedAt.Time, r.w.Clock().UpdateTime()):
+		r.abort(fmt.Sprintf("the Job before the update did not complete within %s (updateWatchTime)%s%s",
+			r.w.Clock().UpdateTime(), unfinished(r.w, u.PreJob), facts.RefusedWrite(r.w)))
 	}
 }
 
 // abort ends an upgrade before anything of the new version was created.
-func (b *recorder) abort(message string) {
-	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, excerpt.Of(message, failureLength)
+func (r *recorder) abort(message string) {
+	r.Phase, r.Update.Reason, r.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, excerpt.Of(message, failureLength)
 }
 
-func (b *recorder) afterCanary() {
-	z, clock, u := b.zone(), b.w.Clock(), b.Update
-	verdict := b.verdict()
-	switch c := b.w.Children.Find(z.Index, b.UpdateVersion); {
-	case verdict == v1alpha1.JobFailed:
-		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", u.CanaryJob.Name))
-	case b.w.Replicas == 0:
+// checkCanaries leaves phase Canary when the canaries are good and all further requirements are met. It
+// ends the attempt if they are not good in time, or if their Job failed.
+func (r *recorder) checkCanaries() {
+	z, clock, u := r.zone(), r.w.Clock(), r.Update
+	jobResult := r.canaryJobResult()
+	switch c := r.w.Children.Find(z.Index, r.UpdateVersion); {
+	case jobResult == v1alpha1.JobFailed:
+		r.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", u.CanaryJob.Name))
+	case r.w.Replicas == 0: // scaled to 0 in phase Canary: there is nothing to test
 		u.CanaryAt, u.GoodAt, u.HeldAt = nil, nil, nil
-	case u.CanaryAt == nil:
-		now := b.clock()
+	case u.CanaryAt == nil: // scaled up from 0: the test begins now
+		now := r.now()
 		u.StartedAt, u.CanaryAt = &now, &now
-	case u.GoodAt != nil && b.w.Serving(c) < b.w.Canaries():
-		b.goodNoMore(c)
+	case u.GoodAt != nil && r.w.AvailablePods(c) < r.w.Canaries():
+		r.resumeCanaryTimeout(c)
 	case c == nil: // it does not exist yet
-	case b.w.Proven(c) >= b.w.Canaries():
-		b.canariesGood(verdict)
+	case r.w.ProvenPods(c) >= r.w.Canaries():
+		r.canariesGood(jobResult)
 	case u.GoodAt != nil: // they are Ready, and their probation passes soon
-	case clock.RanOut(WatchedSince(b.Update, c), b.allowed(clock.CanaryTime())):
-		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
-			b.w.Serving(c), b.w.Canaries(), clock.CanaryTime(), z.In(), facts.Hindered(b.w, b.UpdateVersion)))
+	case clock.RanOut(WatchedSince(r.Update, c), r.limitWithProbation(clock.CanaryTime())):
+		r.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
+			r.w.AvailablePods(c), r.w.Canaries(), clock.CanaryTime(), z.In(), facts.Hindrances(r.w, r.UpdateVersion)))
 	}
 }
 
-func (b *recorder) afterPostJob() {
-	job, result := spec.JobOfAll(&b.w.Set.Spec.UpdateStrategy), v1alpha1.JobSucceeded
+// checkPostJob ends the upgrade when the new version is complete and its Job succeeded. It ends the
+// attempt if the Job failed.
+func (r *recorder) checkPostJob() {
+	job, result := spec.JobOfAll(&r.w.Set.Spec.UpdateStrategy), v1alpha1.JobSucceeded
 	if job != nil {
-		result = b.job(children.PostJob, job, &b.Update.PostJob)
+		result = r.job(children.PostJob, job, &r.Update.PostJob)
 	}
 	switch {
 	case result == v1alpha1.JobFailed:
-		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", b.Update.PostJob.Name))
-	case result == v1alpha1.JobSucceeded && b.w.Standing(b.UpdateVersion).Complete() && b.w.Standing(b.UpdateVersion).AllProven():
-		b.CurrentVersion, b.CurrentDigest, b.Update, b.Attempts = b.UpdateVersion, b.w.Digest, nil, 0
-		b.Phase = v1alpha1.PhaseCleaningUp
+		r.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", r.Update.PostJob.Name))
+	case result == v1alpha1.JobSucceeded && r.w.Standing(r.UpdateVersion).Complete() && r.w.Standing(r.UpdateVersion).AllProven():
+		r.CurrentVersion, r.CurrentDigest, r.Update, r.Attempts = r.UpdateVersion, r.w.Digest, nil, 0
+		r.Phase = v1alpha1.PhaseCleaningUp
 	}
 }
 
 // failureLength is the max length of a failure message. It leaves room in a condition for other text.
 const failureLength = 600
 
-// fail ends an attempt. The next attempt follows, or the version is marked stale.
-func (b *recorder) fail(reason, message string) {
-	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
-	b.Update.GoodAt, b.Update.HeldAt = nil, nil
-	if b.Attempts <= b.w.Set.Spec.UpdateStrategy.RetryCount {
-		b.Update.Returning = true
+// fail ends an attempt. The ordinals are returned to the current version. The next attempt follows, or
+// the version is marked stale.
+func (r *recorder) fail(reason, message string) {
+	r.Update.Reason, r.Update.Message = reason, excerpt.Of(message, failureLength)
+	r.Update.GoodAt, r.Update.HeldAt = nil, nil
+	if r.Attempts <= r.w.Set.Spec.UpdateStrategy.RetryCount {
+		r.Update.Returning = true
 		return
 	}
-	b.Phase = v1alpha1.PhaseStale
+	r.Phase = v1alpha1.PhaseStale
 }

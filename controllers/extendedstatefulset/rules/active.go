@@ -121,7 +121,7 @@ func label(pod *corev1.Pod, on bool) action.Action {
 // and not terminating.
 func asks(w *facts.World, pod *corev1.Pod) bool {
 	ours := slices.ContainsFunc(w.Pods, func(p facts.PodOfOrdinal) bool { return p.Pod == pod && p.Owned })
-	return ours && w.Set.DeletionTimestamp == nil && facts.Serves(pod)
+	return ours && w.Set.DeletionTimestamp == nil && facts.Healthy(pod)
 }
 
 // verdictOf returns the combined result of the probes of a pod: active if all succeed, passive if one

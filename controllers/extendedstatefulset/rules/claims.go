@@ -19,7 +19,7 @@ func keepClaims(f *facts.Facts, p *Plan) {
 		have := f.Claims[children.ClaimName(f.Set.Name, template.Name, at.Zone, at.Ordinal)]
 		switch {
 		case facts.ClaimTaken(f.World, template.Name, at):
-		case have == nil && made < observe.NamesAtOnce && !f.Left(at.Zone, at.Ordinal):
+		case have == nil && made < observe.NamesAtOnce && !f.IsUnread(at.Zone, at.Ordinal):
 			p.Do(action.Chain{{
 				Verb:   action.Create,
 				Object: children.BuildClaim(f.Set, template, at.Zone, at.Ordinal),

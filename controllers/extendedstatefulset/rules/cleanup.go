@@ -62,6 +62,6 @@ func over(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 func zoneMayGo(f *facts.Facts) bool {
 	return slices.ContainsFunc(f.Zones, func(z children.Zone) bool {
 		c := f.Children.Find(z.Index, f.Record.CurrentVersion)
-		return c != nil && f.Serving(c) == f.Replicas
+		return c != nil && f.AvailablePods(c) == f.Replicas
 	})
 }

@@ -74,8 +74,8 @@ func coexist(f *facts.Facts, z children.Zone, have facts.Spans) facts.Spans {
 	for number, s := range want {
 		want[number] = children.Span{Start: s.Start}
 	}
-	want[f.Record.CurrentVersion] = children.Span{Start: 0, Replicas: facts.Reach(f.World, z, have[f.Record.CurrentVersion])}
-	n := facts.Reach(f.World, z, have[f.Record.UpdateVersion])
+	want[f.Record.CurrentVersion] = children.Span{Start: 0, Replicas: facts.Assignable(f.World, z, have[f.Record.CurrentVersion])}
+	n := facts.Assignable(f.World, z, have[f.Record.UpdateVersion])
 	if f.Record.Phase == v1alpha1.PhaseCanary && f.Record.Update.Zone == z.Name {
 		n = min(max(f.Canaries(), have[f.Record.UpdateVersion].Replicas), n)
 	}
@@ -150,7 +150,7 @@ func (h *handover) fill(first int32) {
 
 // give assigns an ordinal without an owner, unless it is held back.
 func (h *handover) give(ordinal int32) {
-	if h.f.Left(h.zone, ordinal) {
+	if h.f.IsUnread(h.zone, ordinal) {
 		return
 	}
 	to := successor(h.want, ordinal, h.goal, h.enough())
@@ -299,9 +299,9 @@ func (h *handover) unproven() string {
 		return "the canaries are good"
 	}
 	c, want := h.f.Children.Find(h.zone.Index, h.goal), h.want[h.goal].Replicas
-	good := h.f.Serving(c)
+	good := h.f.AvailablePods(c)
 	if h.f.Record.Phase == v1alpha1.PhaseCanary { // else the next canary could fail too
-		good = h.f.Proven(c)
+		good = h.f.ProvenPods(c)
 	}
 	if good < want {
 		return fmt.Sprintf("%s has %d of %d pods available", c.Set.Name, want, want)
@@ -321,10 +321,10 @@ func (h *handover) costsService(from int64, ordinal int32) bool {
 
 // othersDown returns the reason if another ordinal does not serve, in any zone; "" if all serve.
 func (h *handover) othersDown(ordinal int32) string {
-	why := h.f.Absent(h.zone, h.want, ordinal, h.back)
+	why := h.f.Unavailable(h.zone, h.want, ordinal, h.back)
 	for _, other := range h.f.Zones {
 		if other != h.zone && why == "" {
-			why = h.f.Absent(other, h.f.SpansOf(other), -1, h.back)
+			why = h.f.Unavailable(other, h.f.SpansOf(other), -1, h.back)
 		}
 	}
 	if why == "" && h.taken {

@@ -18,16 +18,16 @@ import (
 // runJobs creates the Job of the present phase suspended, and starts it once its UID is recorded. It
 // suspends Jobs that are no longer needed.
 func runJobs(f *facts.Facts, p *Plan) {
-	asked := facts.AskedNow(f)
-	if asked.Due(f.Record.Update) {
-		runJob(f, p, asked)
+	wanted := facts.JobOfPhase(f)
+	if wanted.Due(f.Record.Update) {
+		runJob(f, p, wanted)
 	}
-	if asked.From != nil && asked.Record != nil && asked.Record.Result == v1alpha1.JobUnknown {
-		p.waitFor("the result of Job " + asked.Record.Name + " is known, see condition Degraded")
+	if wanted.From != nil && wanted.Record != nil && wanted.Record.Result == v1alpha1.JobUnknown {
+		p.waitFor("the result of Job " + wanted.Record.Name + " is known, see condition Degraded")
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Jobs)) {
 		job := f.Jobs[name]
-		if asked.Is(job) || !facts.MayRun(job) {
+		if wanted.Is(job) || !facts.MayRun(job) {
 			continue
 		}
 		if wait := facts.StoppedAt(job).Add(spec.StopInterval).Sub(f.Now); wait > 0 { // other clients resume it
@@ -39,7 +39,7 @@ func runJobs(f *facts.Facts, p *Plan) {
 }
 
 // runJob creates a Job, or starts it if it is the recorded one.
-func runJob(f *facts.Facts, p *Plan, a facts.AskedJob) {
+func runJob(f *facts.Facts, p *Plan, a facts.PhaseJob) {
 	name := f.JobName(a.Which, f.Record)
 	job := f.Jobs[name]
 	switch {
@@ -47,7 +47,7 @@ func runJob(f *facts.Facts, p *Plan, a facts.AskedJob) {
 		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildJob(f.Set, a.From, a.Which, f.Record.UpdateVersion,
 			f.Record.Update.EarlierAttempts+f.Record.Attempts), Reason: reasonJob, Detail: "suspended"}})
 		p.LookAgain(spec.LostJobTime) // there is no event if a policy removes the label of the Job
-	case facts.IsOnRecord(job, a.Record) && facts.MayBegin(job):
+	case facts.IsOnRecord(job, a.Record) && facts.MustStart(job):
 		p.Do(Start(f, job))
 	case facts.IsOnRecord(job, a.Record) && facts.IsSuspended(job):
 		p.waitFor(facts.Suspension(job))

@@ -20,7 +20,7 @@ func jobHeld(f *facts.Facts, _ *rules.Plan) facts.Notice {
 
 // jobUnknown reports a Job whose result is unknown, and the two ways to continue.
 func jobUnknown(f *facts.Facts, _ *rules.Plan) facts.Notice {
-	a := facts.AskedNow(f)
+	a := facts.JobOfPhase(f)
 	if a.From == nil || a.Record == nil || a.Record.Result != v1alpha1.JobUnknown {
 		return facts.Notice{}
 	}
