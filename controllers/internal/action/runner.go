@@ -86,6 +86,7 @@ func (r *Runner) Run(ctx context.Context, key types.NamespacedName, steps Steps)
 	return all
 }
 
+// runStep runs the chains of a step concurrently. It reports whether one failed.
 func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Step) ([]Outcome, bool) {
 	results := make([][]Outcome, len(step))
 	var refused, failed atomic.Bool
@@ -119,6 +120,7 @@ func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Ste
 	return all, failed.Load() || ctx.Err() != nil
 }
 
+// creates reports whether a chain has a Create.
 func creates(chain Chain) bool {
 	for _, a := range chain {
 		if a.Verb == Create {
@@ -128,6 +130,7 @@ func creates(chain Chain) bool {
 	return false
 }
 
+// runChain runs the actions of a chain until one fails.
 func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain Chain) []Outcome {
 	var outcomes []Outcome
 	for _, a := range chain {
@@ -145,6 +148,7 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 	return outcomes
 }
 
+// do checks the lease, runs one action, and returns the object in the response.
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
 	if a.Verb != Exec { // podexec limits commands
 		leave, err := writes.Enter(ctx, key.Namespace, 0)
@@ -236,8 +240,9 @@ func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopt
 	return true, nil
 }
 
-// passed contains the errors of a dry run that do not depend on the object itself. The quota is the
-// last admission check, and the name is checked after it. So the object has passed all other checks.
+// passed contains the errors of a dry run that do not depend on the object itself: an object with one of
+// them has passed all other checks, because the quota is the last admission check, and the name is
+// checked after it.
 var passed = []func(error) bool{apierrors.IsAlreadyExists, rejection.IsFullQuota, rejection.IsUntried}
 
 // try returns an error if the API server would reject the creation of the object. The errors in passed are

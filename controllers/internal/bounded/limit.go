@@ -69,6 +69,7 @@ func newLimiter(handler http.Handler, l limits, memory *semaphore.Weighted, deni
 		arriving: turns.New(l.large, l.largePeer, l.first), working: turns.New(l.requests, l.requestsPeer, l.first)}
 }
 
+// limiter is a handler that enforces limits before it calls another handler.
 type limiter struct {
 	limits
 	// denies turns a fault of the object under review into a denial. It is false for the pod webhooks:
@@ -80,6 +81,8 @@ type limiter struct {
 	decoded           *semaphore.Weighted
 }
 
+// ServeHTTP reads the body, estimates its decoded size, and waits for a turn and for memory. It rejects
+// the request if it does not get them.
 func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), l.work)
 	defer stop()
@@ -200,6 +203,7 @@ func weigh(body []byte) int64 {
 // partWeight is the max number of bytes that a list element takes when decoded.
 const partWeight = 1024
 
+// parts returns an upper bound of the number of objects, lists and their elements in a JSON body.
 func parts(body []byte) int64 {
 	return int64(bytes.Count(body, []byte{','}) + bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}))
 }

@@ -47,6 +47,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
+// enter counts a connection of a peer if it is within the limits, and reports whether it is.
 func (l *listener) enter(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,12 +40,14 @@ func (h *refusals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// rests reports whether a peer was refused recently.
 func (h *refusals) rests(peer string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now().Before(h.until[peer])
 }
 
+// refuse records a refusal of a peer.
 func (h *refusals) refuse(peer string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

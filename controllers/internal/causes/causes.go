@@ -160,6 +160,7 @@ func waiting(pod *corev1.Pod) (string, *corev1.ContainerStatus) {
 	return hindrances[gravest], which
 }
 
+// containersOf returns the statuses of the init containers and containers of a pod.
 func containersOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
@@ -183,6 +184,7 @@ func OfCrash(pod *corev1.Pod) Cause {
 	return Cause{}
 }
 
+// crash returns the cause of a container that terminated.
 func crash(container string, ended *corev1.ContainerStateTerminated) Cause {
 	return Cause{CrashLoop, fmt.Sprintf("%s ended with code %d%s", container, ended.ExitCode, besides(ended.Reason))}
 }

@@ -70,7 +70,7 @@ func RefusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]
 		if !isPod || isOutdated(e, at[pod]) || !absent(pod) {
 			continue
 		}
-		at[pod] = toldAt(e)
+		at[pod] = timeOf(e)
 		delete(found, pod)
 		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && e.Reason == EventFailedCreate {
 			found[pod] = RefusalText(why)
@@ -85,7 +85,7 @@ func RefusalIn(events []corev1.Event) string {
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
-		if isOfPods(e) && (last == nil || !isOutdated(e, toldAt(last))) {
+		if isOfPods(e) && (last == nil || !isOutdated(e, timeOf(last))) {
 			last = e
 		}
 	}
@@ -126,11 +126,11 @@ func isOfPods(e *corev1.Event) bool {
 // isOutdated reports whether an event is older than the given time. Times have a resolution of one
 // second, so a pod may have been created in the same second after it was rejected.
 func isOutdated(e *corev1.Event, last time.Time) bool {
-	return toldAt(e).Before(last) || (e.Reason == EventFailedCreate && toldAt(e).Equal(last))
+	return timeOf(e).Before(last) || (e.Reason == EventFailedCreate && timeOf(e).Equal(last))
 }
 
-// toldAt returns the last time of an event.
-func toldAt(e *corev1.Event) time.Time {
+// timeOf returns the last time of an event.
+func timeOf(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
 		return e.Series.LastObservedTime.Truncate(time.Second)
@@ -140,8 +140,9 @@ func toldAt(e *corev1.Event) time.Time {
 	return e.EventTime.Truncate(time.Second)
 }
 
-// inEvents are the reasons of events that contain the cause if containers of a pod cannot be created.
-var inEvents = []string{"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
+// podEventReasons are the reasons of events that contain the cause if containers of a pod cannot be
+// created.
+var podEventReasons = []string{"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 
 // longID matches the ID of a sandbox that a runtime tries to create. It differs each time.
 var longID = regexp.MustCompile(`[0-9a-f]{32,}`)
@@ -152,7 +153,7 @@ func InEvents(events []corev1.Event) Cause {
 	var last *corev1.Event
 	for i := range events {
 		e := &events[i]
-		if slices.Contains(inEvents, e.Reason) && (last == nil || !toldAt(e).Before(toldAt(last))) {
+		if slices.Contains(podEventReasons, e.Reason) && (last == nil || !timeOf(e).Before(timeOf(last))) {
 			last = e
 		}
 	}
@@ -162,11 +163,11 @@ func InEvents(events []corev1.Event) Cause {
 	return Cause{last.Reason, longID.ReplaceAllString(last.Message, "…")}
 }
 
-// Turns schedules the reading of events, and keeps the last result.
+// Turns schedules the repeated reading of events, and keeps the last result.
 type Turns[T any] struct {
-	Due  time.Time // zero if no read is scheduled
-	Said T
-	next time.Duration
+	Due  time.Time     // when to read again; zero if no read is scheduled
+	Said T             // the result of the last read
+	next time.Duration // delay after the next read
 }
 
 // Begin schedules the first read, unless one is scheduled.
@@ -177,6 +178,6 @@ func (t *Turns[T]) Begin(now time.Time) {
 }
 
 // Learn records the result of a read, and schedules the next one.
-func (t *Turns[T]) Learn(said T, now time.Time) {
-	t.Said, t.Due, t.next = said, now.Add(t.next), min(2*t.next, eventsSeldom)
+func (t *Turns[T]) Learn(result T, now time.Time) {
+	t.Said, t.Due, t.next = result, now.Add(t.next), min(2*t.next, eventsSeldom)
 }

@@ -67,6 +67,7 @@ func Lasting(all []Hindered) []Hindered {
 	return found
 }
 
+// rank returns the position of a pod among others: 0 for those that require manual intervention.
 func (h Hindered) rank() int {
 	if h.NeedsPerson() {
 		return 0
@@ -94,21 +95,22 @@ func TellOf(what, namespace string, found []Hindered) string {
 }
 
 // Notice returns a notice about the hindered pods once the cause of one of them has lasted for long. It
-// keeps the current notice of the condition until the cause is known to be resolved. Otherwise it
-// returns an empty notice.
-func (h *Hindrances) Notice(hindered []Hindered, reason, what, namespace string, said *metav1.Condition) engine.Notice {
+// keeps the notice of the present condition until the cause is known to be resolved. Otherwise it
+// returns an empty notice. what describes a pod, as in TellOf.
+func (h *Hindrances) Notice(hindered []Hindered, reason, what, namespace string, present *metav1.Condition) engine.Notice {
 	found := Lasting(hindered)
-	stands := said != nil && said.Status == metav1.ConditionTrue && said.Reason == reason
+	reported := present != nil && present.Status == metav1.ConditionTrue && present.Reason == reason
 	switch {
 	case len(found) > 0:
 		return engine.Notice{Reason: reason, Message: TellOf(what, namespace, found)}
-	case stands && (h.Unread || len(hindered) > 0):
-		return engine.Notice{Reason: said.Reason, Message: said.Message}
+	case reported && (h.Unread || len(hindered) > 0):
+		return engine.Notice{Reason: present.Reason, Message: present.Message}
 	}
 	return engine.Notice{}
 }
 
-// Known is the in-memory state about the hindered pods of one object.
+// Known is the in-memory state about the hindered pods of one object. Read uses and updates it in each
+// pass.
 type Known struct {
 	trail  Trail
 	events Turns[map[types.UID]Cause]
@@ -129,37 +131,38 @@ func (k *Known) Read(ctx context.Context, live client.Reader, now time.Time, pod
 	if k.trail == nil {
 		k.trail = Trail{}
 	}
-	told := k.readEvents(ctx, live, now, pods, &h)
+	eventCauses := k.readEvents(ctx, live, now, pods, &h)
 	wanted := map[string]bool{}
 	for _, n := range pods {
 		wanted[n.Name] = true
-		if before, known := k.trail[n.In]; known && n.In != "" {
+		if before, replaced := k.trail[n.In]; replaced && n.In != "" {
 			if _, has := k.trail[n.Name]; !has {
 				k.trail[n.Name] = before
 			}
 		}
-		h.Add(n.Name, k.follow(n, told, now, ours))
+		h.Add(n.Name, k.follow(n, eventCauses, now, ours))
 	}
 	k.trail.Forget(func(name string) bool { return wanted[name] })
 	return h
 }
 
-func (k *Known) follow(n Named, told map[types.UID]Cause, now time.Time, ours []string) Found {
+// follow returns the cause of one pod. eventCauses are the causes in events, by pod UID.
+func (k *Known) follow(n Named, eventCauses map[types.UID]Cause, now time.Time, ours []string) Found {
 	if n.Pod == nil {
 		return k.trail.Find(n.Name, nil, n.Refused, now)
 	}
-	return k.trail.Find(n.Name, n.Pod, told[n.Pod.UID], now, ours...)
+	return k.trail.Find(n.Name, n.Pod, eventCauses[n.Pod.UID], now, ours...)
 }
 
 // readEvents returns the causes in the events of pods that have had no containers for long.
 func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Time, pods []Named, h *Hindrances) map[types.UID]Cause {
-	var exist []*corev1.Pod
+	var existing []*corev1.Pod
 	for _, n := range pods {
 		if n.Pod != nil {
-			exist = append(exist, n.Pod)
+			existing = append(existing, n.Pod)
 		}
 	}
-	hanging := h.Hanging(exist, now)
+	hanging := h.Hanging(existing, now)
 	if len(hanging) == 0 {
 		k.events = Turns[map[types.UID]Cause]{}
 		return nil

@@ -162,11 +162,13 @@ func (c Cause) row() *Row {
 	return nil
 }
 
+// covers reports whether the row is the situation of a cause.
 func (r *Row) covers(c Cause) bool {
 	same := c.Word == r.Word || (r.Word == outOf && strings.HasPrefix(c.Word, outOf))
 	return same && r.says(c.Detail)
 }
 
+// says reports whether a text contains one of the texts in Says. Without such texts, every text does.
 func (r *Row) says(text string) bool {
 	for _, words := range r.Says {
 		if strings.Contains(text, words) {

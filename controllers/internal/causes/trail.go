@@ -20,17 +20,20 @@ const (
 	// CrashesInVain is the number of restarts after which a container counts as failing to start. They
 	// take about half a minute.
 	CrashesInVain = 3
-	// sandboxIn is how long a pod may be without containers before its events are read.
+	// sandboxIn is how long a pod may be without containers before its events are read. A scheduler must
+	// process a pod in the same time.
 	sandboxIn = 20 * time.Second
 )
 
-// Trail records, by pod name, why the pods of an object are not Ready. It covers pods that are replaced
-// again and again, and pods that cannot be created.
+// Trail records, by pod name, why the pods of an object are not Ready, and since when. It covers pods
+// that are replaced again and again, and pods that cannot be created.
 type Trail map[string]trace
 
+// trace is the record of one pod name.
 type trace struct {
-	cause       Cause
-	since, last time.Time
+	cause Cause
+	since time.Time // when the pod, or the first of several pods with the name, became not Ready
+	last  time.Time // when the cause was last found
 }
 
 // Found is why a pod is not Ready, and whether this has lasted for long.
@@ -41,23 +44,23 @@ type Found struct {
 	Again time.Duration
 }
 
-// Follow returns why the pod with the given name is not Ready. pod is nil if it does not exist. told is
-// a cause from other sources, such as events. It is used if the pod itself contains no cause.
-func (t Trail) Follow(name string, pod *corev1.Pod, told Cause, now time.Time) Found {
-	found, before := told, t[name]
-	known := before.cause.Known()
+// Follow returns why the pod with the given name is not Ready. pod is nil if it does not exist. other is
+// a cause from another source, such as events. It is used if the pod itself contains no cause.
+func (t Trail) Follow(name string, pod *corev1.Pod, other Cause, now time.Time) Found {
+	found, before := other, t[name]
+	recorded := before.cause.Known()
 	if pod != nil {
-		found = ofAny(pod, told, now)
+		found = ofAny(pod, other, now)
 	}
 	if !found.Known() {
-		if !known || !now.Before(before.last.Add(linger)) || isWell(pod, before.last) {
+		if !recorded || !now.Before(before.last.Add(linger)) || isWell(pod, before.last) {
 			delete(t, name)
 			return Found{Again: waitFor(pod, now)}
 		}
 		return before.judge(pod, now, before.last.Add(linger).Sub(now))
 	}
 	next := trace{cause: found, since: sinceWhen(pod, now), last: now}
-	if known && before.since.Before(next.since) {
+	if recorded && before.since.Before(next.since) {
 		next.since = before.since
 	}
 	t[name] = next
@@ -66,13 +69,13 @@ func (t Trail) Follow(name string, pod *corev1.Pod, told Cause, now time.Time) F
 
 // Find returns why the pod with the given name is not Ready, as Follow does, or why it is not deleted.
 // ours are finalizers that the operator itself removes.
-func (t Trail) Find(name string, pod *corev1.Pod, told Cause, now time.Time, ours ...string) Found {
+func (t Trail) Find(name string, pod *corev1.Pod, other Cause, now time.Time, ours ...string) Found {
 	if pod != nil {
 		if c := Stuck(pod, now, ours...); c.Known() {
 			return Found{Cause: c, Lasts: true}
 		}
 	}
-	found := t.Follow(name, pod, told, now)
+	found := t.Follow(name, pod, other, now)
 	if pod != nil && pod.DeletionTimestamp != nil && !found.Known() {
 		found.Again = max(0, pod.DeletionTimestamp.Add(Patience).Sub(now))
 	}
@@ -88,18 +91,20 @@ func (t Trail) Forget(keep func(name string) bool) {
 	}
 }
 
-func (known trace) judge(pod *corev1.Pod, now time.Time, again time.Duration) Found {
-	wait := known.since.Add(Patience).Sub(now)
-	lasts := wait <= 0 || (pod != nil && known.cause.Word == CrashLoop && restarts(pod) >= CrashesInVain)
+// judge returns the cause, and whether it has lasted for long. again is the requeue delay if that is
+// shorter than the time until the cause has lasted for long; 0 means none.
+func (t trace) judge(pod *corev1.Pod, now time.Time, again time.Duration) Found {
+	wait := t.since.Add(Patience).Sub(now)
+	lasts := wait <= 0 || (pod != nil && t.cause.Word == CrashLoop && restarts(pod) >= CrashesInVain)
 	if !lasts && (again <= 0 || wait < again) {
 		again = wait
 	}
-	return Found{Cause: known.cause, Lasts: lasts, Again: again}
+	return Found{Cause: t.cause, Lasts: lasts, Again: again}
 }
 
 // ofAny returns why a pod is not Ready, or is Ready only between crashes. It returns no cause for a
-// terminating pod.
-func ofAny(pod *corev1.Pod, told Cause, now time.Time) Cause {
+// terminating pod. other is as in Follow.
+func ofAny(pod *corev1.Pod, other Cause, now time.Time) Cause {
 	if podstate.Terminating(pod) {
 		return Cause{}
 	}
@@ -112,20 +117,20 @@ func ofAny(pod *corev1.Pod, told Cause, now time.Time) Cause {
 	if c := Of(pod); c.Known() {
 		return c
 	}
-	if neverLookedAt(pod, now) {
-		return Cause{Word: notLookedAt}
+	if isUnprocessed(pod, now) {
+		return Cause{Word: unprocessed}
 	}
 	if HasNoContainers(pod) {
-		return told
+		return other
 	}
 	return Cause{}
 }
 
-// notLookedAt is the cause of a pod that no scheduler has processed.
-const notLookedAt = "NotScheduled"
+// unprocessed is the cause of a pod that no scheduler has processed.
+const unprocessed = "NotScheduled"
 
-// neverLookedAt reports whether no scheduler has processed a pod within sandboxIn after its creation.
-func neverLookedAt(pod *corev1.Pod, now time.Time) bool {
+// isUnprocessed reports whether no scheduler has processed a pod within sandboxIn after its creation.
+func isUnprocessed(pod *corev1.Pod, now time.Time) bool {
 	if podstate.Scheduled(pod) || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
 	}

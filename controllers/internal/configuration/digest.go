@@ -166,10 +166,10 @@ func (k hashKey) combined(digests []string) string {
 // contents. The zero value means that the source does not exist.
 type edition struct{ uid, resource string }
 
-// seenOf returns a digest of the versions of all sources of a configuration. While it is unchanged,
-// nothing was edited, and no contents need to be read. Versions are not secret, so the digest needs no
-// key, and remains valid if the key is lost.
-func seenOf(all []usage, versions map[Origin]edition) string {
+// versionsDigest returns a digest of the versions of all sources of a configuration. While it is
+// unchanged, nothing was edited, and no contents need to be read. Versions are not secret, so the
+// digest needs no key, and remains valid if the key is lost.
+func versionsDigest(all []usage, versions map[Origin]edition) string {
 	w := lengthWriter{sha256.New()}
 	w.number(len(all))
 	for i := range all {

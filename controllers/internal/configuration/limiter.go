@@ -31,11 +31,12 @@ const (
 // granted, it contains the position in the queue.
 type Slot struct {
 	Granted    bool
-	busy, most int
-	mine       int // busy ones in the same namespace
-	ahead      int
+	busy, most int // slots that are taken, and the max
+	mine       int // taken slots of the same namespace
+	ahead      int // objects that get a slot earlier
 }
 
+// String describes why the slot is not granted; "" if it is, or if there is no limit.
 func (t Slot) String() string {
 	if t.most == 0 {
 		return ""
@@ -62,15 +63,16 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]wait
-	// let contains the granted slots whose restarts are not visible in the cache yet, with the time of
-	// the grant. On a busy machine the cache can be late, and a write may have succeeded even if it is
+	// granted contains the granted slots whose restarts are not visible in the cache yet, with the time
+	// of the grant. On a busy machine the cache can be late, and a write may have succeeded even if it is
 	// not visible. So such a slot is held for SlotLimit, unless a later pass of the object finds
 	// nothing to restart.
-	let map[types.NamespacedName]time.Time
+	granted map[types.NamespacedName]time.Time
 	// served is when a namespace last got a slot.
 	served map[string]time.Time
 }
 
+// wait is the record of a waiting object.
 type wait struct {
 	since time.Time // when the change was detected
 	asked time.Time // time of the last request
@@ -83,20 +85,20 @@ func (t *Limiter) Ask(key types.NamespacedName, since, now time.Time, restarting
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, already := restarting[key]
-	at, let := t.let[key]
-	holds := let && t.inTime(at, now)
+	at, granted := t.granted[key]
+	holds := granted && t.inTime(at, now)
 	if t.Most <= 0 || already || holds {
 		delete(t.waiting, key)
 		return Slot{Granted: true}
 	}
 	if t.waiting == nil {
-		t.waiting, t.let, t.served = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}, map[string]time.Time{}
+		t.waiting, t.granted, t.served = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}, map[string]time.Time{}
 	}
-	if let {
+	if granted {
 		// Its write was rejected until the slot expired, so it moves to the end of the queue. Otherwise
 		// all rejected objects could start together, and one that is always rejected would always be
 		// first.
-		delete(t.let, key)
+		delete(t.granted, key)
 		since = now
 	}
 	if before := t.waiting[key].since; before.After(since) {
@@ -109,7 +111,7 @@ func (t *Limiter) Ask(key types.NamespacedName, since, now time.Time, restarting
 		return Slot{busy: busy, most: t.Most, mine: held[key.Namespace], ahead: slices.Index(order, key)}
 	}
 	delete(t.waiting, key)
-	t.let[key], t.served[key.Namespace] = now, now
+	t.granted[key], t.served[key.Namespace] = now, now
 	return Slot{Granted: true}
 }
 
@@ -128,9 +130,9 @@ func (t *Limiter) inTime(at, now time.Time) bool {
 // can create StatefulSets can make them look as if they were restarting.
 func (t *Limiter) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
 	held = map[string]int{}
-	for key, at := range t.let {
-		if _, seen := restarting[key]; seen {
-			delete(t.let, key)
+	for key, at := range t.granted {
+		if _, visible := restarting[key]; visible {
+			delete(t.granted, key)
 		} else if t.inTime(at, now) {
 			held[key.Namespace]++
 		}
@@ -175,7 +177,8 @@ func (t *Limiter) order(now time.Time, held map[string]int) []types.NamespacedNa
 	return keys
 }
 
-// pick returns the objects that can get a slot now, in the given order.
+// pick returns the objects that can get a slot now, in the given order. held is the number of slots of
+// each namespace, and busy their total.
 func (t *Limiter) pick(order []types.NamespacedName, busy int, held map[string]int) (all []types.NamespacedName) {
 	held = maps.Clone(held)
 	for _, key := range order {
@@ -205,7 +208,7 @@ func (t *Limiter) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.waiting, key)
-	delete(t.let, key)
+	delete(t.granted, key)
 }
 
 // None reports whether no object is waiting.

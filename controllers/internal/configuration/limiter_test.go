@@ -250,7 +250,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 					order = append(order, "new")
 				}
 			}
-			for key := range limiter.let { // the restart is completed
+			for key := range limiter.granted { // the restart is completed
 				limiter.Forget(key)
 			}
 			now = now.Add(time.Second)
@@ -264,7 +264,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		for range 10 {
 			limiter.Ask(inNamespace("one", 0), now, now, nil)
 			let(limiter, "many", 10, now)
-			for key := range limiter.let {
+			for key := range limiter.granted {
 				if key.Namespace == "many" {
 					many++
 				}
@@ -281,7 +281,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		let(limiter, "a", 2, noon)
 		limiter.Ask(inNamespace("a", 8), noon.Add(2), noon, nil)
 		limiter.Ask(inNamespace("a", 7), noon.Add(1), noon, nil)
-		for key := range limiter.let {
+		for key := range limiter.granted {
 			limiter.Forget(key)
 		}
 		if next := limiter.Next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {

@@ -2,18 +2,20 @@ package configuration
 
 import "sync"
 
+// address identifies a source.
 type address struct {
 	namespace string
 	Origin
 }
 
-// known contains the results for one version of a source. The contents themselves are not kept.
-type known struct {
+// editionResults contains the results for one version of a source. The contents themselves are not kept.
+type editionResults struct {
 	edition
-	key     string
+	key     string            // the name of the hash key
 	results map[string]result // by the shape of a usage
 }
 
+// result is what a usage needs of the contents of a source.
 type result struct {
 	digest  string
 	missing []string
@@ -31,7 +33,7 @@ const (
 // readMemory caches results that were computed from the contents of ConfigMaps and Secrets.
 type readMemory struct {
 	mu  sync.Mutex
-	all map[address]*known
+	all map[address]*editionResults
 }
 
 // find returns the result for an edition of a source with a key. ok is false if there is none.
@@ -44,15 +46,16 @@ func (m *readMemory) find(at address, e edition, key, shape string) (got result,
 	return got, ok
 }
 
-func (m *readMemory) learn(at address, e edition, key, shape string, got result) {
+// store adds a result.
+func (m *readMemory) store(at address, e edition, key, shape string, got result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.all[at]
 	if !k.isOf(e, key) {
 		if m.all == nil || len(m.all) == maxRead {
-			m.all = map[address]*known{}
+			m.all = map[address]*editionResults{}
 		}
-		k = &known{edition: e, key: key, results: map[string]result{}}
+		k = &editionResults{edition: e, key: key, results: map[string]result{}}
 		m.all[at] = k
 	}
 	if len(k.results) == maxShapes {
@@ -61,6 +64,7 @@ func (m *readMemory) learn(at address, e edition, key, shape string, got result)
 	k.results[shape] = got
 }
 
+// forget drops the results for a source.
 func (m *readMemory) forget(at address) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,4 +72,6 @@ func (m *readMemory) forget(at address) {
 }
 
 // isOf reports whether the results are for the edition and were made with the key.
-func (k *known) isOf(e edition, key string) bool { return k != nil && k.edition == e && k.key == key }
+func (k *editionResults) isOf(e edition, key string) bool {
+	return k != nil && k.edition == e && k.key == key
+}

@@ -59,7 +59,7 @@ func (r *Reader) StateOf(ctx context.Context, namespace string, pod *corev1.PodS
 	if problem != "" {
 		return State{Unreadable: problem}, nil
 	}
-	s := State{Key: key.name(), Seen: seenOf(all, editions)}
+	s := State{Key: key.name(), Seen: versionsDigest(all, editions)}
 	if rec.atRest(s.Key, s.Seen) {
 		return s, nil
 	}
@@ -119,7 +119,7 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 		digests = append(digests, got.digest)
 		s.Missing = append(s.Missing, got.missing...)
 	}
-	s.Seen, s.Hash = seenOf(all, editions), key.combined(digests)
+	s.Seen, s.Hash = versionsDigest(all, editions), key.combined(digests)
 	return s
 }
 
@@ -156,7 +156,7 @@ func (r *Reader) resultOf(ctx context.Context, key hashKey, namespace string, u 
 	if held == nil {
 		r.read.forget(at)
 	} else {
-		r.read.learn(at, e, key.name(), shape, got)
+		r.read.store(at, e, key.name(), shape, got)
 	}
 	return got, e, nil
 }

@@ -38,6 +38,7 @@ func ParseRecord(text string) *Record {
 	return &r
 }
 
+// String returns the record as the value of the annotation.
 func (r Record) String() string {
 	text, _ := json.Marshal(r) // cannot fail: strings, a bool and a time
 	return string(text)
@@ -107,7 +108,7 @@ func (s State) recreatedSince(r *Record) (all []string) {
 	return all
 }
 
-// atRest reports whether the versions alone show that no contents changed.
+// atRest reports whether the versions alone show that no contents changed, so that none must be read.
 func (r *Record) atRest(key, seen string) bool {
 	return r != nil && r.Key == key && r.Seen == seen && !r.Incomplete
 }

@@ -20,9 +20,11 @@ const (
 	KindSecret    = "Secret"
 )
 
-// Origin identifies a ConfigMap or Secret in the namespace of the object that uses it.
+// Origin identifies a source, which is a ConfigMap or Secret in the namespace of the object that uses
+// it.
 type Origin struct{ Kind, Name string }
 
+// String returns the kind and the name.
 func (s Origin) String() string { return s.Kind + " " + s.Name }
 
 // CompareOrigins orders by kind, then by name.
@@ -78,12 +80,14 @@ func usages(pod *corev1.PodSpec) []usage {
 // finder collects usages by source.
 type finder map[Origin]*found
 
+// found is what finder has collected about one source. Its fields are as in usage.
 type found struct {
 	whole bool
 	keys  map[string]bool
 	needs map[string]string
 }
 
+// of returns the entry of a source, and adds it if it is missing.
 func (f finder) of(kind, name string) *found {
 	s := Origin{kind, name}
 	if f[s] == nil {
@@ -136,6 +140,7 @@ func (f finder) items(kind, name string, items []corev1.KeyToPath, optional *boo
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
+// volume records the sources of a volume.
 func (f finder) volume(v *corev1.Volume) {
 	by := fmt.Sprintf("volume %q", v.Name)
 	if s := v.ConfigMap; s != nil {
@@ -199,6 +204,7 @@ func credentials(v *corev1.Volume) []string {
 	return names
 }
 
+// container records the sources of the environment of a container. what is its kind, for messages.
 func (f finder) container(what string, c *corev1.Container) {
 	for _, from := range c.EnvFrom {
 		by := fmt.Sprintf("envFrom of %s %q", what, c.Name)
@@ -224,6 +230,7 @@ func (f finder) container(what string, c *corev1.Container) {
 	}
 }
 
+// sorted returns the usages, sorted by kind and name.
 func (f finder) sorted() []usage {
 	all := make([]usage, 0, len(f))
 	for s, u := range f {

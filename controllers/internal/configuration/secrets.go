@@ -171,6 +171,8 @@ func (s *Secrets) refuse(namespace string, w *watchedNamespace) {
 	time.AfterFunc(Retry, func() { s.retry(namespace, w) })
 }
 
+// retry drops a forbidden watch, so that the next read starts another one, and requeues the users of the
+// Secrets that were read meanwhile.
 func (s *Secrets) retry(namespace string, w *watchedNamespace) {
 	s.mu.Lock()
 	ctx, names := s.running, w.refused
@@ -201,6 +203,7 @@ func (s *Secrets) changed(ctx context.Context, o any) {
 // cache.
 func (s *Secrets) Beside(cached client.Reader) client.Reader { return besideSecrets{cached, s} }
 
+// besideSecrets is the reader that Beside returns.
 type besideSecrets struct {
 	client.Reader
 	secrets *Secrets

@@ -16,8 +16,8 @@ import (
 // restart pods for a change of configuration.
 const IndexRestarts = "restarts"
 
-// Turns limits how many objects of one kind restart pods concurrently. Active restarts are derived from
-// their StatefulSets.
+// Turns limits how many objects of one kind restart pods concurrently. It is a Limiter that reads the
+// active restarts from the cache of StatefulSets, and requeues the objects that can get a slot.
 type Turns struct {
 	Limiter
 	// Cache contains the StatefulSets, indexed by IndexRestarts.

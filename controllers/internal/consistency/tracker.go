@@ -27,6 +27,7 @@ type Tracker struct {
 	writes map[types.NamespacedName]map[types.UID]write
 }
 
+// write is the last recorded write of an object.
 type write struct {
 	object  client.Object // only type, name and UID are used
 	version string
@@ -47,6 +48,7 @@ func (t *Tracker) Deleted(key types.NamespacedName, obj client.Object) {
 	t.record(key, write{object: obj, deleted: true, at: time.Now()})
 }
 
+// record stores a write. It replaces an earlier write of the same object.
 func (t *Tracker) record(key types.NamespacedName, w write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,11 +97,11 @@ func (t *Tracker) Behind(ctx context.Context, key types.NamespacedName, cache cl
 	t.mu.Unlock()
 	for _, w := range pending {
 		if time.Since(w.at) < Patience {
-			seen, err := w.seen(ctx, cache, newObject(w.object))
+			cached, err := w.isCached(ctx, cache, newObject(w.object))
 			if err != nil {
 				return false, err
 			}
-			if !seen {
+			if !cached {
 				return true, nil
 			}
 		}
@@ -108,6 +110,7 @@ func (t *Tracker) Behind(ctx context.Context, key types.NamespacedName, cache cl
 	return false, nil
 }
 
+// drop removes the record of a write, unless a later write of the object was recorded meanwhile.
 func (t *Tracker) drop(key types.NamespacedName, w write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +119,8 @@ func (t *Tracker) drop(key types.NamespacedName, w write) {
 	}
 }
 
-func (w write) seen(ctx context.Context, cache client.Reader, have client.Object) (bool, error) {
+// isCached reports whether the cache contains a write, or a later one. It reads the object into have.
+func (w write) isCached(ctx context.Context, cache client.Reader, have client.Object) (bool, error) {
 	err := cache.Get(ctx, client.ObjectKeyFromObject(w.object), have)
 	if apierrors.IsNotFound(err) {
 		return w.deleted || w.going, nil

@@ -1,9 +1,10 @@
-// Package engine decides the actions of a controller in one pass. An ordered list of named rules reads
-// facts and adds steps to a plan.
+// Package engine runs a pass: Pass reads an object and what belongs to it, decides, and acts. Decide
+// makes the decision: an ordered list of named rules reads facts and adds steps to a plan.
 //
-// Each kind has one list of rules in order of priority. The first rule that adds steps wins: later
-// rules do not act in this pass, except those with mode Beside. The remaining work is done in a later
-// pass, based on the state of the cluster at that time.
+// Each kind has one list of rules in order of priority. The modes of the rules determine which of them
+// act in the same pass. By default, the first rule that adds steps is the only one, except for rules
+// with mode Beside. The remaining work is done in a later pass, based on the state of the cluster at
+// that time.
 package engine
 
 import (
@@ -55,13 +56,16 @@ type Plan struct {
 	Steps action.Steps
 	// Wait is the requeue delay; 0 means no requeue.
 	Wait time.Duration
-	// Waiting describes the awaited event. Its reason is a reason of condition Progressing.
+	// Waiting describes the awaited event, in a message that follows "waiting until". Its reason is a
+	// reason of condition Progressing.
 	Waiting Notice
 	// Timed is true if a rule acts that is not Timeless.
 	Timed bool
 	// Undone contains the patches that must wait, because an earlier one was undone by another writer.
 	Undone undone.Held
 
+	// last is true after Last, or after a rule that is neither Leading nor Beside acted. stopped is true
+	// after Stop.
 	last, stopped bool
 	// held is true if a patch of the current rule must wait. The rule's later steps then wait too.
 	held bool
@@ -100,7 +104,7 @@ func (p *Plan) due(chains []action.Chain) []action.Chain {
 	})
 }
 
-// Acts returns the number of chains in the plan.
+// Acts returns the number of chains in the plan. It is 0 if nothing is to be done.
 func (p *Plan) Acts() int {
 	n := 0
 	for _, step := range p.Steps {
@@ -116,7 +120,7 @@ func (p *Plan) LookAgain(after time.Duration) {
 	}
 }
 
-// WaitFor sets the awaited event, unless a rule of higher priority has set it already.
+// WaitFor sets the awaited event, unless an earlier rule has set it already.
 func (p *Plan) WaitFor(reason, message string) {
 	if p.Waiting.Message == "" {
 		p.Waiting = Notice{Reason: reason, Message: message}

@@ -22,7 +22,7 @@ type View struct {
 
 // Pass reconciles one object. It first decides on the cache, which is cheap. If stale state could make
 // an action wrong, it decides again on live objects before it acts. O is the type of the object. D is
-// the state that was read, with the decision.
+// the decision, with the state that was read for it.
 type Pass[O client.Object, D any] struct {
 	// Cache reads from the informer caches; Live reads from the API server.
 	Cache, Live client.Reader
@@ -66,8 +66,8 @@ func (p Pass[O, D]) Run(ctx context.Context, key types.NamespacedName) report.Ou
 	if behind { // the event of the missing write requeues the key
 		return report.Wait(consistency.Patience).Later()
 	}
-	ctx, leave := large.Pass(ctx)
-	defer leave()
+	ctx, release := large.Pass(ctx) // a pass that reads much waits for its turn
+	defer release()
 	decision, exists, err := p.Consider(ctx, object)
 	if err != nil {
 		return report.Retry(err)
@@ -97,7 +97,7 @@ func (p Pass[O, D]) Consider(ctx context.Context, object O) (decision D, exists 
 	if live.GetUID() != object.GetUID() { // live is empty if the object was deleted
 		return decision, false, nil
 	}
-	if p.Unread(live) { // its event is on the way
+	if p.Unread(live) { // its event is on the way, and causes a pass that calls Refuse
 		return decision, false, nil
 	}
 	decision, err = p.Decide(ctx, live, View{Reader: p.Live, Live: true})

@@ -94,6 +94,7 @@ func (f *fair) Done(key reconcile.Request) {
 	}
 }
 
+// end releases the worker of a key, and returns the parked keys that may now get a worker.
 func (f *fair) end(key reconcile.Request) (next []parked) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

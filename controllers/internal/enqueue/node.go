@@ -18,6 +18,7 @@ var NodeTurned = predicate.Funcs{
 	},
 }
 
+// nodeReadiness returns the status of condition Ready of a Node.
 func nodeReadiness(n *corev1.Node) corev1.ConditionStatus {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

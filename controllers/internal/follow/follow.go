@@ -38,8 +38,8 @@ func Object[T client.Object](mgr manager.Manager, object T, key types.Namespaced
 		return fmt.Errorf("create the cache of %s: %w", key, err)
 	}
 	return mgr.Add(Everywhere(func(ctx context.Context) error {
-		see := func(seen any) {
-			if object, ok := seen.(T); ok {
+		handle := func(state any) {
+			if object, ok := state.(T); ok {
 				do(ctx, object)
 			}
 		}
@@ -48,8 +48,8 @@ func Object[T client.Object](mgr manager.Manager, object T, key types.Namespaced
 			return fmt.Errorf("watch %s: %w", key, err)
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    see,
-			UpdateFunc: func(_, changed any) { see(changed) },
+			AddFunc:    handle,
+			UpdateFunc: func(_, changed any) { handle(changed) },
 		})
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", key, err)

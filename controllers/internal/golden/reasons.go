@@ -50,11 +50,11 @@ func Reasons[E fmt.Stringer](t *testing.T, kind string, effects map[string]E) {
 	for reason := range promised {
 		t.Errorf("docs/readiness.md lists %s of %s, which has no effect", reason, kind)
 	}
-	told := reasonRow.FindAllStringSubmatch(section(t, "Degraded", "kinds", strings.ToLower(kind)+".md"), -1)
-	if len(told) == 0 {
+	listed := reasonRow.FindAllStringSubmatch(section(t, "Degraded", "kinds", strings.ToLower(kind)+".md"), -1)
+	if len(listed) == 0 {
 		t.Errorf("the page of %s lists no reason of Degraded", kind)
 	}
-	for _, row := range told {
+	for _, row := range listed {
 		if _, decided := effects[row[1]]; !decided {
 			t.Errorf("the page of %s lists reason %s, and the code does not define whether it requires manual intervention", kind, row[1])
 		}

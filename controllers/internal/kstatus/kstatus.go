@@ -42,7 +42,7 @@ const (
 	// NeedsPerson is the effect of a problem that requires manual intervention.
 	NeedsPerson
 	// Beside is the effect of a problem that a user should know of, although the object matches its
-	// spec.
+	// spec: it does not change the three conditions.
 	Beside
 )
 
@@ -102,10 +102,11 @@ func Notice(c *metav1.Condition) engine.Notice {
 // With adds Ready, Reconciling and Stalled to the conditions of a kind. Exactly one of the three is
 // True: the object matches its spec, is being reconciled, or requires manual intervention.
 func With(conditions []metav1.Condition, v Verdict) []metav1.Condition {
-	s := seen{Verdict: v, available: find(conditions, available), progressing: find(conditions, progressing)}
+	s := input{Verdict: v, available: find(conditions, available), progressing: find(conditions, progressing)}
 	return slices.Concat(conditions, []metav1.Condition{s.ready(), s.reconciling(), s.stalled()})
 }
 
+// find returns the condition of the given type, or an Unknown one if there is none.
 func find(conditions []metav1.Condition, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, kind); c != nil {
 		return *c
@@ -113,14 +114,14 @@ func find(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: reasonUnknown}
 }
 
-// seen is the input from which the three conditions are computed.
-type seen struct {
+// input is what the three conditions are computed from.
+type input struct {
 	Verdict
 	available, progressing metav1.Condition
 }
 
-// missing returns why the object is not ready; empty if it is ready.
-func (s seen) missing() engine.Notice {
+// unmet returns why the object is not ready; empty if it is ready. A blocker takes precedence.
+func (s input) unmet() engine.Notice {
 	serves := s.Idle || s.available.Status == metav1.ConditionTrue
 	switch {
 	case s.Blocker.Reason != "":
@@ -135,15 +136,15 @@ func (s seen) missing() engine.Notice {
 	return engine.Notice{}
 }
 
-func (s seen) ready() metav1.Condition {
-	if why := s.missing(); why.Reason != "" {
+func (s input) ready() metav1.Condition {
+	if why := s.unmet(); why.Reason != "" {
 		return condition(Ready, metav1.ConditionFalse, why)
 	}
 	return condition(Ready, metav1.ConditionTrue, Notice(&s.available))
 }
 
-func (s seen) reconciling() metav1.Condition {
-	why := s.missing()
+func (s input) reconciling() metav1.Condition {
+	why := s.unmet()
 	switch {
 	case s.Blocker.Reason != "":
 		return condition(Reconciling, metav1.ConditionFalse, engine.Notice{Reason: ReasonStalled, Message: "see condition Stalled"})
@@ -153,13 +154,14 @@ func (s seen) reconciling() metav1.Condition {
 	return condition(Reconciling, metav1.ConditionFalse, engine.Notice{Reason: ReasonSettled, Message: "no changes are pending"})
 }
 
-func (s seen) stalled() metav1.Condition {
+func (s input) stalled() metav1.Condition {
 	if s.Blocker.Reason != "" {
 		return condition(Stalled, metav1.ConditionTrue, s.Blocker)
 	}
 	return condition(Stalled, metav1.ConditionFalse, engine.Notice{Reason: ReasonNoBlocker, Message: "no manual intervention is required"})
 }
 
+// condition returns a condition with the reason and message of a notice.
 func condition(kind string, status metav1.ConditionStatus, why engine.Notice) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: why.Reason, Message: why.Message}
 }

@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Bytes is how many bytes of JSON a pass may read without a place.
+// Bytes is how many bytes of JSON a pass may read without a place, which is the permission to read more.
 const Bytes = 8 << 20
 
 // places limits the large passes of this process to one. A pass reads up to bounds.PodBytes, and takes
 // about twice as much memory.
 var places = semaphore.NewWeighted(1)
 
-// place records whether a pass holds a place.
+// place records whether a pass holds a place. It is a value of the context of the pass.
 type place struct {
 	mu   sync.Mutex
 	held bool
 }
 
+// key is the key of the place in the context of a pass.
 type key struct{}
 
 // Pass returns a context with which a pass can take a place. The returned function releases the place

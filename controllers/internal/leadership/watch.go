@@ -31,14 +31,14 @@ func (w Watch) Elapsed(from, now time.Time) time.Duration {
 	if !from.Before(now) {
 		return 0
 	}
-	looked := now.Sub(from)
+	observed := now.Sub(from)
 	for _, g := range w.Gaps {
 		begin, end := later(g.From, from), earlier(g.To, now)
 		if begin.Before(end) {
-			looked -= end.Sub(begin)
+			observed -= end.Sub(begin)
 		}
 	}
-	return max(looked, 0)
+	return max(observed, 0)
 }
 
 // Deadline returns when Elapsed(from, ·) reaches d, if no further gaps occur.

@@ -107,6 +107,7 @@ type bounded struct {
 	large      bool
 }
 
+// Read reads from the response, and enforces the limits.
 func (b *bounded) Read(into []byte) (int, error) {
 	n, err := b.Reader.Read(into)
 	b.read += int64(n)

@@ -15,28 +15,29 @@ import (
 // Of stores a T for each object. A key is reconciled by one worker at a time, so that worker can use
 // the result of Get without a lock. The zero value is ready to use.
 type Of[T any] struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]*entry[T]
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*entry[T]
 }
 
+// entry is the value of an object, which is identified by its UID.
 type entry[T any] struct {
 	uid   types.UID
 	value T
 }
 
-// Get returns the value of an object. isNew is true if the object was not known before. If an object of
-// the same name has a different UID, the old value is dropped.
+// Get returns the value of an object, and stores a zero value if there is none. isNew is true then. If
+// the stored value is of another object with the same name, by UID, it is replaced.
 func (m *Of[T]) Get(key types.NamespacedName, uid types.UID) (value *T, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.known[key]; known != nil && known.uid == uid {
-		return &known.value, false
+	if e := m.entries[key]; e != nil && e.uid == uid {
+		return &e.value, false
 	}
-	if m.known == nil {
-		m.known = map[types.NamespacedName]*entry[T]{}
+	if m.entries == nil {
+		m.entries = map[types.NamespacedName]*entry[T]{}
 	}
 	fresh := &entry[T]{uid: uid}
-	m.known[key] = fresh
+	m.entries[key] = fresh
 	return &fresh.value, true
 }
 
@@ -44,13 +45,13 @@ func (m *Of[T]) Get(key types.NamespacedName, uid types.UID) (value *T, isNew bo
 func (m *Of[T]) Forget(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, known := m.known[key]
-	delete(m.known, key)
-	return known
+	_, stored := m.entries[key]
+	delete(m.entries, key)
+	return stored
 }
 
-// Refusal records writes that the API server rejects. The first rejection is not reported, because the
-// object may just have been deleted.
+// Refusal records that the API server rejects the writes for an object. The first rejection is not
+// reported, because the object may just have been deleted.
 type Refusal struct {
 	failed int // number of consecutive failed passes
 	text   string

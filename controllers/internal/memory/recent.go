@@ -21,10 +21,11 @@ type Recent[G, K comparable, V any] struct {
 	pruned time.Time
 }
 
-// generations are the values of a group. The older ones are dropped as a whole.
+// generations are the values of a group, in two maps. When newer is full or old, it becomes older, and
+// the previous older is dropped as a whole.
 type generations[K comparable, V any] struct {
 	newer, older map[K]V
-	turned       time.Time // when newer was empty
+	turned       time.Time // when newer was created
 }
 
 // Put stores a value. The group keeps at least its most newest values, and at most twice as many.
@@ -40,24 +41,24 @@ func (r *Recent[G, K, V]) Put(in G, key K, value V, most int, now time.Time) {
 		group = &generations[K, V]{newer: map[K]V{}, turned: now}
 		r.groups[in] = group
 	}
-	if _, known := group.newer[key]; !known && len(group.newer) >= most {
+	if _, stored := group.newer[key]; !stored && len(group.newer) >= most {
 		group.turn(now)
 	}
 	group.newer[key] = value
 }
 
 // Get returns a value, and reports whether it is stored.
-func (r *Recent[G, K, V]) Get(in G, key K) (value V, known bool) {
+func (r *Recent[G, K, V]) Get(in G, key K) (value V, stored bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	group := r.groups[in]
 	if group == nil {
 		return value, false
 	}
-	if value, known = group.newer[key]; !known {
-		value, known = group.older[key]
+	if value, stored = group.newer[key]; !stored {
+		value, stored = group.older[key]
 	}
-	return value, known
+	return value, stored
 }
 
 // Remove removes a value.

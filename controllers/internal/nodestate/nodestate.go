@@ -67,7 +67,7 @@ type Reader struct {
 	machines map[string]machine
 }
 
-// absence is what is known about a missing Node.
+// absence is the record of a missing Node.
 type absence struct {
 	since time.Time // when this process first found it missing
 	asked time.Time // when a caller last asked about it
@@ -81,14 +81,16 @@ type machine struct {
 	since    time.Time
 }
 
+// known reports whether the machine can be identified.
 func (m machine) known() bool { return m.id != "" || m.uuid != "" }
 
+// is reports whether two Node objects are of the same machine.
 func (m machine) is(other machine) bool {
 	return (m.id != "" && m.id == other.id) || (m.uuid != "" && m.uuid == other.uuid)
 }
 
-// Undecided is how long a Node can be missing without consequences: no pod is fenced or deleted for an
-// absence that is shorter.
+// Undecided is how long a Node can be missing without consequences: no pod counts as fenced, and none is
+// deleted, for an absence that is shorter. Until then a repeated read of the API server is unnecessary.
 const Undecided = 30 * time.Second
 
 // recent is how long an answer of the API server that a Node is missing is used again.
@@ -115,7 +117,7 @@ func (r *Reader) read(ctx context.Context, cache, live client.Reader, name strin
 	var n corev1.Node
 	err := cache.Get(ctx, types.NamespacedName{Name: name}, &n)
 	if apierrors.IsNotFound(err) {
-		if since, known := r.recall(name, now, undecided); known {
+		if since, ok := r.recall(name, now, undecided); ok {
 			return Facts{Missing: true, MissingSince: since}, nil
 		}
 	}
@@ -134,8 +136,9 @@ func (r *Reader) read(ctx context.Context, cache, live client.Reader, name strin
 	return Of(&n), nil
 }
 
-// recall returns since when a Node is missing. known is false if the API server must be asked.
-func (r *Reader) recall(name string, now time.Time, undecided time.Duration) (since time.Time, known bool) {
+// recall returns since when a Node is missing, if a recent answer of the API server can be used again.
+// ok is false if the API server must be asked.
+func (r *Reader) recall(name string, now time.Time, undecided time.Duration) (since time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.missing[name]
@@ -164,8 +167,8 @@ func (r *Reader) absent(name string, now, read time.Time) time.Time {
 	if r.missing == nil {
 		r.missing = map[string]absence{}
 	}
-	was, known := r.missing[name]
-	if !known {
+	was, recorded := r.missing[name]
+	if !recorded {
 		was.since = now
 	}
 	was.asked, was.read = now, read

@@ -99,6 +99,7 @@ func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	return true
 }
 
+// room returns the places that the commands of this Board use.
 func (b *Board) room() *places {
 	if b.places == nil {
 		return &shared
@@ -106,6 +107,7 @@ func (b *Board) room() *places {
 	return b.places
 }
 
+// run waits for the place of a command, runs the command, and stores its result.
 func (b *Board) run(ctx context.Context, owner types.NamespacedName, d *desk, c Command, t *turn) {
 	came := time.Now()
 	result := Result{Command: c, Outcome: Unknown, Began: came}

@@ -138,8 +138,10 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	return result
 }
 
+// late reports whether the command must not begin any more.
 func (c Command) late() bool { return !c.Decided.IsZero() && time.Since(c.Decided) > c.within() }
 
+// within returns how long after its decision the command may begin.
 func (c Command) within() time.Duration {
 	if c.Within > 0 {
 		return c.Within

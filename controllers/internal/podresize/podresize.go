@@ -25,6 +25,7 @@ func Resized(pod *corev1.Pod, containers []corev1.Container) *corev1.Pod {
 	return sized
 }
 
+// setResources sets the quantities of want in have.
 func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
 	set := func(in *corev1.ResourceList, k corev1.ResourceName, v resource.Quantity) {
 		if *in == nil {
@@ -36,7 +37,7 @@ func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequire
 	}
 	for k, v := range want.Limits {
 		set(&have.Limits, k, v)
-		if _, said := want.Requests[k]; !said {
+		if _, requested := want.Requests[k]; !requested {
 			set(&have.Requests, k, v)
 		}
 	}
@@ -57,6 +58,7 @@ func KeepsResources(from, to []corev1.Container) bool {
 	return true
 }
 
+// keeps reports whether all resources in from exist in to.
 func keeps(from, to corev1.ResourceList) bool {
 	for k := range from {
 		if _, stays := to[k]; !stays {
@@ -83,8 +85,8 @@ func Infeasible(pod *corev1.Pod) bool {
 // Unseen reports whether the kubelet has not observed the latest generation of the pod. It returns
 // false before Kubernetes 1.33, because the status then has no observedGeneration.
 func Unseen(pod *corev1.Pod) bool {
-	seen := pod.Status.ObservedGeneration
-	return seen > 0 && seen < pod.Generation
+	observed := pod.Status.ObservedGeneration
+	return observed > 0 && observed < pod.Generation
 }
 
 // Resizable are the resources that a resize can change.

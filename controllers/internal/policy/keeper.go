@@ -74,9 +74,9 @@ func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.
 }
 
 // LeftAlone returns the namespaces that policies and webhooks exclude: kube-system and the operator's
-// own. A policy that blocks pods there could block its own recovery. For example, an API server that
-// does not know the kind of a policy's parameters denies every pod that the policy matches. Its
-// discovery is up to 30 s old.
+// own, which own names. A policy that blocks pods there could block its own recovery. For example, an
+// API server that does not know the kind of a policy's parameters denies every pod that the policy
+// matches. Its discovery is up to 30 s old.
 func LeftAlone(own string) []string { return []string{metav1.NamespaceSystem, own} }
 
 // Namespaces returns a selector of the watched namespaces, or of all namespaces if watched is empty. It
@@ -134,7 +134,8 @@ func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, 
 	return metav1.OwnerReference{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name, UID: crd.UID}, nil
 }
 
-// keep creates an object, or updates it if it differs. The function same reports whether it differs.
+// keep creates an object, or updates it if it differs. It reads the existing object into have, and then
+// calls same, which reports whether have is as wanted. same may change the wanted object.
 func (k Keeper) keep(ctx context.Context, create action.Action, have client.Object, same func() bool) error {
 	write, want := create, create.Object
 	key := client.ObjectKeyFromObject(want)

@@ -11,16 +11,16 @@ import (
 // there is no watch for them.
 const Interval = 15 * time.Second
 
-// Look calls look immediately and then after each interval, until ctx ends. After a problem it waits
-// for retry instead. look returns a description of the problem, or "". Look logs a problem when it
-// changes.
-func Look(ctx context.Context, subject string, interval, retry time.Duration, look func() string) {
-	said := ""
+// Look calls check immediately and then after each interval, until ctx ends. After a problem it waits
+// for retry instead. check returns a description of the problem, or "". Look logs a problem of subject
+// when it changes.
+func Look(ctx context.Context, subject string, interval, retry time.Duration, check func() string) {
+	logged := ""
 	for {
-		problem := look()
-		if problem != said && ctx.Err() == nil {
+		problem := check()
+		if problem != logged && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Info(subject, "problem", problem)
-			said = problem
+			logged = problem
 		}
 		next := interval
 		if problem != "" {

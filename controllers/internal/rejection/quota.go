@@ -25,8 +25,8 @@ func IsFullWithout(err error, gone *corev1.Pod) bool {
 	requested, used, limited := amounts(parts[1]), amounts(parts[2]), amounts(parts[3])
 	for name, more := range requested {
 		limit, isLimited := limited[name]
-		freed, known := usageOf(gone, name)
-		if !isLimited || !known {
+		freed, supported := usageOf(gone, name)
+		if !isLimited || !supported {
 			continue
 		}
 		sum := used[name].DeepCopy()
@@ -51,9 +51,9 @@ func amounts(list string) map[string]resource.Quantity {
 	return all
 }
 
-// usageOf returns how much the pod uses of a quota's resource. known is false if the resource is not
+// usageOf returns how much the pod uses of a quota's resource. supported is false if the resource is not
 // supported here, and if the pod has init containers, pod-level resources or overhead.
-func usageOf(pod *corev1.Pod, name string) (all resource.Quantity, known bool) {
+func usageOf(pod *corev1.Pod, name string) (all resource.Quantity, supported bool) {
 	if name == "pods" || name == "count/pods" {
 		return resource.MustParse("1"), true
 	}

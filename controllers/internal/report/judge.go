@@ -17,7 +17,8 @@ type Verdict int
 const (
 	// Succeeded means that there is no error.
 	Succeeded Verdict = iota
-	// Overtaken means that an object changed since it was read. The next pass reads it again.
+	// Overtaken means that an object changed or was deleted since it was read, or that a command was not
+	// started. It is no error: the next pass reads the state again.
 	Overtaken
 	// Ending means that the namespace is terminating. No objects can be created in it, and our own
 	// object will be deleted too.

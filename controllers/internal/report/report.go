@@ -12,7 +12,7 @@ import (
 
 // Outcome is the outcome of a reconcile.
 type Outcome struct {
-	after    time.Duration
+	after    time.Duration // requeue delay; 0 means no requeue
 	priority int
 	err      error
 }
@@ -28,7 +28,7 @@ func Wait(after time.Duration) Outcome { return Outcome{after: max(after, 0)} }
 func Retry(err error) Outcome { return Outcome{err: err} }
 
 // Stop returns the outcome of an object that needs manual intervention. Its conditions describe it, and
-// an edit requeues the key.
+// an edit requeues the key. For controller-runtime it equals Done.
 func Stop() Outcome { return Outcome{} }
 
 // Later is the priority of keys that only need bookkeeping. User requests, deletions and expired timers

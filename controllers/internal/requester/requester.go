@@ -92,9 +92,9 @@ func (r Right) name() string {
 	return r.Verb + " " + resource
 }
 
-// asked returns the CEL expression for the values of an object that require the right. It is a list
+// values returns the CEL expression for the values of an object that require the right. It is a list
 // with an empty list for each missing field.
-func (r Right) asked(object string) string {
+func (r Right) values(object string) string {
 	var parts []string
 	for _, field := range r.Fields {
 		parts = append(parts, fmt.Sprintf("%s ? [%s.spec.%s] : []", present(object, field), object, field))
@@ -162,6 +162,7 @@ func (r Right) what() string {
 	return strings.Join(words, ", ")
 }
 
+// check returns the CEL expression that is true if the requester has the right.
 func (r Right) check() string {
 	subresource := ""
 	if r.Subresource != "" {
@@ -184,20 +185,20 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 	for i, right := range kind.Rights {
 		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
 		made.Spec.Variables = append(made.Spec.Variables,
-			admissionv1.Variable{Name: now, Expression: right.asked("object")},
-			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.asked("oldObject")})
+			admissionv1.Variable{Name: now, Expression: right.values("object")},
+			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.values("oldObject")})
 		// Removing a field has an effect like setting it, so it also requires the right. Values that
 		// are ignored due to If do not, for example if a retention policy is no longer Delete.
 		nothing := fmt.Sprintf("!variables.%s.exists(f, size(f) > 0)", now)
 		if right.If == "" {
 			nothing = "oldObject == null && " + nothing
 		}
-		unasked := fmt.Sprintf("%[3]s || variables.%[1]s == variables.%[2]s", now, before, nothing)
+		unchanged := fmt.Sprintf("%[3]s || variables.%[1]s == variables.%[2]s", now, before, nothing)
 		if right.Copied {
-			unasked = right.keeps()
+			unchanged = right.keeps()
 		}
 		made.Spec.Validations = append(made.Spec.Validations, admissionv1.Validation{
-			Expression: fmt.Sprintf("%s || %s", unasked, right.check()),
+			Expression: fmt.Sprintf("%s || %s", unchanged, right.check()),
 			Message:    fmt.Sprintf("you may not %s in this namespace, which the operator does for a %s", right.name(), kind.Name),
 			MessageExpression: fmt.Sprintf(`"the operator %s for a %s, and " + request.userInfo.username + " may not %s in namespace " + request.namespace + `+
 				`". Request a role with that verb (%s requires it). To check: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
@@ -350,6 +351,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	return nil
 }
 
+// keepAll creates or updates the policies of all kinds.
 func (g *Guard) keepAll(ctx context.Context) error {
 	var problems []error
 	for _, kind := range g.Kinds {

@@ -34,17 +34,17 @@ type Watch struct {
 
 // Start checks the policies periodically until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
-	known := ""
+	problem := "" // as of the last check that succeeded
 	policy.Look(ctx, "The policies that check requesters, as observed by the controllers", policy.Interval, policy.Interval, func() string {
 		missing, err := w.look(ctx)
 		switch {
 		case err != nil: // unknown; it is checked again
 		case len(missing) == 0:
-			known = ""
+			problem = ""
 		default:
-			known = "missing policies: " + strings.Join(missing, ", ") + ": check that the installer runs, kubectl -n " + w.Namespace + " get pods"
+			problem = "missing policies: " + strings.Join(missing, ", ") + ": check that the installer runs, kubectl -n " + w.Namespace + " get pods"
 		}
-		return known
+		return problem
 	})
 	return nil
 }

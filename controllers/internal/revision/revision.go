@@ -85,6 +85,7 @@ func ByName(history []*appsv1.ControllerRevision, name string) *appsv1.Controlle
 	return nil
 }
 
+// highest returns the highest revision number in history; 0 if it is empty.
 func highest(history []*appsv1.ControllerRevision) int64 {
 	var top int64
 	for _, r := range history {

@@ -108,7 +108,7 @@ func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 	p := &publisher{live: mgr.GetAPIReader(), writer: mgr.GetClient(), made: make(chan struct{}, 1),
 		from: types.NamespacedName{Namespace: names.Namespace, Name: names.Authority},
 		to:   types.NamespacedName{Namespace: names.Namespace, Name: names.Serving}}
-	if err := follow.Object(mgr, &corev1.Secret{}, p.from, p.see); err != nil {
+	if err := follow.Object(mgr, &corev1.Secret{}, p.from, p.secretChanged); err != nil {
 		return err
 	}
 	return mgr.Add(follow.Everywhere(p.run))
@@ -147,14 +147,15 @@ type publisher struct {
 	made     chan struct{}
 }
 
-// see is called when the authority's Secret changes.
-func (p *publisher) see(context.Context, *corev1.Secret) {
+// secretChanged is called when the authority's Secret changes.
+func (p *publisher) secretChanged(context.Context, *corev1.Secret) {
 	select {
 	case p.made <- struct{}{}:
 	default: // a run is already pending
 	}
 }
 
+// run publishes the certificate after each change, and periodically, until ctx ends.
 func (p *publisher) run(ctx context.Context) error {
 	for {
 		next := publishInterval

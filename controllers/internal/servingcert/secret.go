@@ -26,7 +26,7 @@ func (s *Source) followSecret(mgr manager.Manager, secret types.NamespacedName) 
 			return
 		}
 		token := sha256.Sum256(append([]byte("caller "), secret.Data[keyFile]...))
-		s.know(&Caller{Authority: secret.Data[caFile], Token: hex.EncodeToString(token[:])})
+		s.setCaller(&Caller{Authority: secret.Data[caFile], Token: hex.EncodeToString(token[:])})
 		s.certificate.Store(&certificate)
 	})
 }

@@ -78,8 +78,8 @@ func (c *Caller) has(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(c.Token), []byte(token)) == 1
 }
 
-// know sets the caller, and keeps the previous one if the token differs.
-func (s *Source) know(caller *Caller) {
+// setCaller sets the caller, and keeps the previous one if the token differs.
+func (s *Source) setCaller(caller *Caller) {
 	if now := s.caller.Load(); now != nil && now.Token != caller.Token {
 		s.previous.Store(now)
 	}

@@ -73,10 +73,10 @@ func TestN9Admit(t *testing.T) {
 	if path, ok := s.Admit("/pods"); !ok || path != "/pods" {
 		t.Errorf("got %q and %v without a token", path, ok)
 	}
-	s.know(&Caller{Token: "zero"})
-	s.know(&Caller{Token: "first"})
-	s.know(&Caller{Token: "first"})
-	s.know(&Caller{Token: "second"})
+	s.setCaller(&Caller{Token: "zero"})
+	s.setCaller(&Caller{Token: "first"})
+	s.setCaller(&Caller{Token: "first"})
+	s.setCaller(&Caller{Token: "second"})
 	for path, want := range map[string]string{
 		"/second/pods": "/pods", "/first/pods": "/pods", "/zero/pods": "", "/pods": "", "/": "", "": "", "/secon/pods": "", "//pods": "", "/second": "/",
 	} {

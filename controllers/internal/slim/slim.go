@@ -74,6 +74,7 @@ func (k Kept) Metadata(obj any) (any, error) {
 	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: k.metadata(&m.ObjectMeta)}, nil
 }
 
+// metadata returns the kept metadata of an object.
 func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	slim := metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
@@ -95,6 +96,7 @@ func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return slim
 }
 
+// cutConditions returns the conditions that decisions use, without messages.
 func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	kept := make([]corev1.PodCondition, 0, 3) // usually PodReadyToStartContainers, PodScheduled and Ready
 	for _, c := range all {
@@ -106,6 +108,7 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	return kept
 }
 
+// cutContainers copies the fields of container statuses that decisions use from pod to slim.
 func cutContainers(slim, pod *corev1.Pod) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
@@ -148,6 +151,8 @@ func keepCauses(slim, pod *corev1.Pod) {
 	keepContainerCauses(slim.Status.ContainerStatuses, pod.Status.ContainerStatuses)
 }
 
+// keepContainerCauses adds the fields of container statuses that explain why a pod is not Ready. Both
+// lists have the same containers.
 func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 	for i := range slim {
 		kept, s := &slim[i], &full[i]
@@ -202,6 +207,7 @@ func Node(obj any) (any, error) {
 	return slim, nil
 }
 
+// keep returns the entries with the given keys.
 func keep(all map[string]string, keys []string) map[string]string {
 	var kept map[string]string
 	for _, k := range keys {

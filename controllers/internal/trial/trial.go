@@ -98,6 +98,7 @@ func (c *Court) enter(namespace string) bool {
 	return true
 }
 
+// leave releases a slot.
 func (c *Court) leave(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

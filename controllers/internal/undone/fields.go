@@ -35,6 +35,7 @@ func (f Field) String() string {
 // maxValue is the max number of bytes of a value in messages.
 const maxValue = 80
 
+// shown returns a value for a message, truncated to maxValue.
 func shown(value string) string {
 	if value == "" {
 		return "none"
@@ -135,6 +136,7 @@ func (d *differences) compare(path string, from, to, answer any) {
 // isZero reports whether a value may be omitted in JSON.
 func isZero(value any) bool { return value == false || value == "" || value == float64(0) }
 
+// compareFields compares the fields of an object, including those that were removed.
 func (d *differences) compareFields(path string, from, to, answer map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(to)) {
 		d.compare(below(path, key), from[key], to[key], answer[key])

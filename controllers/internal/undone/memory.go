@@ -27,10 +27,10 @@ type key struct {
 
 // entry describes a field that was changed back.
 type entry struct {
-	kind, name string
+	kind, name string // of the child
 	field      Field
-	times      int
-	until      time.Time
+	times      int       // how often it was changed back in a row
+	until      time.Time // when the write may be retried
 }
 
 // Memory records the undone writes of one object. The zero value is ready to use.
@@ -41,7 +41,7 @@ type Memory struct {
 
 // Learn records which of the writes were undone. It returns the writes that were undone for the first
 // time.
-func (m *Memory) Learn(outcomes []action.Outcome, now time.Time) (news []action.Outcome) {
+func (m *Memory) Learn(outcomes []action.Outcome, now time.Time) (firstTime []action.Outcome) {
 	for k, e := range m.fields {
 		if e.until.Add(maxPause).Before(now) { // no longer wanted
 			delete(m.fields, k)
@@ -49,10 +49,10 @@ func (m *Memory) Learn(outcomes []action.Outcome, now time.Time) (news []action.
 	}
 	for _, o := range outcomes {
 		if isPatch(o.Action) && o.Answer != nil && m.learn(o, now) {
-			news = append(news, o)
+			firstTime = append(firstTime, o)
 		}
 	}
-	return news
+	return firstTime
 }
 
 // learn records one write. It reports whether the write was undone for the first time.
@@ -67,14 +67,14 @@ func (m *Memory) learn(o action.Outcome, now time.Time) (isNew bool) {
 	}
 	for _, f := range undone {
 		k := key{uid, f.Path}
-		known := m.fields[k]
-		isNew = isNew || known.field.Wanted != f.Wanted || known.times == 0
+		before := m.fields[k]
+		isNew = isNew || before.field.Wanted != f.Wanted || before.times == 0
 		if m.fields == nil {
 			m.fields = map[key]entry{}
 		}
 		m.fields[k] = entry{
 			kind: o.Kind(), name: o.Object.GetName(), field: f,
-			times: known.times + 1, until: now.Add(pause(f, known.times)),
+			times: before.times + 1, until: now.Add(pause(f, before.times)),
 		}
 	}
 	return isNew
@@ -136,8 +136,8 @@ func (h Held) Pause(chain action.Chain) time.Duration {
 func (h Held) pauseOf(child types.UID, fields []Field) time.Duration {
 	var longest time.Duration
 	for _, f := range fields {
-		e, known := h.fields[key{child, f.Path}]
-		if !known || e.field != f || !e.until.After(h.now) {
+		e, recorded := h.fields[key{child, f.Path}]
+		if !recorded || e.field != f || !e.until.After(h.now) {
 			return 0
 		}
 		longest = max(longest, e.until.Sub(h.now))
@@ -160,12 +160,13 @@ func purpose(fields []Field) []Field {
 // isSet reports whether the field is set, or is in the metadata.
 func isSet(f Field) bool { return f.Wanted != "" || strings.HasPrefix(f.Path, "metadata.") }
 
+// isContent reports whether the field is set and is not an annotation.
 func isContent(f Field) bool { return isSet(f) && !strings.HasPrefix(f.Path, "metadata.annotations.") }
 
 // Message describes the fields that are changed back; "" if there are none. It omits fields that others
 // only add. It also omits container images, because a policy that uses a mirror is not a fault.
 func (h Held) Message() string {
-	undone := h.told()
+	undone := h.reported()
 	slices.SortFunc(undone, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.field.Path, b.field.Path))
 	})
@@ -178,11 +179,11 @@ func (h Held) Message() string {
 
 // Touches reports whether fields of a child of the given kind are changed back.
 func (h Held) Touches(kind string) bool {
-	return slices.ContainsFunc(h.told(), func(e entry) bool { return e.kind == kind })
+	return slices.ContainsFunc(h.reported(), func(e entry) bool { return e.kind == kind })
 }
 
-// told returns the fields that are reported to users.
-func (h Held) told() (undone []entry) {
+// reported returns the fields that are reported to users.
+func (h Held) reported() (undone []entry) {
 	for _, e := range h.fields {
 		if e.until.After(h.now) && !isAddition(e.field) && !isImage(e.field.Path) {
 			undone = append(undone, e)

@@ -65,6 +65,7 @@ func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Ob
 	return report.Stop()
 }
 
+// message returns the message of the conditions for a problem.
 func message(problem string) string {
 	return fmt.Sprintf("cannot decode the stored object: %s. The operator does not change anything until this is fixed; existing pods keep running. "+
 		"Fix it with kubectl edit", problem)
@@ -119,6 +120,7 @@ func Bound(m *metav1.ObjectMeta, spec any) (problem string) {
 	return problem
 }
 
+// size returns the number of bytes of labels or annotations, keys and values together.
 func size(words map[string]string) (bytes int) {
 	for key, value := range words {
 		bytes += len(key) + len(value)
