@@ -93,9 +93,9 @@ func mayShare(ctx context.Context, live client.Reader, key client.ObjectKey) (bo
 	return spec.HandoverOf(&set) == v1alpha1.HandoverCoexist, nil
 }
 
-// leftBehind rejects the name of a deleted set whose StatefulSets were orphaned. Their pods use the
+// orphansExist rejects the name of a deleted set whose StatefulSets were orphaned. Their pods use the
 // claims that the new set would use.
-func (v *Validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+func (v *Validator) orphansExist(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	var list appsv1.StatefulSetList
 	if v.Live.List(ctx, &list, observe.OfSet(set)...) != nil {
 		return nil // the operator reports it in a condition
@@ -121,9 +121,9 @@ func (v *Validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedState
 	defer cancel()
 	at := field.NewPath("metadata", "name")
 	w := &facts.World{Set: set, Zones: children.ZonesOf(set, &set.Status), Replicas: spec.ReplicasOf(set)}
-	asked, taken := 0, []metav1.Object(nil)
+	read, taken := 0, []metav1.Object(nil)
 	for _, name := range facts.ClaimNames(w) {
-		if asked++; asked > claimsTrial {
+		if read++; read > claimsTrial {
 			break
 		}
 		var one corev1.PersistentVolumeClaim

@@ -23,43 +23,44 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
 
-// lookFurther runs look, which reads other objects of the namespace, if the requester may create pods
-// there and the limit of concurrent dry runs allows it.
-func (v *Validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
-	look func() (admission.Warnings, field.ErrorList)) (admission.Warnings, field.ErrorList) {
+// ifPermitted runs check, which reads other objects of the namespace and makes dry runs, if the
+// requester may create pods there and the limit of concurrent dry runs allows it. Otherwise it returns a
+// warning. Other users must not learn from the result which objects exist.
+func (v *Validator) ifPermitted(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
+	check func() (admission.Warnings, field.ErrorList)) (admission.Warnings, field.ErrorList) {
 	end, why := v.Court.Open(ctx, set.Namespace)
 	if why != "" {
 		return admission.Warnings{"dry run of spec.template skipped: " + why}, nil
 	}
 	defer end()
-	return look()
+	return check()
 }
 
-// tried is an object for a dry run. at maps the field paths of the object to those of the set.
-type tried struct {
+// dryRun is an object for a dry run. at maps the field paths of the object to those of the set.
+type dryRun struct {
 	Object client.Object
 	at     func(path string) string
 }
 
 // Trials returns the objects for dry runs: the first StatefulSet, a claim of each template, and the
 // Jobs. Their owner may not exist yet.
-func Trials(set *v1alpha1.ExtendedStatefulSet) []tried {
+func Trials(set *v1alpha1.ExtendedStatefulSet) []dryRun {
 	z := children.Zone{Index: children.NoZone}
 	if len(set.Spec.Zones) > 0 {
 		z = children.Zone{Name: set.Spec.Zones[0]}
 	}
 	child := children.BuildChild(set, z, children.Version{Number: 1}, children.Span{})
-	all := []tried{{child, func(path string) string { return placeOfChild(set, child, path) }}}
+	all := []dryRun{{child, func(path string) string { return placeOfChild(set, child, path) }}}
 	for i := range set.Spec.Template.Spec.VolumeClaimTemplates {
-		all = append(all, tried{children.BuildClaim(set, &set.Spec.Template.Spec.VolumeClaimTemplates[i], z, 0),
+		all = append(all, dryRun{children.BuildClaim(set, &set.Spec.Template.Spec.VolumeClaimTemplates[i], z, 0),
 			below("spec.template.spec.volumeClaimTemplates[" + strconv.Itoa(i) + "]")})
 	}
 	strategy := &set.Spec.UpdateStrategy
 	if strategy.PreUpdateJob != nil {
-		all = append(all, tried{children.BuildJob(set, strategy.PreUpdateJob, children.PreJob, 1, 1), below("spec.updateStrategy.preUpdateJob")})
+		all = append(all, dryRun{children.BuildJob(set, strategy.PreUpdateJob, children.PreJob, 1, 1), below("spec.updateStrategy.preUpdateJob")})
 	}
 	if strategy.PostUpdateJob != nil {
-		all = append(all, tried{children.BuildJob(set, strategy.PostUpdateJob, children.PostJob, 1, 1), below("spec.updateStrategy.postUpdateJob")})
+		all = append(all, dryRun{children.BuildJob(set, strategy.PostUpdateJob, children.PostJob, 1, 1), below("spec.updateStrategy.postUpdateJob")})
 	}
 	for _, t := range all {
 		t.Object.SetOwnerReferences(nil)
@@ -86,7 +87,8 @@ func (v *Validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSe
 	return admission.Warnings{fmt.Sprintf("pods such as %s cannot be created at present: %s", pod.Name, trial.WhyNot(err))}, nil
 }
 
-func asked(trials []tried) []client.Object {
+// objectsOf returns the objects of dry runs.
+func objectsOf(trials []dryRun) []client.Object {
 	all := make([]client.Object, len(trials))
 	for i := range trials {
 		all[i] = trials[i].Object
@@ -94,6 +96,7 @@ func asked(trials []tried) []client.Object {
 	return all
 }
 
+// below returns a function that maps the field paths of an object to those below parent.
 func below(parent string) func(string) string {
 	return func(path string) string { return strings.TrimSuffix(parent+"."+path, ".") }
 }
@@ -135,7 +138,7 @@ func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, 
 // try creates the objects as a dry run. Invalid (422) rejects the set. Forbidden may be a temporary
 // quota or policy, and other errors are unrelated to the set; both become warnings. taken checks an
 // object whose name is already in use.
-func (v *Validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []tried,
+func (v *Validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []dryRun,
 	taken func(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
 	ctx, cancel := context.WithTimeout(ctx, spec.TrialTime)
 	defer cancel()
@@ -191,6 +194,7 @@ func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.Err
 		"%s %s exists and belongs to another owner; choose another name, or delete it", kindOf(found), found.GetName()))}
 }
 
+// kindOf returns the kind of an object of a dry run, for messages.
 func kindOf(object client.Object) string {
 	switch object.(type) {
 	case *appsv1.StatefulSet:

@@ -58,7 +58,7 @@ type PodHandler struct{ Live client.Reader }
 
 // Handle handles the admission request of one new pod.
 func (h *PodHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	pod, err := children.ReadIncomingPod(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
+	pod, err := children.ReadIncomingPod(json.NewDecoder(contextReader{ctx, bytes.NewReader(req.Object.Raw)}))
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read pod: %w", err))
 	}
@@ -91,14 +91,15 @@ func (h *PodHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
-// whileAsked reads a request until its context ends. It stores the context because it lives only as
+// contextReader reads a request until its context ends. It stores the context because it lives only as
 // long as the request.
-type whileAsked struct {
+type contextReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (r whileAsked) Read(into []byte) (int, error) {
+// Read reads from the request, or returns the error of the context.
+func (r contextReader) Read(into []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -139,24 +140,26 @@ func DefaultReplicas(_ context.Context, req admission.Request) admission.Respons
 type Validator struct {
 	// Live reads from the API server. Admission needs few reads by name, so a cache is not worthwhile.
 	Live client.Reader
-	// Court runs dry runs of the objects that the operator would create.
+	// Court makes dry runs of the objects that the operator would create.
 	Court *trial.Court
 }
 
 var _ admission.Validator[*v1alpha1.ExtendedStatefulSet] = &Validator{}
 
+// ValidateCreate validates a new object. The dry runs, which read other objects of the namespace, are
+// made only if the object itself is valid.
 func (v *Validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
 	warned := slices.Concat(Warnings(set), warnOfAZ(ctx, set), WarnOfApproval(&v1alpha1.ExtendedStatefulSet{}, set))
 	set = spec.WithDefaults(set)
 	errs := spec.Validate(set)
 	if len(errs) == 0 {
-		tried, faults := v.lookFurther(ctx, set, func() (admission.Warnings, field.ErrorList) {
-			if errs := slices.Concat(v.claimsInUse(ctx, set), v.leftBehind(ctx, set)); len(errs) > 0 {
+		dryRunWarnings, faults := v.ifPermitted(ctx, set, func() (admission.Warnings, field.ErrorList) {
+			if errs := slices.Concat(v.claimsInUse(ctx, set), v.orphansExist(ctx, set)); len(errs) > 0 {
 				return nil, errs
 			}
 			return v.try(ctx, set, Trials(set), v.foreign)
 		})
-		warned, errs = append(warned, tried...), faults
+		warned, errs = append(warned, dryRunWarnings...), faults
 	}
 	return warned, refuse(set, errs)
 }
@@ -172,19 +175,22 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Exten
 	warned := slices.Concat(Warnings(set), warnOfAZ(ctx, set), WarnOfApproval(old, set))
 	old, set = spec.WithDefaults(old), spec.WithDefaults(set)
 	errs := append(spec.Validate(set), spec.ValidateChange(old, set)...)
-	if len(errs) == 0 && (len(spec.Validate(old)) > 0 || !same(asked(Trials(old)), asked(Trials(set)))) {
-		tried, faults := v.lookFurther(ctx, set, func() (admission.Warnings, field.ErrorList) {
+	if len(errs) == 0 && (len(spec.Validate(old)) > 0 || !same(objectsOf(Trials(old)), objectsOf(Trials(set)))) {
+		dryRunWarnings, faults := v.ifPermitted(ctx, set, func() (admission.Warnings, field.ErrorList) {
 			return v.try(ctx, set, Trials(set), ours)
 		})
-		warned, errs = append(warned, tried...), faults
+		warned, errs = append(warned, dryRunWarnings...), faults
 	}
 	return warned, refuse(set, errs)
 }
 
+// ValidateDelete accepts all deletions. The webhook is not called for them; policies of the API server
+// implement spec.deletionProtection.
 func (v *Validator) ValidateDelete(context.Context, *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
 	return nil, nil
 }
 
+// refuse returns the errors as an error of the API; nil if there are none.
 func refuse(set *v1alpha1.ExtendedStatefulSet, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -198,8 +204,8 @@ func Warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	template, at := &set.Spec.Template, "spec.template."
 	pod := &template.Spec.Template.Spec
 	for _, w := range []struct {
-		said bool
-		text string
+		applies bool
+		text    string
 	}{
 		{template.Name != "" || template.GenerateName != "", at + "metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"},
 		{template.Namespace != "" && template.Namespace != set.Namespace, at + "metadata.namespace is ignored: the StatefulSets are in the namespace of the ExtendedStatefulSet"},
@@ -210,7 +216,7 @@ func Warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 		{pod.Hostname != "" || pod.Subdomain != "", at + "spec.template.spec: hostname and subdomain are ignored: the host name is the pod name or the name of the ordinal, and the subdomain is serviceName"},
 		{pod.NodeName != "", at + "spec.template.spec.nodeName assigns all pods to Node " + pod.NodeName + " without the scheduler, so taints, resources and zones are not checked; use nodeSelector instead"},
 	} {
-		if w.said {
+		if w.applies {
 			texts = append(texts, w.text)
 		}
 	}
@@ -224,15 +230,15 @@ func Warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 
 // WarnOfApproval returns a warning if a newly approved revision has no effect.
 func WarnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
-	word := set.Spec.ApprovedRevision
+	approved := set.Spec.ApprovedRevision
 	switch {
-	case word == "" || word == old.Spec.ApprovedRevision:
+	case approved == "" || approved == old.Spec.ApprovedRevision:
 	case !spec.NeedsApproval(&set.Spec):
 		return admission.Warnings{"spec.approvedRevision is ignored while spec.approval is Automatic"}
-	case word != old.Status.UpdateRevision:
+	case approved != old.Status.UpdateRevision:
 		return admission.Warnings{fmt.Sprintf(
 			"spec.approvedRevision: %q is ignored because it is not the revision of an upgrade in progress; status.updateRevision is %q",
-			word,
+			approved,
 			old.Status.UpdateRevision,
 		)}
 	}
@@ -242,14 +248,14 @@ func WarnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 // warnOfAZ returns a warning if spec.az is present. The example of the original project has it with
 // value null.
 func warnOfAZ(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
-	said := set.Spec.AZ != nil
+	present := set.Spec.AZ != nil
 	if req, err := admission.RequestFromContext(ctx); err == nil {
 		var object struct{ Spec map[string]json.RawMessage }
 		if json.Unmarshal(req.Object.Raw, &object) == nil {
-			_, said = object.Spec["az"]
+			_, present = object.Spec["az"]
 		}
 	}
-	if said {
+	if present {
 		return admission.Warnings{"spec.az is ignored; list the zones in spec.zones"}
 	}
 	return nil
