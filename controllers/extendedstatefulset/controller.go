@@ -91,6 +91,7 @@ type decision struct {
 	plan  rules.Plan
 }
 
+// pass returns the steps of a pass: consider reads and decides, act writes and reports.
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, decision] {
 	return engine.Pass[*v1alpha1.ExtendedStatefulSet, decision]{
 		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
@@ -126,6 +127,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.Exten
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
+// consider reads the world, and decides on it.
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (decision, error) {
 	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
@@ -135,6 +137,7 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefu
 	return decision{f, rules.Decide(f)}, nil
 }
 
+// act carries out the plan, and reports the results.
 func (r *Reconciler) act(ctx context.Context, d decision) report.Outcome {
 	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(d.facts.Set), d.plan.Steps)
 	r.reader.KeepBoard(d.facts.World)
@@ -160,19 +163,21 @@ type ownCache struct{ cache.Cache }
 // GetCache returns the cache. The manager uses this method to detect caches.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
+// newCache returns the cache of this kind. It holds only objects with the operator's label, except
+// Services and the metadata of ConfigMaps.
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	exists, err := labels.NewRequirement(v1alpha1.LabelSet, selection.Exists, nil)
 	if err != nil {
 		return ownCache{}, err
 	}
-	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: slim.Child}
+	labeled := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: slim.Child}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: {Transform: slimSet},
 			// A Service that a template references may belong to any owner.
-			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: {Label: ours.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: labeled, &batchv1.Job{}: {Label: labeled.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: labeled, &corev1.PersistentVolumeClaim{}: labeled,
 			configuration.Metadata(configuration.KindConfigMap): {Transform: cutOrigin},
-			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
+			&corev1.Pod{}: {Label: labeled.Label, Transform: cutPod},
 		}}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
@@ -184,7 +189,8 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	return ownCache{c}, err
 }
 
-// cutOrigin is a cache transform for ConfigMaps and Secrets.
+// cutOrigin is a cache transform for ConfigMaps and Secrets, the origins of configuration. It keeps only
+// metadata.
 func cutOrigin(obj any) (any, error) {
 	return slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata(obj)
 }
@@ -261,7 +267,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add cache to manager: %w", err)
 	}
-	board, answered, err := podexec.Attach(mgr, run, observe.Named)
+	board, ended, err := podexec.Attach(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}
@@ -303,7 +309,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), handler.EnqueueRequestsFromMapFunc(read.Config.Users))).
 		WatchesRawSource(secrets).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(ended, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
 		Complete(newReconciler(read, runner, tracker, mgr.GetEventRecorder("extendedstatefulset")))
 }
