@@ -12,7 +12,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
@@ -70,7 +69,7 @@ func (m podMember) hostname() string { return fmt.Sprintf("%s-%d", m.Stem, m.Ord
 
 // Claim returns the name of the member's claim of a template.
 func (m podMember) Claim(template string) string {
-	return claim.Name(template, m.Stem, strconv.Itoa(m.Ordinal))
+	return claimName(template, m.Stem, m.Ordinal)
 }
 
 // zonePart matches the part of a stem that Zone.Stem adds to the name of the set.

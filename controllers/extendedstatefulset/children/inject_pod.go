@@ -70,6 +70,7 @@ func (n *IncomingPod) readMeta(d *json.Decoder, name string) (err error) {
 	return err
 }
 
+// readOwner reads an owner reference, and keeps the first one to a controller.
 func (n *IncomingPod) readOwner(d *json.Decoder) error {
 	var owner metav1.OwnerReference
 	var controller bool
@@ -107,6 +108,7 @@ func (n *IncomingPod) readSpec(d *json.Decoder, name string) (err error) {
 	return err
 }
 
+// readVolume reads a volume, and keeps it if it uses a claim that never exists.
 func (n *IncomingPod) readVolume(d *json.Decoder, at int) error {
 	v := UnassignedVolume{At: at}
 	err := fields(d, func(name string) (err error) {

@@ -27,7 +27,7 @@ func (z Zone) Stem(set string) string {
 	return fmt.Sprintf("%s-z%d", set, z.Index)
 }
 
-// In returns " in zone a"; "" without zones.
+// In returns " in zone a" for messages; "" without zones.
 func (z Zone) In() string {
 	if z.Index == NoZone {
 		return ""
@@ -35,12 +35,12 @@ func (z Zone) In() string {
 	return " in zone " + z.Name
 }
 
-// ZoneIndex returns an index that is valid only for Zone.In.
-func ZoneIndex(name string) int32 {
+// InZone returns the same as Zone.In for the name of a zone; "" means no zones.
+func InZone(name string) string {
 	if name == "" {
-		return NoZone
+		return ""
 	}
-	return 0
+	return Zone{Name: name}.In()
 }
 
 // Place is an ordinal of a zone. It has the same claims in all versions.
@@ -74,7 +74,13 @@ func ParseChild(set, name string) (index int32, number int64, ok bool) {
 
 // ClaimName returns the name of a claim. The webhook puts the same name into pods.
 func ClaimName(set, template string, z Zone, ordinal int32) string {
-	return claim.Name(template, z.Stem(set), strconv.Itoa(int(ordinal)))
+	return claimName(template, z.Stem(set), int(ordinal))
+}
+
+// claimName returns the name of a claim as a StatefulSet named stem would name it:
+// <template>-<stem>-<ordinal>. claim.Name joins its arguments, and the other kinds pass the set first.
+func claimName(template, stem string, ordinal int) string {
+	return claim.Name(template, stem, strconv.Itoa(ordinal))
 }
 
 // ClaimStem returns the name of a claim without the ordinal. stem is Zone.Stem.

@@ -94,9 +94,9 @@ func causeOn(w *World, c *Child, ordinal int32) (cause string, unready bool) {
 	return cause, cause != ""
 }
 
-// Hindrances describes why an attempt with a version fails: the pods of the version that are not Ready,
+// FailureCauses describes why an attempt with a version fails: the pods of the version that are not Ready,
 // a write error of the operator, and a terminating pod of another version that still has an ordinal.
-func Hindrances(w *World, number int64) string {
+func FailureCauses(w *World, number int64) string {
 	text := Unready(w, number) + RefusedWrite(w)
 	for _, t := range w.Pods {
 		if t.Version != number && podstate.Terminating(t.Pod) {

@@ -168,6 +168,7 @@ type JobHandler struct {
 	R *Reader
 }
 
+// Delete stores the result of the Job before the object is queued, so that the pass finds it.
 func (h JobHandler) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if job, ok := e.Object.(*batchv1.Job); ok {
 		h.R.KeepEnd(ctx, job, e.DeleteStateUnknown)

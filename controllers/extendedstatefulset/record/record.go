@@ -40,6 +40,7 @@ type basis struct {
 	zones                    int
 }
 
+// basisOf returns the basis of a status.
 func basisOf(s *v1alpha1.ExtendedStatefulSetStatus) basis {
 	return basis{
 		current: s.CurrentVersion, update: s.UpdateVersion, highest: s.VersionHighWater,
@@ -114,7 +115,7 @@ func (r *recorder) startFirstVersion() {
 }
 
 // settle handles a template that equals the template of the current version. It ends an upgrade in
-// progress without a rollback record: the other versions are deleted in phase CleaningUp.
+// progress; all other versions are deleted in phase CleaningUp.
 func (r *recorder) settle() {
 	r.Update, r.UpdateVersion = nil, r.CurrentVersion
 	switch {
@@ -206,6 +207,7 @@ func (r *recorder) givenUp() bool { return facts.GivenUp(r.ExtendedStatefulSetSt
 // it is never too early.
 func (r *recorder) now() metav1.Time { return wholeSecond(r.w.Now) }
 
+// wholeSecond rounds a time up to a second, the resolution of times in the API.
 func wholeSecond(at time.Time) metav1.Time {
 	return metav1.NewTime(at.Add(time.Second - 1).Truncate(time.Second))
 }
@@ -279,7 +281,7 @@ func (r *recorder) continueUpgrade() {
 	r.advancePhase()
 	if r.Phase == was && r.overdue() {
 		r.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade did not complete within %s (updateWatchTime), in phase %s%s%s",
-			r.w.Clock().UpdateTime(), was, cmp.Or(unfinished(r.w, r.Update.CanaryJob), unfinished(r.w, r.Update.PostJob)), facts.Hindrances(r.w, r.UpdateVersion)))
+			r.w.Clock().UpdateTime(), was, cmp.Or(unfinished(r.w, r.Update.CanaryJob), unfinished(r.w, r.Update.PostJob)), facts.FailureCauses(r.w, r.UpdateVersion)))
 	}
 }
 
@@ -377,7 +379,7 @@ func (r *recorder) checkCanaries() {
 	case u.GoodAt != nil: // they are Ready, and their probation passes soon
 	case clock.RanOut(WatchedSince(r.Update, c), r.limitWithProbation(clock.CanaryTime())):
 		r.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
-			r.w.AvailablePods(c), r.w.Canaries(), clock.CanaryTime(), z.In(), facts.Hindrances(r.w, r.UpdateVersion)))
+			r.w.AvailablePods(c), r.w.Canaries(), clock.CanaryTime(), z.In(), facts.FailureCauses(r.w, r.UpdateVersion)))
 	}
 }
 

@@ -17,12 +17,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// verdict is the combined result of the probes of a pod.
-type verdict int
+// state is what the results of probes show about a pod.
+type state int
 
 const (
-	unknown verdict = iota
+	// unknown: a result is missing. The label does not change.
+	unknown state = iota
+	// Passive: a probe failed, or no probes are run in the pod. The pod must not have the label.
 	Passive
+	// active: all probes succeeded. The pod may get the label.
 	active
 )
 
@@ -33,22 +36,22 @@ func FollowProbes(f *facts.Facts, p *Plan) {
 	w, single := f.World, singleActive(f.Set)
 	pods := podsToProbe(w)
 	var next *corev1.Pod
-	held := keepers(w, pods, single)
-	taken := slices.ContainsFunc(pods, IsActive)
+	keep := mayKeepLabel(w, pods, single)
+	labeled := slices.ContainsFunc(pods, IsActive)
 	for _, pod := range pods {
-		says := verdictOf(w, pod)
-		loses := says == Passive || !held.Has(pod.UID)
+		s := stateOf(w, pod)
+		loses := s == Passive || !keep.Has(pod.UID)
 		switch {
 		case IsActive(pod) && loses:
 			p.Do(action.Chain{label(pod, false)})
-		case IsActive(pod) || says != active:
+		case IsActive(pod) || s != active:
 		case !single:
 			p.Do(action.Chain{label(pod, true)})
-		case !taken && next == nil:
+		case !labeled && next == nil:
 			next = pod
 		}
-		question, due := nextProbe(w, pod)
-		p.Do(question...)
+		probe, due := nextProbe(w, pod)
+		p.Do(probe...)
 		p.LookAgain(due)
 	}
 	if next != nil {
@@ -84,23 +87,24 @@ func podsToProbe(w *facts.World) []*corev1.Pod {
 	return pods
 }
 
-// keepers returns the pods that may keep the label. If single is true, it returns at most one; a pod
-// whose probes succeed takes precedence over a pod whose result is unknown.
-func keepers(w *facts.World, pods []*corev1.Pod, single bool) sets.Set[types.UID] {
-	held := sets.New[types.UID]()
-	for _, wanted := range []verdict{active, unknown} {
+// mayKeepLabel returns the pods that have the label and may keep it. If single is true, it returns at
+// most one; a pod whose probes succeed takes precedence over a pod whose result is unknown.
+func mayKeepLabel(w *facts.World, pods []*corev1.Pod, single bool) sets.Set[types.UID] {
+	keep := sets.New[types.UID]()
+	for _, wanted := range []state{active, unknown} {
 		for _, pod := range pods {
-			if single && held.Len() > 0 {
-				return held
+			if single && keep.Len() > 0 {
+				return keep
 			}
-			if IsActive(pod) && verdictOf(w, pod) == wanted {
-				held.Insert(pod.UID)
+			if IsActive(pod) && stateOf(w, pod) == wanted {
+				keep.Insert(pod.UID)
 			}
 		}
 	}
-	return held
+	return keep
 }
 
+// IsActive reports whether a pod has the label of active pods.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelPodActive] == v1alpha1.PodActive
 }
@@ -117,17 +121,17 @@ func label(pod *corev1.Pod, on bool) action.Action {
 	return action.Action{Verb: action.Patch, Object: next, From: pod, Unchanged: true, Reason: reason}
 }
 
-// asks reports whether commands are run in a pod. Its owners must match by UID, and it must be Ready
+// isProbed reports whether commands are run in a pod. Its owners must match by UID, and it must be Ready
 // and not terminating.
-func asks(w *facts.World, pod *corev1.Pod) bool {
+func isProbed(w *facts.World, pod *corev1.Pod) bool {
 	ours := slices.ContainsFunc(w.Pods, func(p facts.PodOfOrdinal) bool { return p.Pod == pod && p.Owned })
 	return ours && w.Set.DeletionTimestamp == nil && facts.Healthy(pod)
 }
 
-// verdictOf returns the combined result of the probes of a pod: active if all succeed, passive if one
+// stateOf returns the combined result of the probes of a pod: active if all succeed, passive if one
 // fails. A pod in which no probes are run is passive.
-func verdictOf(w *facts.World, pod *corev1.Pod) verdict {
-	if len(w.Set.Spec.ActivePassiveProbes) == 0 || !asks(w, pod) {
+func stateOf(w *facts.World, pod *corev1.Pod) state {
+	if len(w.Set.Spec.ActivePassiveProbes) == 0 || !isProbed(w, pod) {
 		return Passive
 	}
 	all := active
@@ -145,7 +149,7 @@ func verdictOf(w *facts.World, pod *corev1.Pod) verdict {
 // Answer returns the result of one probe in the running container. A timeout counts as failure, as it
 // does for a kubelet. The result is unknown if it was lost, or if the timeout passed while this process
 // was frozen.
-func Answer(w *facts.World, pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
+func Answer(w *facts.World, pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) state {
 	id := containerID(pod, name)
 	r, ok := w.Probes[pod.UID].Results[name]
 	late := r.Sent && w.Watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe)
@@ -175,8 +179,8 @@ func containerID(pod *corev1.Pod, name string) string {
 // nextProbe returns the first probe of a pod that is due, or the time until the next one is due. Only
 // one probe runs in a pod at a time.
 func nextProbe(w *facts.World, pod *corev1.Pod) (chains []action.Chain, next time.Duration) {
-	known := w.Probes[pod.UID]
-	if known.Busy || !asks(w, pod) {
+	probed := w.Probes[pod.UID]
+	if probed.Busy || !isProbed(w, pod) {
 		return nil, 0 // a watch event follows when that changes
 	}
 	for _, name := range sets.List(sets.KeySet(w.Set.Spec.ActivePassiveProbes)) {
@@ -186,7 +190,7 @@ func nextProbe(w *facts.World, pod *corev1.Pod) (chains []action.Chain, next tim
 			continue
 		}
 		due := time.Duration(0)
-		if r, ok := known.Results[name]; ok && r.ContainerID == id {
+		if r, ok := probed.Results[name]; ok && r.ContainerID == id {
 			due = r.Began.Add(periodOf(&probe)).Sub(w.Now)
 		}
 		if due <= 0 {
@@ -199,10 +203,12 @@ func nextProbe(w *facts.World, pod *corev1.Pod) (chains []action.Chain, next tim
 	return nil, next
 }
 
+// periodOf returns periodSeconds of a probe, or the default.
 func periodOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
 	return cmp.Or(time.Duration(max(0, probe.PeriodSeconds))*time.Second, spec.ProbePeriod)
 }
 
+// timeoutOf returns timeoutSeconds of a probe, or the default.
 func timeoutOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
 	return cmp.Or(time.Duration(max(0, probe.TimeoutSeconds))*time.Second, spec.ProbeTimeout)
 }

@@ -22,7 +22,7 @@ import (
 // keepChildren creates missing StatefulSets, assigns ordinals to each, and reverts edits of other
 // clients.
 func keepChildren(f *facts.Facts, p *Plan) {
-	taken := false
+	taken := false // whether an ordinal was taken from a serving pod, in any zone
 	for _, z := range f.Zones {
 		h := arrange(f, z, taken)
 		taken = h.taken
@@ -46,6 +46,7 @@ func versionOf(f *facts.Facts, z children.Zone, number int64) children.Version {
 	return v
 }
 
+// makeChild returns the creation of the StatefulSet of a version in a zone.
 func makeChild(f *facts.Facts, z children.Zone, number int64, s children.Span) action.Chain {
 	child := children.BuildChild(f.Set, z, versionOf(f, z, number), s)
 	child.Annotations[v1alpha1.AnnotationApplied] = children.Applied{Hash: children.ContentHash(child), Generation: 1}.String()
@@ -71,7 +72,8 @@ func keepChild(f *facts.Facts, c *facts.Child, z children.Zone, s children.Span)
 	k.stampConfig()
 	k.resize(s)
 	was := children.AppliedOf(k.Next)
-	// Keep the record of the edit until the edit is undone. Without it the edit would never be undone.
+	// An edit by another client is detected by the generation in annotation applied. The annotation must
+	// not get the present generation before the edit is undone, or the edit would be kept forever.
 	edited := was.Hash != "" && was.Generation < c.Set.Generation
 	if edited && !f.Known(c.Version) && was.Generation != children.EditedGeneration {
 		k.reason = v1alpha1.EventEditKept
@@ -94,12 +96,12 @@ func keepChild(f *facts.Facts, c *facts.Child, z children.Zone, s children.Span)
 	}}}
 }
 
-// ChildPatch is a patch of a StatefulSet, and its reason.
+// ChildPatch is a patch of a StatefulSet. Its methods change Next, and set the reason of the patch.
 type ChildPatch struct {
 	F    *facts.Facts
-	C    *facts.Child
+	C    *facts.Child // the StatefulSet as it is
 	zone children.Zone
-	// Next is the wanted StatefulSet.
+	// Next is the StatefulSet after the patch.
 	Next           *appsv1.StatefulSet
 	reason, detail string
 }
@@ -145,8 +147,8 @@ func (k *ChildPatch) resize(s children.Span) {
 }
 
 // restore sets everything except the ordinals to the spec, if the spec changed since the last write, or
-// another client wrote since. The API server sets defaults, so the StatefulSet and the spec cannot be
-// compared directly.
+// another client wrote since. It compares annotation applied instead of fields, because the API server
+// sets defaults. It postpones writes that would restart pods while World.HoldsPods returns a reason.
 func (k *ChildPatch) restore() {
 	want, next := k.wanted(), k.Next
 	is, target := children.AppliedOf(k.C.Set), children.Applied{Hash: children.ContentHash(want), Generation: k.C.Set.Generation}
@@ -192,8 +194,8 @@ func (k *ChildPatch) wanted() *appsv1.StatefulSet {
 }
 
 // Unlike describes the fields of StatefulSets that differ from the last write although no client wrote
-// since: an admission webhook or policy changed them. They are not written again, because that would
-// restart pods if the webhook acts only on creation.
+// since: an admission webhook or policy changed them during the write. They are not written again,
+// because that would restart pods if the webhook acts only on creation.
 func Unlike(f *facts.Facts) (fields []string) {
 	for _, c := range f.Children {
 		if c.Terminating() || !f.Known(c.Version) {

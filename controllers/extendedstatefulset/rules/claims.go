@@ -14,18 +14,18 @@ import (
 // keepClaims creates the claims of all wanted ordinals, and expands existing claims to the size in
 // their template. It never deletes claims, because they hold the user's data.
 func keepClaims(f *facts.Facts, p *Plan) {
-	made := 0
+	created := 0
 	for at, template := range facts.WantedClaims(f.World) {
 		have := f.Claims[children.ClaimName(f.Set.Name, template.Name, at.Zone, at.Ordinal)]
 		switch {
 		case facts.ClaimTaken(f.World, template.Name, at):
-		case have == nil && made < observe.NamesAtOnce && !f.IsUnread(at.Zone, at.Ordinal):
+		case have == nil && created < observe.NamesAtOnce && !f.IsUnread(at.Zone, at.Ordinal):
 			p.Do(action.Chain{{
 				Verb:   action.Create,
 				Object: children.BuildClaim(f.Set, template, at.Zone, at.Ordinal),
 				Reason: reasonClaim,
 			}})
-			made++
+			created++
 		case have != nil && have.DeletionTimestamp == nil:
 			p.Do(keepClaim(f.Set, have, at, template)...)
 		}

@@ -12,13 +12,13 @@ import (
 )
 
 // cleanUp deletes StatefulSets of zones that were removed from the spec. After an upgrade it also
-// deletes the StatefulSets of all versions except the current one, once they have no pods. Claims are
-// kept.
+// deletes the StatefulSets of all versions except the current one, once they have no pods, and the Jobs
+// of earlier versions. Claims are kept.
 func cleanUp(f *facts.Facts, p *Plan) {
-	var gone []action.Chain
+	var deletions []action.Chain
 	remove := func(a action.Action) {
 		a.Verb = action.Delete
-		gone = append(gone, action.Chain{a})
+		deletions = append(deletions, action.Chain{a})
 	}
 	for _, c := range f.Children {
 		switch {
@@ -27,7 +27,7 @@ func cleanUp(f *facts.Facts, p *Plan) {
 			remove(action.Action{Object: c.Set, Reason: ReasonZoneGone})
 		case !f.Wanted(c.Zone):
 			p.waitFor("another zone serves all its replicas")
-		case !over(f.Record, c.Version) || !c.Empty():
+		case !isObsolete(f.Record, c.Version) || !c.Empty():
 		case !c.Observed():
 			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.Set.Name))
 		default:
@@ -40,12 +40,13 @@ func cleanUp(f *facts.Facts, p *Plan) {
 			remove(action.Action{Object: job, Reason: ReasonOld})
 		}
 	}
-	p.Then(gone...)
+	p.Then(deletions...)
 }
 
-// over reports whether a version is no longer needed: it is older than the current version, or the
-// upgrade is complete and it is any other version.
-func over(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
+// isObsolete reports whether a version is no longer needed: it is older than the current version, or the
+// upgrade is complete and it is any other version. A newer version of an upgrade that was given up is
+// kept with 0 pods, because the template may return to it.
+func isObsolete(s *v1alpha1.ExtendedStatefulSetStatus, number int64) bool {
 	switch {
 	case number == s.CurrentVersion:
 		return false

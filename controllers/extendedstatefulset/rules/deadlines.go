@@ -14,8 +14,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// lookAgainFor schedules a requeue for everything that has no watch event.
-func lookAgainFor(p *Plan, f *facts.Facts) {
+// requeueAtDeadlines requeues the set for everything that changes without a watch event, in particular
+// when a duration has elapsed.
+func requeueAtDeadlines(p *Plan, f *facts.Facts) {
 	p.LookAgain(f.Config.Wait)
 	p.LookAgain(f.Causes.Again)
 	if f.Untracked != "" {
@@ -30,18 +31,18 @@ func lookAgainFor(p *Plan, f *facts.Facts) {
 	if !f.RefusalsDue.IsZero() {
 		p.LookAgain(f.RefusalsDue.Sub(f.Now))
 	}
-	at, returning := Deadlines(f), f.Returning()
+	deadlines, returning := Deadlines(f), f.Returning()
 	for _, c := range f.Children {
 		for _, pod := range c.Pods {
-			_, missing := podstate.Available(pod, f.Clock().MinReady(), f.Now)
-			p.LookAgain(missing)
+			_, untilAvailable := podstate.Available(pod, f.Clock().MinReady(), f.Now)
+			p.LookAgain(untilAvailable)
 			if c.Version == f.Record.CurrentVersion && (facts.NeedsPerson(pod) || causes.OfCrash(pod).Known()) {
 				p.LookAgain(facts.HinderedAt(f.World, pod).Sub(f.Now))
 			}
-			at = append(at, deadlinesOf(f, c, pod, returning)...)
+			deadlines = append(deadlines, deadlinesOf(f, c, pod, returning)...)
 		}
 	}
-	for _, at := range at {
+	for _, at := range deadlines {
 		p.LookAgain(f.Clock().In(at))
 	}
 }
@@ -50,8 +51,8 @@ func lookAgainFor(p *Plan, f *facts.Facts) {
 // while ordinals are returned.
 func deadlinesOf(f *facts.Facts, c *facts.Child, pod *corev1.Pod, returning bool) (at []time.Time) {
 	clock, ready := f.Clock(), podstate.Ready(pod)
-	tried := f.Record.Update != nil && c.Version == f.Record.UpdateVersion
-	if tried && ready {
+	isNew := f.Record.Update != nil && c.Version == f.Record.UpdateVersion
+	if isNew && ready {
 		at = append(at, clock.ProvenAt(pod))
 	}
 	if !returning {
@@ -66,7 +67,8 @@ func deadlinesOf(f *facts.Facts, c *facts.Child, pod *corev1.Pod, returning bool
 	return at
 }
 
-// Deadlines returns when the upgrade fails if no event occurs before.
+// Deadlines returns when the attempt in progress fails if no event occurs before. Each limit has two
+// deadlines: with and without the probation that record.recorder.limitWithProbation may add.
 func Deadlines(f *facts.Facts) (at []time.Time) {
 	u, clock := f.Record.Update, f.Clock()
 	if u == nil || u.Returning || facts.GivenUp(f.Record) {

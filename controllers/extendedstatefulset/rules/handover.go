@@ -21,20 +21,23 @@ import (
 // The dot is an ordinal without an owner, because its old pod is terminating. No version gets the
 // ordinal before that pod is deleted.
 
-// handover assigns the ordinals of a zone in this pass.
+// handover assigns the ordinals of a zone in this pass. A pass takes ordinals from versions, or fills
+// ordinals without an owner, but not both: between the two the old pod must be deleted, which a later
+// pass observes.
 type handover struct {
 	f    *facts.Facts
 	zone children.Zone
 	// have are the present ordinals, want the assigned ones.
 	have, want facts.Spans
-	// goal is the version that gets all ordinals. back is true if it is the current version, as in a
-	// rollback.
+	// goal is the version that gets all ordinals in the end: the new version of an upgrade in progress,
+	// else the current version.
 	goal int64
+	// back is true if the goal is the current version, as in a rollback.
 	back bool
 	// taken is true if an ordinal is taken from a serving pod in this pass, in this zone or an earlier
 	// one. No other is taken then.
 	taken bool
-	// waits is the first reason for waiting; "" if there is none.
+	// waits is the first event that the zone waits for, as in Plan.waitFor; "" if there is none.
 	waits string
 }
 
@@ -64,7 +67,7 @@ func arrange(f *facts.Facts, z children.Zone, taken bool) *handover {
 	return h
 }
 
-// waitFor sets the reason for waiting; the first one is kept.
+// waitFor sets the event that the zone waits for; the first one is kept.
 func (h *handover) waitFor(what string) { h.waits = cmp.Or(h.waits, what) }
 
 // coexist assigns all ordinals to the old version. The new version gets canaries first, and all
@@ -83,7 +86,8 @@ func coexist(f *facts.Facts, z children.Zone, have facts.Spans) facts.Spans {
 	return want
 }
 
-// move takes the next step to a goal that has all ordinals.
+// move takes the next step towards a goal that has all ordinals: it trims the spans, fills ordinals
+// without an owner, or takes the next ordinal for the goal.
 func (h *handover) move() {
 	h.want = maps.Clone(h.have)
 	Trim(h.want, h.goal, h.f.Replicas)
@@ -137,9 +141,10 @@ func Trim(all facts.Spans, goal int64, replicas int32) {
 }
 
 // fill assigns ordinals without an owner: to the goal if they are adjacent to its ordinals, else to a
-// neighbour. An ordinal is not assigned before its old pods are deleted.
+// neighbour. first is the lowest of them. An ordinal is not assigned before its old pods are deleted.
 func (h *handover) fill(first int32) {
 	goal := h.want[h.goal]
+	// The nearest ordinal to the goal comes first, so that the next one is adjacent to the goal then.
 	down := !h.back || (goal.Replicas > 0 && first < goal.Start)
 	for range 2 { // an ordinal that was skipped in the first round may be adjacent now
 		for o := range h.want.Free(h.f.Replicas, down) {
@@ -157,19 +162,19 @@ func (h *handover) give(ordinal int32) {
 	if to == 0 {
 		return
 	}
-	if why := cmp.Or(facts.Withheld(h.f.World, h.zone, ordinal), h.held(to, ordinal)); why != "" {
-		h.waitFor(why)
+	if what := cmp.Or(facts.Withheld(h.f.World, h.zone, ordinal), h.held(to, ordinal)); what != "" {
+		h.waitFor(what)
 		return
 	}
 	h.want[to] = h.want[to].With(ordinal)
 }
 
-// successor returns the version that gets an ordinal: the goal, if it has no ordinals or an adjacent
-// one, or a neighbour. It returns 0 if neither can have it yet. If the goal has enough, neighbours take
-// precedence.
+// successor returns the version that gets an ordinal without an owner: the goal, if it has no ordinals
+// or an adjacent one, or a neighbour. It returns 0 if neither can have it yet. enough is as returned by
+// handover.enough; if it is true, neighbours take precedence.
 func successor(all facts.Spans, ordinal int32, goal int64, enough bool) int64 {
-	able := all[goal].Replicas == 0 || all[goal].Touches(ordinal)
-	if able && !enough {
+	goalCan := all[goal].Replicas == 0 || all[goal].Touches(ordinal)
+	if goalCan && !enough {
 		return goal
 	}
 	for _, number := range slices.Sorted(maps.Keys(all)) {
@@ -177,13 +182,14 @@ func successor(all facts.Spans, ordinal int32, goal int64, enough bool) int64 {
 			return number
 		}
 	}
-	if able {
+	if goalCan {
 		return goal
 	}
 	return 0
 }
 
-// enough reports whether a goal in phase Canary has all its canaries.
+// enough reports whether the goal has all the ordinals that it may have in the present phase: its
+// canaries, in phase Canary.
 func (h *handover) enough() bool {
 	if h.back || h.f.Record.Phase != v1alpha1.PhaseCanary || h.f.Record.Update.Zone != h.zone.Name {
 		return false
@@ -191,12 +197,13 @@ func (h *handover) enough() bool {
 	return h.want[h.goal].Replicas >= h.f.Canaries()
 }
 
-// held returns the reason why an ordinal cannot be assigned to a version yet; "" if it can.
+// held returns the event before which an ordinal cannot be assigned to a version; "" if it can be
+// assigned now.
 func (h *handover) held(to int64, ordinal int32) string {
 	return cmp.Or(h.heldByPod(to, ordinal), h.heldByUnobserved(to), h.heldByRival(ordinal))
 }
 
-// heldByPod returns a reason if a pod of another version still exists on the ordinal.
+// heldByPod waits until no pod of another version exists on the ordinal.
 func (h *handover) heldByPod(to int64, ordinal int32) string {
 	others := func(p facts.PodOfOrdinal) bool { return p.IsOn(h.zone, ordinal) && p.Version != to }
 	if p, some := facts.First(h.f.Pods, others); some {
@@ -205,8 +212,8 @@ func (h *handover) heldByPod(to int64, ordinal int32) string {
 	return ""
 }
 
-// heldByUnobserved returns a reason if the StatefulSet controller has not observed the latest spec of
-// another version. Until then it may create a pod on an ordinal that the other version no longer has.
+// heldByUnobserved waits until the StatefulSet controller has observed the latest spec of all other
+// versions. Before, it may create a pod on an ordinal that another version no longer has.
 func (h *handover) heldByUnobserved(to int64) string {
 	unobserved := func(c *facts.Child) bool { return c.Zone == h.zone.Index && c.Version != to && !c.Observed() }
 	if c, some := facts.First(h.f.Children, unobserved); some {
@@ -215,8 +222,7 @@ func (h *handover) heldByUnobserved(to int64) string {
 	return ""
 }
 
-// heldByRival returns a reason if a StatefulSet that the object no longer controls has pods on the same
-// claims.
+// heldByRival waits until no StatefulSet that the object no longer controls has pods on the same claims.
 func (h *handover) heldByRival(ordinal int32) string {
 	if len(h.f.Set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
@@ -268,13 +274,13 @@ func highest(all facts.Spans) (from int64, ordinal int32) {
 // take removes an ordinal from a version, for the goal: an ordinal whose pod does not serve, or any
 // ordinal while all others serve.
 func (h *handover) take(from int64, ordinal int32) {
-	if why := cmp.Or(h.unsafe(ordinal), h.unproven()); why != "" {
-		h.waitFor(why)
+	if what := cmp.Or(h.unsafe(ordinal), h.unproven()); what != "" {
+		h.waitFor(what)
 		return
 	}
 	if h.costsService(from, ordinal) {
-		if why := h.othersDown(ordinal); why != "" {
-			h.waitFor(why)
+		if what := h.othersDown(ordinal); what != "" {
+			h.waitFor(what)
 			return
 		}
 		h.taken = true
@@ -282,7 +288,8 @@ func (h *handover) take(from int64, ordinal int32) {
 	h.want[from] = h.want[from].Without(ordinal)
 }
 
-// unsafe returns the reason why the pod of an ordinal must keep its claims; "" if there is none.
+// unsafe returns the event before which the pod of an ordinal must not be deleted because of its claims;
+// "" if it may be.
 func (h *handover) unsafe(ordinal int32) string {
 	if name := facts.DeletedClaimOf(h.f.World, h.zone, ordinal); name != "" {
 		return fmt.Sprintf("claim %s is safe: it is terminating, and its data is lost when its pod is deleted", name)
@@ -290,7 +297,8 @@ func (h *handover) unsafe(ordinal int32) string {
 	return facts.Withheld(h.f.World, h.zone, ordinal)
 }
 
-// unproven returns the reason why a new version gets no more ordinals yet; "" if it may.
+// unproven returns the event before which a new version must not get more ordinals; "" if it may get
+// one now.
 func (h *handover) unproven() string {
 	if h.back {
 		return ""
@@ -300,7 +308,7 @@ func (h *handover) unproven() string {
 	}
 	c, want := h.f.Children.Find(h.zone.Index, h.goal), h.want[h.goal].Replicas
 	good := h.f.AvailablePods(c)
-	if h.f.Record.Phase == v1alpha1.PhaseCanary { // else the next canary could fail too
+	if h.f.Record.Phase == v1alpha1.PhaseCanary { // a canary must be proven before the next one is created
 		good = h.f.ProvenPods(c)
 	}
 	if good < want {
@@ -309,8 +317,8 @@ func (h *handover) unproven() string {
 	return ""
 }
 
-// costsService reports whether taking an ordinal removes a serving pod. It returns false if the user
-// set updateNotReady, except in a rollback.
+// costsService reports whether taking an ordinal removes an available pod. It returns false if the user
+// set updateNotReady, except in a rollback: the user accepts then that pods are missing.
 func (h *handover) costsService(from int64, ordinal int32) bool {
 	if !h.back && h.f.Set.Spec.UpdateStrategy.UpdateNotReady {
 		return false
@@ -319,16 +327,17 @@ func (h *handover) costsService(from int64, ordinal int32) bool {
 	return c != nil && h.f.Clock().Available(c.Pods[ordinal])
 }
 
-// othersDown returns the reason if another ordinal does not serve, in any zone; "" if all serve.
+// othersDown returns the event before which another ordinal is not available, in any zone; "" if all
+// are available.
 func (h *handover) othersDown(ordinal int32) string {
-	why := h.f.Unavailable(h.zone, h.want, ordinal, h.back)
+	what := h.f.Unavailable(h.zone, h.want, ordinal, h.back)
 	for _, other := range h.f.Zones {
-		if other != h.zone && why == "" {
-			why = h.f.Unavailable(other, h.f.SpansOf(other), -1, h.back)
+		if other != h.zone && what == "" {
+			what = h.f.Unavailable(other, h.f.SpansOf(other), -1, h.back)
 		}
 	}
-	if why == "" && h.taken {
-		why = "another zone has all its pods again"
+	if what == "" && h.taken {
+		what = "another zone has all its pods again"
 	}
-	return why
+	return what
 }

@@ -75,6 +75,7 @@ func stop(job *batchv1.Job, now time.Time) action.Chain {
 	return patchJob(job, next, "suspended: no longer needed")
 }
 
+// patchJob returns the patch of a Job.
 func patchJob(from, to *batchv1.Job, detail string) action.Chain {
 	return action.Chain{{
 		Verb:      action.Patch,

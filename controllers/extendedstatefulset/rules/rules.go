@@ -5,8 +5,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-// rules are the rules in the order in which they run. Each rule lets the next one act. A rule that must
-// write the record first stops the pass.
+// rules are the rules in the order in which they run. All are Leading: the rules do not compete, because
+// what must not be done at the same time is decided by one rule (keepChildren) or by the record.
+// keepRecord stops the pass if the record must be written first.
 var rules = []engine.Rule[*facts.Facts, Plan]{
 	{Name: "keep the owner references on configuration", Act: keepTracking, Mode: engine.Leading},
 	{Name: "keep the record", Act: keepRecord, Mode: engine.Leading},
@@ -25,11 +26,11 @@ var rules = []engine.Rule[*facts.Facts, Plan]{
 // Decide returns the plan for the facts. It is pure: the same facts give the same plan.
 func Decide(f *facts.Facts) Plan {
 	p := Plan{Plan: engine.Plan{Undone: f.Undone}}
-	asked := rules
-	if f.Ignored() { // except for its owner references
-		asked = rules[:1]
+	applied := rules
+	if f.Ignored() {
+		applied = rules[:1] // only the owner references, because they block the deletion
 	}
-	engine.Decide(asked, f, &p, &p.Plan)
-	lookAgainFor(&p, f)
+	engine.Decide(applied, f, &p, &p.Plan)
+	requeueAtDeadlines(&p, f)
 	return p
 }

@@ -42,6 +42,7 @@ func ForeignService(f *facts.Facts) string {
 	return have.Name
 }
 
+// Selected describes the pods that a selector of the active Service selects.
 func Selected(selector map[string]string) string {
 	if v := selector[v1alpha1.LabelVersion]; v != "" {
 		return "version " + v
@@ -94,7 +95,8 @@ func hasOthers(f *facts.Facts, c *facts.Child) bool {
 	return false
 }
 
-// clientsSwitched reports whether clients are sent to the pods that serve now.
+// clientsSwitched reports whether the active Service selects the pods that serve now. It is also true if
+// the operator does not manage that Service.
 func clientsSwitched(f *facts.Facts) bool {
 	have := f.Services[spec.ActiveService(f.Set)]
 	if f.Set.Spec.Template.Spec.ServiceName == "" || have == nil || !children.Controls(f.Set, have) {

@@ -38,6 +38,7 @@ func WithDefaults(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulS
 	return set
 }
 
+// orElse sets a field that is empty.
 func orElse[T ~string](field *T, value T) {
 	if *field == "" {
 		*field = value

@@ -225,6 +225,7 @@ func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	return append(errs, validateOwnKeys(job.Spec.Template.Labels, spec.Child("template", "metadata", "labels"))...)
 }
 
+// validateZones checks the names of zones and the Node label of zones.
 func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, zone := range spec.Zones {
@@ -267,6 +268,7 @@ func validateBudget(budget *v1alpha1.DisruptionBudget, at *field.Path) field.Err
 	return nil
 }
 
+// validateProbes checks that each probe is for a container and has a command.
 func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sets.List(sets.KeySet(spec.ActivePassiveProbes)) {
@@ -292,6 +294,8 @@ func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fiel
 	return errs
 }
 
+// validateTemplate checks the template of the StatefulSets: reserved keys, the selector, the Service,
+// ordinals and claim templates.
 func validateTemplate(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.ErrorList {
 	template := &set.Spec.Template
 	errs := validateOwnKeys(template.Labels, at.Child("metadata", "labels"))

@@ -45,14 +45,14 @@ func strayApproval(f *facts.Facts) string {
 	if !spec.NeedsApproval(&f.Set.Spec) {
 		return ""
 	}
-	word, next := f.Set.Spec.ApprovedRevision, record.UpdateRevision(f.Record)
-	serves := record.RevisionName(f.Record.CurrentVersion, f.Record.CurrentDigest)
-	if slices.Contains([]string{"", serves, next}, word) {
+	approved, next := f.Set.Spec.ApprovedRevision, record.UpdateRevision(f.Record)
+	current := record.RevisionName(f.Record.CurrentVersion, f.Record.CurrentDigest)
+	if slices.Contains([]string{"", current, next}, approved) {
 		return ""
 	}
 	return fmt.Sprintf(
 		"; spec.approvedRevision %q is ignored: it is the revision of neither the current version nor the upgrade (%s)",
-		excerpt.Of(word, MaxRevision),
+		excerpt.Of(approved, MaxRevision),
 		next,
 	)
 }

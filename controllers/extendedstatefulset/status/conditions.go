@@ -48,13 +48,13 @@ func firstZone(zones []children.Zone) children.Zone {
 	return slices.MinFunc(zones, func(a, b children.Zone) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// counts reports whether the pods of a StatefulSet serve: those of the current version, or of every
-// version while ordinals move.
-func counts(f *facts.Facts, c *facts.Child) bool {
+// isSelected reports whether the active Service selects the pods of a StatefulSet, as ServingLabels does:
+// those of the current version, or of every version while ordinals move.
+func isSelected(f *facts.Facts, c *facts.Child) bool {
 	return c.Version == f.Record.CurrentVersion || rules.Moving(f)
 }
 
-// countPods sets the numbers of serving pods.
+// countPods sets the numbers of pods that the active Service selects, and the selector for /scale.
 func countPods(f *facts.Facts, s *v1alpha1.ExtendedStatefulSetStatus) {
 	s.Replicas, s.ReadyReplicas = 0, 0
 	for i := range s.Zones {
@@ -83,7 +83,7 @@ func countPods(f *facts.Facts, s *v1alpha1.ExtendedStatefulSetStatus) {
 // of its Ready pods.
 func podsIn(f *facts.Facts, z children.Zone) (pods, ready int32) {
 	for _, c := range f.Children {
-		if c.Zone != z.Index || !counts(f, c) {
+		if c.Zone != z.Index || !isSelected(f, c) {
 			continue
 		}
 		ready += c.Ready()
@@ -100,7 +100,7 @@ func podsIn(f *facts.Facts, z children.Zone) (pods, ready int32) {
 func availableIn(f *facts.Facts, z children.Zone) (n int32) {
 	clock := f.Clock()
 	for o := range f.Replicas {
-		serves := func(c *facts.Child) bool { return c.Zone == z.Index && counts(f, c) && clock.Available(c.Pods[o]) }
+		serves := func(c *facts.Child) bool { return c.Zone == z.Index && isSelected(f, c) && clock.Available(c.Pods[o]) }
 		if slices.ContainsFunc(f.Children, serves) {
 			n++
 		}
@@ -108,6 +108,7 @@ func availableIn(f *facts.Facts, z children.Zone) (n int32) {
 	return n
 }
 
+// available returns condition Available.
 func available(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
 	if f.Invalid != "" {
@@ -135,9 +136,10 @@ func available(f *facts.Facts) metav1.Condition {
 // operations are the possible reasons of condition Progressing, the most important first. Each returns
 // an empty notice if it does not apply.
 var operations = []func(*facts.Facts, *rules.Plan) facts.Notice{
-	refusedWrite, untracked, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
+	refusedWrite, untracked, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, missingChild,
 }
 
+// Progressing returns condition Progressing with the most important operation.
 func Progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse}
 	if f.Invalid != "" {
@@ -169,6 +171,7 @@ func undoneWrite(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonWriteRefused, Message: message}
 }
 
+// refusedWrite reports that the last write of the operator failed.
 func refusedWrite(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if f.Refused == "" {
 		return facts.Notice{}
@@ -176,6 +179,7 @@ func refusedWrite(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses a write, which will be retried: " + f.Refused}
 }
 
+// untracked reports that the owner references on Secrets cannot be managed.
 func untracked(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if f.Untracked == "" {
 		return facts.Notice{}
@@ -184,6 +188,7 @@ func untracked(f *facts.Facts, _ *rules.Plan) facts.Notice {
 		"; bind ClusterRole secrets-role of the operator to its account in this namespace (docs/security.md)"}
 }
 
+// withoutConsent reports claims of other owners.
 func withoutConsent(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if why := facts.Disputed(f.World); why != "" {
 		return facts.Notice{Reason: v1alpha1.ReasonClaimTaken, Message: why}
@@ -214,8 +219,8 @@ func upgradeAnyway(w *facts.World) string {
 // returning reports that a failed attempt is being rolled back.
 func returning(f *facts.Facts, p *rules.Plan) facts.Notice {
 	r, u := f.Record, f.Record.Update
-	between := u != nil && u.Returning
-	if !between && (r.Phase != v1alpha1.PhaseStale || !f.Returning()) {
+	betweenAttempts := u != nil && u.Returning
+	if !betweenAttempts && (r.Phase != v1alpha1.PhaseStale || !f.Returning()) {
 		return facts.Notice{}
 	}
 	message := p.WaitingToo(fmt.Sprintf("attempt %d with version %d failed: %s", r.Attempts, r.UpdateVersion, u.Message))
@@ -225,15 +230,17 @@ func returning(f *facts.Facts, p *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonReturning, Message: message}
 }
 
+// upgrading reports an upgrade in progress.
 func upgrading(f *facts.Facts, p *rules.Plan) facts.Notice {
 	r, u := f.Record, f.Record.Update
 	if u == nil || facts.GivenUp(r) {
 		return facts.Notice{}
 	}
 	return facts.Notice{Reason: v1alpha1.ReasonUpgrading, Message: p.WaitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
-		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, children.Zone{Name: u.Zone, Index: children.ZoneIndex(u.Zone)}.In()))}
+		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, children.InZone(u.Zone)))}
 }
 
+// cleaningUp reports that the StatefulSets of other versions are being deleted after an upgrade.
 func cleaningUp(f *facts.Facts, p *rules.Plan) facts.Notice {
 	if f.Record.Phase != v1alpha1.PhaseCleaningUp {
 		return facts.Notice{}
@@ -241,10 +248,14 @@ func cleaningUp(f *facts.Facts, p *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonUpgrading, Message: p.WaitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", f.Record.CurrentVersion))}
 }
 
+// configCached reports pods that may have old content of an immutable ConfigMap or Secret.
 func configCached(f *facts.Facts, _ *rules.Plan) facts.Notice { return f.Config.Cached }
 
+// restarting reports a pending restart of pods because of a configuration change.
 func restarting(f *facts.Facts, _ *rules.Plan) facts.Notice { return f.Config.Restart }
 
+// withoutService reports that the active Service belongs to another owner, unless the set waits for
+// something.
 func withoutService(f *facts.Facts, p *rules.Plan) facts.Notice {
 	if p.Waiting.Message != "" {
 		return facts.Notice{}
@@ -252,6 +263,7 @@ func withoutService(f *facts.Facts, p *rules.Plan) facts.Notice {
 	return takenService(f, p)
 }
 
+// takenService reports that the active Service belongs to another owner.
 func takenService(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	taken := rules.ForeignService(f)
 	if taken == "" {
@@ -262,6 +274,8 @@ func takenService(f *facts.Facts, _ *rules.Plan) facts.Notice {
 		taken, f.Set.Namespace, taken)}
 }
 
+// withoutBudget reports that a PodDisruptionBudget belongs to another owner, unless the set waits for
+// something.
 func withoutBudget(f *facts.Facts, p *rules.Plan) facts.Notice {
 	taken := f.ForeignBudget()
 	if taken == "" || p.Waiting.Message != "" {
@@ -272,6 +286,7 @@ func withoutBudget(f *facts.Facts, p *rules.Plan) facts.Notice {
 		taken, f.Set.Namespace, taken)}
 }
 
+// scaling reports that this pass changes something, and no other operation explains it.
 func scaling(_ *facts.Facts, p *rules.Plan) facts.Notice {
 	if !p.Changes() {
 		return facts.Notice{}
@@ -279,6 +294,7 @@ func scaling(_ *facts.Facts, p *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonScaling, Message: p.WaitingToo("updating StatefulSets to match the spec")}
 }
 
+// waiting reports the event that the plan waits for.
 func waiting(_ *facts.Facts, p *rules.Plan) facts.Notice {
 	if p.Waiting.Message == "" {
 		return facts.Notice{}
@@ -286,6 +302,7 @@ func waiting(_ *facts.Facts, p *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: p.Waiting.Reason, Message: "waiting until " + p.Waiting.Message}
 }
 
+// unavailable reports that pods of the current version are not available.
 func unavailable(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if why := f.Standing(f.Record.CurrentVersion).NotReady(); why != "" {
 		return facts.Notice{Reason: v1alpha1.ReasonWaiting, Message: why}
@@ -293,9 +310,9 @@ func unavailable(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	return facts.Notice{}
 }
 
-// unserved reports that a StatefulSet is missing although no operation is in progress. It was deleted,
-// and its content is unknown.
-func unserved(f *facts.Facts, _ *rules.Plan) facts.Notice {
+// missingChild reports that a StatefulSet of the current version is missing and cannot be recreated: it
+// was deleted, and the template no longer has its content.
+func missingChild(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	for _, z := range f.Zones {
 		if n := f.Record.CurrentVersion; n != 0 && f.Children.Find(z.Index, n) == nil {
 			return facts.Notice{Reason: v1alpha1.ReasonWaiting, Message: fmt.Sprintf(
@@ -305,15 +322,15 @@ func unserved(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	return facts.Notice{}
 }
 
-// troubles are the possible reasons of condition Degraded, the most severe first. Each returns an empty
+// problems are the possible reasons of condition Degraded, the most severe first. Each returns an empty
 // notice if it does not apply.
-var troubles = []func(*facts.Facts, *rules.Plan) facts.Notice{
-	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(ConfigMissing), podsHindered,
+var problems = []func(*facts.Facts, *rules.Plan) facts.Notice{
+	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, whileTrue(stale), whileTrue(aborted), whileTrue(ConfigMissing), podsHindered,
 }
 
 // Degraded returns condition Degraded with the most severe problem.
 func Degraded(f *facts.Facts, p *rules.Plan) metav1.Condition {
-	for _, find := range troubles {
+	for _, find := range problems {
 		if found := find(f, p); found.Reason != "" {
 			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 		}
@@ -321,6 +338,7 @@ func Degraded(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no problems detected"}
 }
 
+// invalidSpec reports that the spec cannot be served.
 func invalidSpec(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if f.Invalid == "" {
 		return facts.Notice{}
@@ -328,8 +346,9 @@ func invalidSpec(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid, and the operator makes no changes: " + f.Invalid}
 }
 
-// saysTrue returns a function that returns the reason and the message of a condition while it is True.
-func saysTrue(of func(*facts.Facts) metav1.Condition) func(*facts.Facts, *rules.Plan) facts.Notice {
+// whileTrue returns a problem that has the reason and the message of another condition while that is
+// True.
+func whileTrue(of func(*facts.Facts) metav1.Condition) func(*facts.Facts, *rules.Plan) facts.Notice {
 	return func(f *facts.Facts, _ *rules.Plan) facts.Notice {
 		if c := of(f); c.Status == metav1.ConditionTrue {
 			return facts.Notice{Reason: c.Reason, Message: c.Message}
@@ -338,6 +357,7 @@ func saysTrue(of func(*facts.Facts) metav1.Condition) func(*facts.Facts, *rules.
 	}
 }
 
+// stale returns condition Stale.
 func stale(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionStale,
@@ -360,6 +380,7 @@ func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
 		set.Namespace, set.Name, highest)
 }
 
+// aborted returns condition Aborted. It is also True if the Job after the upgrade failed.
 func aborted(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionAborted,
@@ -376,6 +397,7 @@ func aborted(f *facts.Facts) metav1.Condition {
 	return c
 }
 
+// ConfigMissing returns condition ConfigMissing.
 func ConfigMissing(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{
 		Type:    v1alpha1.ConditionConfigMissing,
@@ -394,14 +416,15 @@ func ConfigMissing(f *facts.Facts) metav1.Condition {
 	return c
 }
 
-// RecordLine describes a new status whose record changed; "" if only the observed state changed.
+// RecordLine describes a change of the record from was to now, for the log and golden files; "" if only
+// the observed state changed.
 func RecordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 	if record.SameRecord(was, now) {
 		return ""
 	}
 	line := fmt.Sprintf("%s, version %d", now.Phase, now.CurrentVersion)
 	if u := now.Update; u != nil {
-		line += fmt.Sprintf(" to %d, attempt %d%s", now.UpdateVersion, now.Attempts, children.Zone{Name: u.Zone, Index: children.ZoneIndex(u.Zone)}.In())
+		line += fmt.Sprintf(" to %d, attempt %d%s", now.UpdateVersion, now.Attempts, children.InZone(u.Zone))
 		if u.Returning || facts.GivenUp(now) {
 			line += ", " + u.Reason
 		}

@@ -47,14 +47,15 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	known := r.Reader.Of(f.Set)
-	known.Refusal.Learn(failed)
-	f.Refused = known.Refusal.Text()
-	for _, o := range known.Undone.Learn(outcomes, f.Now) {
+	// The conditions report the results of this pass.
+	remembered := r.Reader.Of(f.Set)
+	remembered.Refusal.Learn(failed)
+	f.Refused = remembered.Refusal.Text()
+	for _, o := range remembered.Undone.Learn(outcomes, f.Now) {
 		r.event(f, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
 	}
-	f.Undone = known.Undone.Held(f.Set.Generation, f.Now)
-	if failed == nil && !p.AsksOnly() && len(outcomes) > 0 {
+	f.Undone = remembered.Undone.Held(f.Set.Generation, f.Now)
+	if failed == nil && !p.ProbesOnly() && len(outcomes) > 0 {
 		if overtaken {
 			return report.Wait(spec.RetrySoon)
 		}
@@ -108,18 +109,19 @@ func StatusPatch(f *facts.Facts, p *rules.Plan) action.Steps {
 	}}}}
 }
 
+// event records an event of the set. about is a related object, or nil.
 func (r *Reporter) event(f *facts.Facts, about client.Object, kind, reason, act, format string, args ...any) {
 	if r.Events != nil {
 		r.Events.Eventf(f.Set, about, kind, reason, act, format, args...)
 	}
 }
 
-// telling has the type, the action and the text of an event.
-type telling struct{ kind, verb, text string }
+// writeEvent has the type, the action and the text of an event.
+type writeEvent struct{ kind, verb, text string }
 
-// tellings are the events about writes, by the reason of the write. The text is formatted with the name
-// of the object.
-var tellings = map[string]telling{
+// writeEvents are the events about writes, by the reason of the write. The text is formatted with the
+// name of the object.
+var writeEvents = map[string]writeEvent{
 	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "created StatefulSet %s"},
 	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
 		"StatefulSet %s was edited by another client; the edit was undone"},
@@ -145,8 +147,8 @@ var tellings = map[string]telling{
 
 // emit records an event for a write that has one.
 func (r *Reporter) emit(f *facts.Facts, o *action.Outcome) {
-	about, known := tellings[o.Reason]
-	if !known {
+	event, has := writeEvents[o.Reason]
+	if !has {
 		return
 	}
 	name, related := o.Object.GetName(), o.Object
@@ -156,10 +158,10 @@ func (r *Reporter) emit(f *facts.Facts, o *action.Outcome) {
 	case v1alpha1.EventForeignPod:
 		related = nil // so that the events of all such pods become one series
 	}
-	r.event(f, related, about.kind, o.Reason, about.verb, about.text, name)
+	r.event(f, related, event.kind, o.Reason, event.verb, event.text, name)
 }
 
-// Announce records events for the steps that the record has taken.
+// Announce records events and metrics for the steps that the record has taken.
 func (r *Reporter) Announce(f *facts.Facts) {
 	for _, step := range StepsOf(&f.Set.Status, f.Record) {
 		upgradesTotal.WithLabelValues(step.label).Inc()
@@ -241,6 +243,7 @@ func begun(was, now *v1alpha1.ExtendedStatefulSetStatus) (steps []step) {
 		fmt.Sprintf("upgrade from version %d to %d", now.CurrentVersion, now.UpdateVersion)})
 }
 
+// superseded returns the step for an upgrade that another one supersedes.
 func superseded(number int64) step {
 	return step{"superseded", corev1.EventTypeNormal, v1alpha1.EventSuperseded, fmt.Sprintf("version %d was superseded by another template", number)}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 )
 
-// podsHindered reports the pods of the current version that cannot be created or started. During an
-// upgrade it reports nothing: the upgrade may fix the pods, and has a deadline.
+// podsHindered reports the pods of the current version that cannot be created or started, or whose
+// deletion is blocked. During an upgrade it reports nothing: the upgrade may fix the pods, and has a
+// deadline.
 func podsHindered(f *facts.Facts, _ *rules.Plan) facts.Notice {
 	if u := f.Record.Update; u != nil && !u.Returning && !facts.GivenUp(f.Record) {
 		return facts.Notice{}
@@ -47,22 +48,23 @@ func podsHindered(f *facts.Facts, _ *rules.Plan) facts.Notice {
 // stillHindered returns the present condition if pods are missing and the events with the reasons have
 // not been read yet, for example after a restart of the operator.
 func stillHindered(w *facts.World, number int64) facts.Notice {
-	said := meta.FindStatusCondition(w.Set.Status.Conditions, v1alpha1.ConditionDegraded)
-	if said == nil || said.Status != metav1.ConditionTrue || said.Reason != v1alpha1.ReasonPodsHindered || w.Refusals != nil {
+	present := meta.FindStatusCondition(w.Set.Status.Conditions, v1alpha1.ConditionDegraded)
+	if present == nil || present.Status != metav1.ConditionTrue || present.Reason != v1alpha1.ReasonPodsHindered || w.Refusals != nil {
 		return facts.Notice{}
 	}
 	for _, c := range w.Children.OfVersion(number) {
 		if c.LacksPods() {
-			return facts.Notice{Reason: said.Reason, Message: said.Message}
+			return facts.Notice{Reason: present.Reason, Message: present.Message}
 		}
 	}
 	return facts.Notice{}
 }
 
-// hindrancePasses reports whether everything that blocks pods of the current version is temporary.
+// hindrancePasses reports whether something blocks pods of the current version, and all of it is
+// temporary.
 func hindrancePasses(f *facts.Facts) bool {
 	found := causes.Lasting(f.Causes.Stopped())
-	known := len(found) > 0
+	some := len(found) > 0
 	if slices.ContainsFunc(found, causes.Hindered.NeedsPerson) {
 		return false
 	}
@@ -74,7 +76,7 @@ func hindrancePasses(f *facts.Facts) bool {
 		if c.Pods[o] != nil || causes.Refused(f.Refusals[h.Pod]).NeedsPerson() {
 			return false
 		}
-		known = true
+		some = true
 	}
-	return known
+	return some
 }

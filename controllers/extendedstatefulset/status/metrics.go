@@ -33,12 +33,14 @@ func init() {
 	}
 }
 
+// ForgetMetrics removes the metrics of an object.
 func ForgetMetrics(key types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	versionGauge.DeletePartialMatch(labels)
 	phaseGauge.DeletePartialMatch(labels)
 }
 
+// gauge sets the metrics of an object.
 func gauge(key types.NamespacedName, s *v1alpha1.ExtendedStatefulSetStatus) {
 	ForgetMetrics(key)
 	versionGauge.WithLabelValues(key.Namespace, key.Name, "current").Set(float64(s.CurrentVersion))
