@@ -168,7 +168,6 @@ func (r *Row) covers(c Cause) bool {
 	return same && r.says(c.Detail)
 }
 
-// says reports whether a text contains one of the texts in Says. Without such texts, every text does.
 func (r *Row) says(text string) bool {
 	for _, words := range r.Says {
 		if strings.Contains(text, words) {
