@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,10 @@ type Recorder interface {
 	// Deleted is called with the deleted object.
 	Deleted(key types.NamespacedName, obj client.Object)
 }
+
+// maxStep is how long chains of a step that create or delete objects are started. The others are left to
+// the next pass, which reads the object again: it may have been deleted or scaled meanwhile.
+const maxStep = 10 * time.Second
 
 // Limits of the concurrent writes of this process, for all kinds. Without them, the members of one
 // namespace's large sets would keep the API server busy: it serves the requests of one account in order.
@@ -72,8 +77,10 @@ type Commands interface {
 var ErrNotBegun = errors.New("another command is running in the pod, or this process is shutting down")
 
 // Run executes the steps for the object with the given key. It returns an outcome for each attempted
-// action. If a chain fails, the other chains of the step still run. After a failed Create, no further
-// chain with a Create is started, because a quota or webhook would probably reject all of them.
+// action. If a chain fails, the other chains of the step still run, but no further step. After a failed
+// Create, no further chain with a Create is started, because a quota or webhook would probably reject all
+// of them. After maxStep, no further chain with a Create or Delete is started; the events of the written
+// objects requeue the key.
 func (r *Runner) Run(ctx context.Context, key types.NamespacedName, steps Steps) []Outcome {
 	var all []Outcome
 	for _, step := range steps {
@@ -91,6 +98,7 @@ func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Ste
 	results := make([][]Outcome, len(step))
 	var refused, failed atomic.Bool
 	var next atomic.Int64
+	until := time.Now().Add(maxStep)
 	var workers sync.WaitGroup
 	for range min(Parallel, len(step)) {
 		workers.Go(func() {
@@ -99,7 +107,11 @@ func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Ste
 				if i >= len(step) || ctx.Err() != nil {
 					return
 				}
-				if refused.Load() && creates(step[i]) {
+				if time.Now().After(until) && has(step[i], Create, Delete) {
+					failed.Store(true)
+					continue
+				}
+				if refused.Load() && has(step[i], Create) {
 					continue
 				}
 				results[i] = r.runChain(ctx, key, step[i])
@@ -121,13 +133,9 @@ func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Ste
 }
 
 // creates reports whether a chain has a Create.
-func creates(chain Chain) bool {
-	for _, a := range chain {
-		if a.Verb == Create {
-			return true
-		}
-	}
-	return false
+// has reports whether a chain contains one of the verbs.
+func has(chain Chain, verbs ...Verb) bool {
+	return slices.ContainsFunc(chain, func(a Action) bool { return slices.Contains(verbs, a.Verb) })
 }
 
 // runChain runs the actions of a chain until one fails.

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -460,4 +463,36 @@ func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
 	}
 	close(held)
 	all.Wait()
+}
+
+func TestLongStepsEndEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var created, patched atomic.Int64
+		d := newDesk(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				created.Add(1)
+				time.Sleep(maxStep / 2)
+				return nil
+			},
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				patched.Add(1)
+				return nil
+			},
+		})
+		var step Step
+		for range 5 * Parallel {
+			step = append(step, Chain{{Verb: Create, Object: &corev1.Pod{}}})
+		}
+		last := Chain{{Verb: Patch, Object: &corev1.Pod{}, From: &corev1.Pod{}}}
+		outcomes := d.Run(t.Context(), types.NamespacedName{}, Steps{append(step, last), {last}})
+		if n := created.Load(); n != 3*Parallel {
+			t.Errorf("%d objects were created, want %d, which start within %s", n, 3*Parallel, maxStep)
+		}
+		if n := patched.Load(); n != 1 {
+			t.Errorf("%d patches were sent, want that of the first step", n)
+		}
+		if len(outcomes) != 3*Parallel+1 {
+			t.Errorf("%d outcomes, want one for each action that was tried", len(outcomes))
+		}
+	})
 }
