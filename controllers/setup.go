@@ -21,42 +21,61 @@ import (
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
-	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
+	extendedwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
-	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
+	replicatedwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
-	statefulclusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
+	clusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
-	statefulsingletonobserve "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
-	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
+	singletonobserve "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	singletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // kinds is the table of all kinds.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulclusterwebhooks.SetupWebhook), statefulcluster.Cache, statefulclusterwebhooks.Requester, nil,
-		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulsetwebhooks.Requester, installReplicated,
-		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
-	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulsetwebhooks.SetupWebhook), extendedstatefulset.Cache, extendedstatefulsetwebhooks.Requester, nil,
-		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
-	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingletonwebhooks.Requester, installSingletons,
-		&statefulsingletonv1.StatefulSingletonList{}, of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions })},
+	{
+		name: "StatefulCluster", addToScheme: engev1alpha1.AddToScheme, cache: statefulcluster.Cache,
+		controller: setupClusters, webhook: plain(clusterwebhooks.SetupWebhook), requester: clusterwebhooks.Requester,
+		list:       &engev1alpha1.StatefulClusterList{},
+		conditions: of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions }),
+	},
+	{
+		name: "ReplicatedStatefulSet", addToScheme: clusterlabsv1alpha1.AddToScheme, cache: replicatedstatefulset.Cache,
+		controller: setupReplicated, webhook: setupReplicatedWebhook, requester: replicatedwebhooks.Requester, installer: installReplicated,
+		list:       &clusterlabsv1alpha1.ReplicatedStatefulSetList{},
+		conditions: of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions }),
+	},
+	{
+		name: extendedStatefulSet, addToScheme: fissilev1alpha1.AddToScheme, cache: extendedstatefulset.Cache,
+		controller: setupExtended, webhook: plain(extendedwebhooks.SetupWebhook), requester: extendedwebhooks.Requester,
+		list:       &fissilev1alpha1.ExtendedStatefulSetList{},
+		conditions: of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions }),
+	},
+	{
+		name: statefulSingleton, addToScheme: statefulsingletonv1.AddToScheme, cache: statefulsingleton.Cache,
+		controller: setupSingletons, webhook: setupSingletonWebhook, requester: singletonwebhooks.Requester, installer: installSingletons,
+		list:       &statefulsingletonv1.StatefulSingletonList{},
+		conditions: of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions }),
+	},
 }
 
-// kind is one kind: its types, its controller, its webhook, its cache options, the rights that its
-// requesters need, its additional objects to install, and its conditions.
+// kind is one kind, with the functions that set it up.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
 	controller  func(ctrl.Manager, Options) error
 	webhook     func(ctrl.Manager, Options) error
 	cache       func() map[client.Object]cache.ByObject
-	requester   func() requester.Kind
-	installer   func(ctrl.Manager, policy.Keeper, Options) error
-	list        client.ObjectList
-	conditions  func(client.Object) []metav1.Condition
+	// requester returns the rights that the requester of an object needs.
+	requester func() requester.Kind
+	// installer maintains additional objects of the kind in the cluster; nil if it has none.
+	installer func(ctrl.Manager, policy.Keeper, Options) error
+	// list is an empty list of the kind, and conditions returns the conditions of one object. The
+	// metrics of conditions are read with them.
+	list       client.ObjectList
+	conditions func(client.Object) []metav1.Condition
 }
 
 // plain adapts a setup function that needs no options.
@@ -76,7 +95,7 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulsetwebhooks.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
+	return replicatedwebhooks.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
 }
 
 // evictionToken is in the path of the webhook for evictions.
@@ -88,7 +107,7 @@ func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error 
 	if !o.makesCertificates() {
 		return nil
 	}
-	return mgr.Add(&replicatedstatefulsetwebhooks.EvictionWebhook{
+	return mgr.Add(&replicatedwebhooks.EvictionWebhook{
 		Keeper: keeper, Name: o.evictionBook().Name, Caller: o.certificate.Caller,
 		Service:    types.NamespacedName{Namespace: o.Namespace, Name: o.certificateNames().Services[0]},
 		Namespaces: policy.Namespaces(o.Namespace, o.WatchNamespaces),
@@ -107,7 +126,8 @@ func (o Options) evictionBook() types.NamespacedName {
 // evictionBook returns the name of the ConfigMap for that prefix of the names in config/.
 func evictionBook(prefix string) string { return prefix + "-evictions" }
 
-// extendedStatefulSet has pods that a webhook mutates.
+// extendedStatefulSet is the name of a kind with pods that a webhook mutates, so it needs the
+// operator's namespace and certificates.
 const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
@@ -129,8 +149,8 @@ func (o Options) controllersAccount() string {
 	return o.Namespace + ":" + o.Name + "-controller-manager"
 }
 
-// statefulSingleton uses the options: its guard has a name and is limited to namespaces, and its
-// webhook adds an image to pods.
+// statefulSingleton is the name of a kind with pods that a webhook mutates, and with a guard. Both
+// need the operator's namespace.
 const statefulSingleton = "StatefulSingleton"
 
 func setupSingletons(mgr ctrl.Manager, o Options) error {
@@ -138,7 +158,7 @@ func setupSingletons(mgr ctrl.Manager, o Options) error {
 }
 
 func installSingletons(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
-	return mgr.Add(&statefulsingletonobserve.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
+	return mgr.Add(&singletonobserve.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
 }
 
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
@@ -146,7 +166,7 @@ func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	return statefulsingletonwebhooks.SetupWebhook(mgr, image, o.Namespace)
+	return singletonwebhooks.SetupWebhook(mgr, image, o.Namespace)
 }
 
 // Kinds returns the names of all kinds that this program can serve.

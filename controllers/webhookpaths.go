@@ -15,11 +15,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	extendedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
+	extendedwebhooks "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
-	replicatedstatefulsetwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
-	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
+	replicatedwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
+	singletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=installer-role,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-validating-webhook-configuration,verbs=get;update
@@ -29,9 +29,9 @@ import (
 // config/default have no paths: the token in front of them is created at run time, and a tool that
 // continuously applies manifests, such as Argo CD, would remove it from a path in a manifest.
 var webhookPaths = map[string]string{
-	"mpod.kb.io": statefulsingletonwebhooks.PodPath,
-	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedstatefulsetwebhooks.PodPath,
-	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedstatefulsetwebhooks.ReplicasPath,
+	"mpod.kb.io": singletonwebhooks.PodPath,
+	"pods.extendedstatefulsets.fissile.cloudfoundry.org":      extendedwebhooks.PodPath,
+	"replicas.extendedstatefulsets.fissile.cloudfoundry.org":  extendedwebhooks.ReplicasPath,
 	"extendedstatefulsets.fissile.cloudfoundry.org":           "/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
 	"replicatedstatefulsets.clusterlabs.org":                  "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
 	"statefulclusters.enge.me":                                "/validate-enge-me-v1alpha1-statefulcluster",
@@ -39,7 +39,7 @@ var webhookPaths = map[string]string{
 }
 
 // podPaths are the paths of the webhooks that are called for the pods of all tenants.
-var podPaths = []string{statefulsingletonwebhooks.PodPath, extendedstatefulsetwebhooks.PodPath, replicatedstatefulsetwebhooks.EvictionPath}
+var podPaths = []string{singletonwebhooks.PodPath, extendedwebhooks.PodPath, replicatedwebhooks.EvictionPath}
 
 // pathKeeper maintains the paths in the configurations of the webhooks.
 type pathKeeper struct {

@@ -23,8 +23,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers"
-	replicatedstatefulsetchildren "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
-	replicatedstatefulsetspec "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	replicatedchildren "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
+	replicatedspec "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
@@ -94,7 +94,7 @@ func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet
 	if members <= 0 {
 		members = min(max(ptr.Deref(set.Spec.Replicas, maxMembers), 1), maxMembers)
 	}
-	trial, err := replicatedstatefulsetchildren.NewTrial(set, members)
+	trial, err := replicatedchildren.NewTrial(set, members)
 	if err != nil {
 		return nil, fmt.Errorf("the operator would refuse %s: %w", set.Name, err)
 	}
@@ -133,7 +133,7 @@ type realPods struct {
 	executor interface {
 		Run(context.Context, controllers.Command) controllers.Result
 	}
-	trial      replicatedstatefulsetchildren.Trial
+	trial      replicatedchildren.Trial
 	set        *v1alpha1.ReplicatedStatefulSet
 	containers []string // IDs of the first containers
 	epoch      int64    // number of times that a first primary was started
@@ -196,7 +196,7 @@ func (p *realPods) run(ctx context.Context, member int, command string, primarie
 	if role == v1alpha1.RolePrimary && len(primaries) == 0 {
 		p.epoch++
 	}
-	argv := replicatedstatefulsetspec.WithEpoch(p.set.Spec.Pod.Commands[command].Command, p.epoch)
+	argv := replicatedspec.WithEpoch(p.set.Spec.Pod.Commands[command].Command, p.epoch)
 	for _, primary := range primaries {
 		argv = append(argv, p.name(primary)+"."+p.trial.Services[0].Name)
 	}
