@@ -66,12 +66,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is the result of a decision: the facts and the plan.
+// considered is the result of consider: the facts that were read, and the plan that was decided.
 type considered struct {
 	facts *facts.Facts
 	plan  rules.Plan
 }
 
+// pass returns the steps of a pass of this kind.
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
 		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
@@ -107,6 +108,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.State
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
+// consider reads the state of a set from a view, and decides.
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
 	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
@@ -116,11 +118,13 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster
 	return considered{f, rules.Decide(f)}, nil
 }
 
-// wantsLive reports whether to decide again on a live read.
+// wantsLive reports whether to read the state from the API server, and decide again, before the plan is
+// carried out.
 func (r *Reconciler) wantsLive(c considered) bool {
 	return c.plan.WantsLive() || r.reader.Of(c.facts.Set).WantsLive(c.facts.Set, c.facts.Now)
 }
 
+// act carries out the plan, and reports the results.
 func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
 	return r.reporter.Report(ctx, c.facts, &c.plan, r.runner.Run(ctx, client.ObjectKeyFromObject(c.facts.Set), c.plan.Steps))
 }

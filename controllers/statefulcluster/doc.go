@@ -32,28 +32,36 @@
 //
 // # Passes
 //
-// A pass is one reconciliation. observe.Reader reads the state of a set. facts.Derive computes the
-// facts that follow from it, once. Rules, sorted by priority, read the facts and add steps to a
-// plan; functions that only compute a value do not change the plan. Then the steps are carried
-// out, the responses of the API server are remembered, and status, events and metrics report the
-// results.
+// A pass is one reconciliation (Reconciler.pass). observe.Reader reads the state of a set.
+// facts.Derive computes the facts that follow from it, once. The rules, sorted by priority, read the
+// facts and add steps to a plan (rules.Decide). Functions that only compute a value do not change the
+// plan. Then the steps are carried out, the Reader remembers the results, and status.Reporter reports
+// them.
 //
 // # Packages
 //
-// Each package imports only those that are named before it: spec (defaults, validation, settings),
-// children (builds what the operator creates), facts (what a pass has read and what follows from
-// it), observe (reads the cluster), rules (decide the actions), status (conditions, events and
-// metrics), webhooks. This package wires them.
+// Each package imports only those before it in this list:
+//   - spec: defaults, validation, settings and durations
+//   - children: builds the objects that the operator creates
+//   - facts: the objects that a pass has read, and the facts that follow from them. Its package comment
+//     explains the terms for members, claims and other pods
+//   - observe: reads the cluster, and remembers the results of writes
+//   - rules: decides the actions. Start with rules.go
+//   - status: conditions, events and metrics
+//   - webhooks: admission
 //
 // # Crash safety
 //
-// The pod is the record of a member. It is created before its claims, so that after a crash the
-// next pass finds a pod without claims and creates them. The name of a new member is written to
-// status.creating before its pod is created, so that the next pass uses the same name and creates
-// no second member. A loss becomes final with the deletion of the pod, before a replacement is
-// created. A pod that will be recreated under its name is recorded in status.updating before it is
-// deleted. A scale-down labels a claim with Scaled before it deletes the pod. A claim that loses
-// its pod without a label is labelled Lost.
+// The operator may exit after any write. The order of writes makes the next pass continue correctly:
+//   - The pod of a new member is created before its claims. The next pass finds a pod without claims,
+//     and creates them.
+//   - The name of a new member is written to status.creating before its pod is created. The next pass
+//     uses the same name, and creates no second member.
+//   - The pod of a lost member is deleted, which makes the loss final, before its replacement is
+//     created.
+//   - A pod that will be recreated under its name is recorded in status.updating before it is deleted.
+//   - The claims of a retired member are labelled with Scaled before its pod is deleted. Claims that
+//     lose their pod without this label get the label Lost.
 //
 // # Deadlines
 //

@@ -212,7 +212,7 @@ func revisionWith(name string, change func(*children.RevisionData)) *revisionFix
 func (r *revisionFixture) numbered(n int64) *revisionFixture { r.number = n; return r }
 
 func (r *revisionFixture) into(w *facts.World) {
-	data := children.Recorded(w.Set.Spec.DeepCopy())
+	data := children.DataOfSpec(w.Set.Spec.DeepCopy())
 	r.change(&data)
 	raw, err := json.Marshal(data)
 	if err != nil {

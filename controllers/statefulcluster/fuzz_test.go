@@ -92,7 +92,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 		t.Error("maxUnavailable and maxSurge are 0, so no member could be updated")
 	}
 	rev := children.BuildRevision(w.Settings, w.Revisions)
-	if data, ok := children.DataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, children.Recorded(s)) {
+	if data, ok := children.DataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, children.DataOfSpec(s)) {
 		t.Error("the revision differs from the spec")
 	}
 	pod := children.BuildPod(w.Settings, rev, "aaaaaaaaaa")

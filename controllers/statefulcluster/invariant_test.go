@@ -65,14 +65,14 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	if is == nil {
 		pod := was.(*corev1.Pod)
-		l.s.r.Ends.Gone(pod, l.s.r.OfCachedSet(pod), l.s.Now)
+		l.s.r.Deletions.Gone(pod, l.s.r.OfCachedSet(pod), l.s.Now)
 		if act == nil && !podstate.Disrupted(pod) || podstate.Evicted(pod) {
 			l.unwanted[pod.Name] = true
 		}
 		return
 	}
 	pod := is.(*corev1.Pod)
-	l.s.r.Ends.Made(pod)
+	l.s.r.Deletions.Created(pod)
 	if act != nil && act.Verb == action.Delete && act.Reason != facts.ReasonUpdate {
 		l.unwanted[pod.Name] = true
 	}
@@ -81,7 +81,7 @@ func (l *invariants) watched(act *action.Action, was, is client.Object) {
 // setAside checks a claim that was labelled as lost. While no member is Ready, that is allowed only
 // for members that a user evicted or deleted.
 func (l *invariants) setAside(c *corev1.PersistentVolumeClaim) {
-	if l.seen == nil || !facts.FindUp(l.seen).IsZero() || l.lenient {
+	if l.seen == nil || !facts.FindReadySince(l.seen).IsZero() || l.lenient {
 		return
 	}
 	if name := "db-" + facts.MemberOf(c); !l.unwanted[name] {

@@ -122,10 +122,10 @@ var _ = Describe("lifecycle", func() {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
 		Expect(user.Create(ctx, set)).To(Succeed())
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: pods "db-[a-z2-7]{10}" is forbidden: exceeded quota: none`))
-		message := degraded(ctx, set, v1alpha1.ReasonCreateFailing)
+		Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: pods "db-[a-z2-7]{10}" is forbidden: exceeded quota: none`))
+		message := degraded(ctx, set, v1alpha1.ReasonWriteRefused)
 		Consistently(func() int { return len(claims(ctx, set)) }, 2*time.Second).Should(BeZero())
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(Equal(message), "the create is retried with the same name")
+		Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(Equal(message), "the create is retried with the same name")
 		Expect(user.Delete(ctx, quota)).To(Succeed())
 		settled(ctx, set, 2)
 		whole(ctx, set)

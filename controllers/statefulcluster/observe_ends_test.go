@@ -32,7 +32,7 @@ func cacheWith(t *testing.T, uid types.UID) client.Reader {
 func endsWatcher(t *testing.T) (toolscache.ResourceEventHandler, func(namespace, name string) bool) {
 	r := &observe.Reader{Cache: cacheWith(t, "uid"), Now: func() time.Time { return noon }}
 	return r.PodHandler(), func(namespace, name string) bool {
-		return r.Ends.Knows(types.NamespacedName{Namespace: namespace, Name: name})
+		return r.Deletions.Observed(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 
@@ -79,23 +79,23 @@ func TestN8EndsOfForgedPods(t *testing.T) {
 // however many pods with a reference to a set are deleted, and that those of all members of the largest
 // set are remembered.
 func TestN8EndsOfPodsAreBounded(t *testing.T) {
-	var e observe.Ends
+	var e observe.Deletions
 	pod := runningMember("")
 	name := func(i int) string { return fmt.Sprint("db-", i) }
-	for i := range 5 * observe.MaxEnds {
+	for i := range 5 * observe.MaxDeletions {
 		pod.Name = name(i)
 		e.Gone(pod, true, noon)
 	}
 	known := 0
-	for i := range 5 * observe.MaxEnds {
-		if e.Knows(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
+	for i := range 5 * observe.MaxDeletions {
+		if e.Observed(types.NamespacedName{Namespace: "ns", Name: name(i)}) {
 			known++
-		} else if i >= 4*observe.MaxEnds {
+		} else if i >= 4*observe.MaxDeletions {
 			t.Fatalf("deletion %d is not remembered", i)
 		}
 	}
-	if known > 2*observe.MaxEnds {
-		t.Errorf("%d deletions, %d of them remembered", 5*observe.MaxEnds, known)
+	if known > 2*observe.MaxDeletions {
+		t.Errorf("%d deletions, %d of them remembered", 5*observe.MaxDeletions, known)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestN8LeavingPodsAreBounded(t *testing.T) {
 	h.OnDelete(pod)
 	h.OnAdd(pod, false)
 	h.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: pod})
-	if len(r.Ends.Leaving) != 0 {
-		t.Errorf("remembered terminating pods are %v", r.Ends.Leaving)
+	if len(r.Deletions.Terminating) != 0 {
+		t.Errorf("remembered terminating pods are %v", r.Deletions.Terminating)
 	}
 }

@@ -93,7 +93,7 @@ func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *facts.World) {
 		w.Set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
 	}))
-	if got := facts.UnusedNames(w); !slices.Equal(got, []string{"f1"}) {
+	if got := facts.UnusedIDs(w); !slices.Equal(got, []string{"f1"}) {
 		t.Errorf("V2 unused names are %q, want f1", got)
 	}
 }

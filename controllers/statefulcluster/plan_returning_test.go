@@ -295,7 +295,7 @@ func TestW5AClaimThatIsNotOnRecordIsNoMember(t *testing.T) {
 			want: []string{"patch status of statefulcluster db: Update"}},
 	})
 	w := seen(set("db").keepsEvicted().replicas(4), a(), b(), c(), recorded, looseClaimOf("x"))
-	if got := facts.ReturnsUnseen(facts.Derive(w)); !slices.Equal(got, []string{"db-y"}) {
+	if got := facts.ReturningVanished(facts.Derive(w)); !slices.Equal(got, []string{"db-y"}) {
 		t.Errorf("W5 returning members are %v, want db-y", got)
 	}
 	if lost := told(seen(set("db"), a(), b(), c(), recorded, looseClaimOf("x"))).Lost; len(lost) != 1 || lost[0].Name != "db-y" {

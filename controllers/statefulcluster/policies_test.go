@@ -22,7 +22,7 @@ var _ = DescribeTable("W3 a policy changes a child on creation and on update: no
 		if told == "" {
 			degraded(ctx, set, v1alpha1.ReasonHealthy)
 		} else {
-			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(And(ContainSubstring(told), ContainSubstring("kubectl get mutatingwebhookconfigurations")))
+			Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(And(ContainSubstring(told), ContainSubstring("kubectl get mutatingwebhookconfigurations")))
 		}
 		server.Rests(ctx, ns, 4*time.Second)
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = "two" })

@@ -243,7 +243,7 @@ var _ = Describe("replacement", func() {
 			before := settled(ctx, set, 2)
 			good := set.Spec.Template.DeepCopy()
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { spoil(ctx, &s.Spec.Template.Spec) })
-			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(And(HavePrefix("no pod is deleted for the update"), ContainSubstring(says)))
+			Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(And(HavePrefix("no pod is deleted for the update"), ContainSubstring(says)))
 			Consistently(func() []types.UID { return uids(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(uids(before)))
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template = *good.DeepCopy() })
 			Expect(uids(settled(ctx, set, 2))).To(ConsistOf(uids(before)))
@@ -274,7 +274,7 @@ var _ = Describe("replacement", func() {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: pair, Used: pair}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"another"} })
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: .* exceeded quota: pair`))
+		Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: .* exceeded quota: pair`))
 		Expect(set.Status.Updating).To(HaveLen(1), "the deleted member is recorded")
 		Expect(user.Delete(ctx, quota)).To(Succeed())
 		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = nil })

@@ -137,7 +137,7 @@ var _ = Describe("SC-50 a set restored from a backup", func() {
 		give(ctx)
 		settled(ctx, set, 2)
 		// Its budget was restored too, without an owner. That is reported and affects no member.
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring("was restored from a backup and has no owner"))
+		Expect(degraded(ctx, set, v1alpha1.ReasonWriteRefused)).To(ContainSubstring("was restored from a backup and has no owner"))
 		Expect(claimUIDs(ctx)).To(Equal(uids))
 	})
 

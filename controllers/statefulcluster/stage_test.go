@@ -157,7 +157,7 @@ func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *facts.
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	old := len(facts.UnusedNames(w))
+	old := len(facts.UnusedIDs(w))
 	for n := 0; old < len(w.Fresh); n++ {
 		if id := idNumber(n); !s.used[id] && !slices.Contains(w.Fresh[:old], id) {
 			w.Fresh[old] = id

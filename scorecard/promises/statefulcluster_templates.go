@@ -46,7 +46,7 @@ func refusedPod(ctx context.Context, c *Cluster) {
 		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.PriorityClassName = name })
 	}
 	class("there-is-none")
-	c.degraded(ctx, set, v1alpha1.ReasonCreateFailing)
+	c.degraded(ctx, set, v1alpha1.ReasonWriteRefused)
 	c.check(samePods(before, c.members(ctx, set)))
 	class("")
 	after := c.settle(ctx, set)

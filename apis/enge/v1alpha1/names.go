@@ -107,8 +107,8 @@ const (
 	ReasonHealthy = "Healthy"
 	// ReasonInvalidSpec: the spec passed admission but is invalid.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonCreateFailing: the API server refuses a pod or a claim.
-	ReasonCreateFailing = "WriteRefused"
+	// ReasonWriteRefused: the API server refuses a pod or a claim.
+	ReasonWriteRefused = "WriteRefused"
 	// ReasonReplacementHeld: more members are lost than may be replaced at the same time.
 	ReasonReplacementHeld = "ReplacementHeld"
 	// ReasonRevisionFailing: members of a revision do not become Ready. They are not replaced,
@@ -134,8 +134,8 @@ const (
 	// ReasonUnrecordedClaims: claims that may belong to the set are kept, independent of the
 	// retention policy, because they are not in status.claims.
 	ReasonUnrecordedClaims = "UnrecordedClaims"
-	// ReasonClaimResize: a claim cannot be expanded.
-	ReasonClaimResize = "ClaimResizeRefused"
+	// ReasonClaimResizeRefused: a claim cannot be expanded.
+	ReasonClaimResizeRefused = "ClaimResizeRefused"
 )
 
 // Reasons of events, and of the entries of status.lost.

@@ -20,7 +20,7 @@ import (
 func BuildPod(s spec.Settings, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	data, ok := DataOf(rev)
 	if !ok {
-		data = Recorded(&s.Set.Spec)
+		data = DataOfSpec(&s.Set.Spec)
 	}
 	pod := &corev1.Pod{ObjectMeta: *data.Template.ObjectMeta.DeepCopy(), Spec: *data.Template.Spec.DeepCopy()}
 	pod.Name, pod.GenerateName, pod.Namespace = s.NameOf(id), "", s.Set.Namespace
@@ -45,6 +45,7 @@ func Controls(set *v1alpha1.StatefulCluster, child metav1.Object) bool {
 	return owned.By(child, set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }
 
+// BuildClaim builds the claim of the member with that id from a claim template.
 func BuildClaim(s spec.Settings, t *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	c := t.DeepCopy()
 	c.Name, c.GenerateName, c.Namespace = claim.Name(s.Set.Name, t.Name, id), "", s.Set.Namespace
@@ -65,9 +66,9 @@ func BuildClaim(s spec.Settings, t *corev1.PersistentVolumeClaim, id string) *co
 
 // BuildBudget builds the PodDisruptionBudget, which allows maxConcurrent disruptions. The value is
 // a number, because a budget rounds percentages up. It selects pods by the operator's label, so
-// that a pod of another owner cannot use it up. With onEviction ReplaceFirst it allows no
-// disruption, even while the set has more members than replicas: the operator then decides which
-// member is retired.
+// that a pod of another owner cannot use it up. With onEviction ReplaceFirst it allows no disruption,
+// even while the set has more members than replicas: wanted is the number of members that the set
+// should have now, and the operator decides which of them is retired.
 func BuildBudget(s spec.Settings, wanted int) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Set.Name, Namespace: s.Set.Namespace,
@@ -96,16 +97,19 @@ func TemplateLabels(s spec.Settings, data RevisionData) map[string]string {
 	return labels
 }
 
+// ClusterLabels returns the operator's labels on all children of the set.
 func ClusterLabels(s spec.Settings) map[string]string {
 	return map[string]string{v1alpha1.LabelCluster: s.Set.Name, v1alpha1.LabelClusterUID: string(s.Set.UID)}
 }
 
+// MemberLabels returns the operator's labels on the pod and the claims of the member with that id.
 func MemberLabels(s spec.Settings, id string) map[string]string {
 	labels := ClusterLabels(s)
 	labels[v1alpha1.LabelMember] = id
 	return labels
 }
 
+// Owner returns the owner reference of the children of the set, except claims.
 func Owner(s spec.Settings) metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.Set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
 }

@@ -23,8 +23,8 @@ type RevisionData struct {
 	ServiceName          string                         `json:"serviceName,omitempty"`
 }
 
-// Recorded returns the part of a spec that a revision records.
-func Recorded(s *v1alpha1.StatefulClusterSpec) RevisionData {
+// DataOfSpec returns the part of a spec that a revision records.
+func DataOfSpec(s *v1alpha1.StatefulClusterSpec) RevisionData {
 	return RevisionData{Template: s.Template, VolumeClaimTemplates: s.VolumeClaimTemplates, ServiceName: s.ServiceName}
 }
 
@@ -42,10 +42,10 @@ func BuildRevision(s spec.Settings, others []*appsv1.ControllerRevision) *appsv1
 	return HashedAgain(s, others, 0)
 }
 
-// HashedAgain builds the revision of the spec with a different hash in its name. n is the number of
-// other templates found with the same hash.
+// HashedAgain builds the revision of the spec with a different hash in its name, because n other
+// templates have the same hash.
 func HashedAgain(s spec.Settings, others []*appsv1.ControllerRevision, n int32) *appsv1.ControllerRevision {
-	rev, err := revision.New(s.Set.Name, string(s.Set.UID), Recorded(&s.Set.Spec),
+	rev, err := revision.New(s.Set.Name, string(s.Set.UID), DataOfSpec(&s.Set.Spec),
 		ptr.Deref(s.Set.Status.CollisionCount, 0)+n, others)
 	if err != nil { // cannot fail: the spec was decoded from JSON
 		panic(err)
@@ -69,6 +69,7 @@ func OnlyInPlaceFields(from, to RevisionData) bool {
 		podresize.KeepsResources(from.Template.Spec.Containers, to.Template.Spec.Containers)
 }
 
+// withoutInPlaceFields returns the spec of the pods without the fields that can be changed in place.
 func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
 	s := *t.Spec.DeepCopy()
 	for i := range s.Containers {
@@ -78,6 +79,8 @@ func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
 	return s
 }
 
+// ChangesResources reports whether the resources of a container differ. Both revisions must have the
+// same containers.
 func ChangesResources(from, to RevisionData) bool {
 	for i := range to.Template.Spec.Containers {
 		if !apiequality.Semantic.DeepEqual(from.Template.Spec.Containers[i].Resources, to.Template.Spec.Containers[i].Resources) {

@@ -14,7 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
 )
 
-// WasRetired reports whether the pod is deleted by a scale-down.
+// WasRetired reports whether the operator retired the member: this process deleted its pod for that,
+// or its claims have the label that is set before the pod is deleted.
 func (w *World) WasRetired(m *Member) bool {
 	if w.Retired[m.Pod.UID] {
 		return true
@@ -27,7 +28,7 @@ func (w *World) WasRetired(m *Member) bool {
 	return false
 }
 
-// Add adds a claim to a member.
+// Add adds a claim to the claims of a member.
 func (m *Member) Add(c *corev1.PersistentVolumeClaim) {
 	if m.Claims == nil {
 		m.Claims = map[string]*corev1.PersistentVolumeClaim{}
@@ -35,22 +36,14 @@ func (m *Member) Add(c *corev1.PersistentVolumeClaim) {
 	m.Claims[c.Name] = c
 }
 
-// HasClaim reports whether the claim of the given template and id is in w.Loose.
+// HasClaim reports whether the member with that id has no pod, and has the claim of the given template.
 func (w *World) HasClaim(template, id string) bool {
 	name := claim.Name(w.Set.Name, template, id)
 	return slices.ContainsFunc(w.Loose, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
 }
 
-func PodsOf(members []*Member) []*corev1.Pod {
-	pods := make([]*corev1.Pod, 0, len(members))
-	for _, m := range members {
-		pods = append(pods, m.Pod)
-	}
-	return pods
-}
-
-// KeepOrphans returns the claims that do not belong to an orphan, and records the ids of orphans with
-// claims. A user has to decide about the claims of orphans.
+// KeepOrphans records the ids of the orphans that have claims in w.OrphanIDs, and returns the other
+// claims. No rule may change the claims of orphans, because a user has to decide about them.
 func KeepOrphans(w *World, claims []*corev1.PersistentVolumeClaim) (others []*corev1.PersistentVolumeClaim) {
 	names := map[string]bool{}
 	for _, pod := range w.Orphans {
@@ -91,14 +84,16 @@ func (m *Member) claimsSince() (newest time.Time) {
 	return newest
 }
 
-// IsRetained reports whether a claim was set aside.
+// IsRetained reports whether a claim was set aside, for any reason.
 func IsRetained(c *corev1.PersistentVolumeClaim) bool { return !RetainedAs(c, "") }
 
-// RetainedAs reports whether a claim was set aside for that reason; "" means not set aside.
+// RetainedAs reports whether a claim was set aside for that reason. For "" it reports whether the claim
+// was not set aside.
 func RetainedAs(c *corev1.PersistentVolumeClaim, why string) bool {
 	return c.Labels[v1alpha1.LabelRetained] == why
 }
 
+// SortedClaims returns the claims of the member, sorted by name.
 func (m *Member) SortedClaims() []*corev1.PersistentVolumeClaim {
 	sorted := make([]*corev1.PersistentVolumeClaim, 0, len(m.Claims))
 	for _, name := range slices.Sorted(maps.Keys(m.Claims)) {
@@ -107,19 +102,19 @@ func (m *Member) SortedClaims() []*corev1.PersistentVolumeClaim {
 	return sorted
 }
 
-// Unexplained returns the names of missing pods: pods with a claim that was not set aside, and that
-// are not in status.updating.
-func Unexplained(w *World, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (names []string) {
-	known := make(map[string]bool, len(pods))
+// MissingPods returns the names of pods that should exist and are not among the given ones: a claim
+// of the pod was not set aside, and the member is not in status.updating.
+func MissingPods(w *World, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (names []string) {
+	seen := make(map[string]bool, len(pods))
 	for _, p := range pods {
-		known[p.Name] = true
+		seen[p.Name] = true
 	}
 	for _, e := range w.Set.Status.Updating {
-		known[e.Name] = true
+		seen[e.Name] = true
 	}
 	for _, c := range claims {
-		if name := w.NameOf(MemberOf(c)); !known[name] && !IsRetained(c) {
-			known[name] = true
+		if name := w.NameOf(MemberOf(c)); !seen[name] && !IsRetained(c) {
+			seen[name] = true
 			names = append(names, name)
 		}
 	}
@@ -131,8 +126,8 @@ func LooseClaims(w *World, name string) []*corev1.PersistentVolumeClaim {
 	return slices.DeleteFunc(slices.Clone(w.Loose), func(c *corev1.PersistentVolumeClaim) bool { return w.NameOf(MemberOf(c)) != name })
 }
 
-// RetainedClaims returns the names of the claims of a lost member that the policy keeps: all or
-// none.
+// RetainedClaims returns the names of the claims of a lost member that the policy whenLost keeps: all
+// of them or none.
 func RetainedClaims(w *World, claims []*corev1.PersistentVolumeClaim) (names []string) {
 	if w.Retention().WhenLost == v1alpha1.DeleteClaims {
 		return nil
@@ -143,8 +138,9 @@ func RetainedClaims(w *World, claims []*corev1.PersistentVolumeClaim) (names []s
 	return names
 }
 
-// Vanished returns the names of the members whose pod disappeared unobserved, so that its claims
-// lack the retained label.
+// Vanished returns the names of the vanished members: they have claims that were not set aside, and no
+// pod, and are not returning. It was not observed how their pods ended, or the pass that deleted them
+// was interrupted before it set the claims aside.
 func (f *Facts) Vanished() []string {
 	var names []string
 	for _, c := range f.Loose {
@@ -157,15 +153,17 @@ func (f *Facts) Vanished() []string {
 	return names
 }
 
-// MayHave reports whether a user has given the claim to the set.
-func (w *World) MayHave(c *corev1.PersistentVolumeClaim) bool {
+// IsGiven reports whether a user has given the claim to the set with AnnotationAdopt, and the set can
+// adopt it.
+func (w *World) IsGiven(c *corev1.PersistentVolumeClaim) bool {
 	if c.DeletionTimestamp != nil || metav1.GetControllerOf(c) != nil {
 		return false
 	}
 	return c.Annotations[v1alpha1.AnnotationAdopt] == w.Set.Name
 }
 
-// HasClaims reports whether all claims of an id without a pod exist.
+// HasClaims reports whether the member with that id has no pod, and all of its claims exist and were
+// not set aside.
 func (w *World) HasClaims(id string) bool {
 	n := 0
 	for _, c := range w.Loose {
@@ -176,8 +174,9 @@ func (w *World) HasClaims(id string) bool {
 	return n >= len(w.Set.Spec.VolumeClaimTemplates)
 }
 
-// ChangedClaims returns the errors of claim templates that were changed while the webhook was down.
-// Without this check, members that lack a new claim would count as lost.
+// ChangedClaims returns why the claim templates of the spec are invalid compared to those of the last
+// revision; "" if they are valid. The webhook rejects such a change, but may have been down. Without
+// this check, members that lack a new claim would count as lost.
 func ChangedClaims(w *World) string {
 	if len(w.Revisions) == 0 {
 		return ""

@@ -50,7 +50,7 @@ func (w *World) ProvenAt(revision string) (at time.Time) {
 	return at
 }
 
-// Proven reports whether a revision is known to work, now or at any time before.
+// Proven reports whether a revision is proven to work, now or at any time before.
 func (w *World) Proven(revision string) bool {
 	if w.Marked(revision, v1alpha1.AnnotationRevisionProven) {
 		return true

@@ -3,48 +3,41 @@ package facts
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// OrphanSlots returns the number of slots that stay empty because orphans have claims of members.
-// Members that are being recreated already occupy their slots.
-func OrphanSlots(f *Facts) int {
-	n := len(f.OrphanIDs)
-	for _, e := range f.Returning {
-		if f.OrphanIDs[f.IDOf(e.Name)] {
-			n--
-		}
-	}
-	return n
-}
+// MaxLost is the max number of entries in status.lost.
+const MaxLost = 10
 
-// Unlisted returns the departures that are missing in status.lost. A pod may stay terminating on a
-// lost Node for days. Once the list is full of later losses, its own is too old to be listed.
+// Unlisted returns the members whose pod was deleted by others and that are missing in status.lost. A
+// pod may stay terminating on a lost Node for days. If the list is full of later losses, the member is
+// not added again.
 func (f *Facts) Unlisted() []*Member {
-	known := f.Set.Status.Lost
+	listed := f.Set.Status.Lost
 	isOld := func(m *Member) bool {
-		return len(known) >= MaxLost && !podstate.DeletedAt(m.Pod).After(known[len(known)-1].Time.Time)
+		return len(listed) >= MaxLost && !podstate.DeletedAt(m.Pod).After(listed[len(listed)-1].Time.Time)
 	}
-	return slices.DeleteFunc(f.departures(), func(m *Member) bool { return Listed(known, m.Name()) || isOld(m) })
+	return slices.DeleteFunc(f.departures(), func(m *Member) bool { return Listed(listed, m.Name()) || isOld(m) })
 }
 
-// DepartureReason returns the loss reason of a member that this pass did not delete.
-func DepartureReason(m *Member, succeeded bool) v1alpha1.LossReason {
+// DepartureReason returns the loss reason of a departed member. A lost Node is the reason only if the
+// control plane evicted the pod, or an earlier pass deleted it for that and created a successor before
+// it was interrupted.
+func DepartureReason(m *Member, hasSuccessor bool) v1alpha1.LossReason {
 	switch {
 	case m.evicted():
 		return v1alpha1.LossEvicted
-	case m.takenByTaint():
-		return m.takenBecause()
-	case succeeded && m.NodeLost(): // deleted by an earlier pass that was interrupted
-		return m.takenBecause()
+	case m.taintEvicted():
+		return m.nodeLossReason()
+	case hasSuccessor && m.OnBadNode():
+		return m.nodeLossReason()
 	}
 	return v1alpha1.LossDeleted
 }
 
-// departures returns the members whose pod was deleted by others.
+// departures returns the departed members that are lost: the operator did not retire them, and does
+// not recreate them.
 func (f *Facts) departures() []*Member {
 	var found []*Member
 	for _, m := range f.Departed {
@@ -54,20 +47,3 @@ func (f *Facts) departures() []*Member {
 	}
 	return found
 }
-
-// MaxLabelled is the max number of pods whose labels one pass removes. Later passes handle the rest.
-const MaxLabelled = 100
-
-// Outsiders returns the pods that have the labels of members and are not members.
-func Outsiders(w *World) []*corev1.Pod {
-	pods := slices.Clone(w.Labelled)
-	for _, pod := range w.Orphans {
-		if !w.OrphanIDs[w.IDOf(pod.Name)] {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
-// MaxLost is the max number of entries in status.lost.
-const MaxLost = 10

@@ -13,7 +13,7 @@ import (
 
 // Derive returns the facts that follow from the observed state. It has no side effects.
 func Derive(w *World) *Facts {
-	f := &Facts{World: w, Succeeded: map[string]bool{}, claimRecord: map[v1alpha1.RecordedClaim]bool{}}
+	f := &Facts{World: w, HasSuccessor: map[string]bool{}, claimRecord: map[v1alpha1.RecordedClaim]bool{}}
 	for _, recorded := range w.Set.Status.Claims {
 		f.claimRecord[recorded] = true
 	}
@@ -25,26 +25,27 @@ func Derive(w *World) *Facts {
 	if n := len(w.Revisions); n > 0 && f.SpecRefused() {
 		f.Target = w.Revisions[n-1]
 	}
-	f.Stays = f.startsAgain()
+	f.StayReason = f.stayReason()
 	for _, m := range w.Members {
 		if old := m.Replaces(); old != "" {
-			f.Succeeded[old] = true
+			f.HasSuccessor[old] = true
 		}
 	}
-	f.Up = FindUp(w)
+	f.ReadySince = FindReadySince(w)
 	f.PendingEnds = pendingEnds(f)
-	taken := f.sortMembers()
+	evicted := f.sortMembers()
 	f.sortLosses()
-	f.takeIn(taken)
+	f.sortTaintEvicted(evicted)
 	f.findLeaving()
 	f.findCrashes()
-	f.findOutage()
+	f.findNotReady()
 	return f
 }
 
-// sortMembers sorts the members into alive, returning and departed. It returns the members that the
-// control plane evicts from a lost Node, which are sorted last.
-func (f *Facts) sortMembers() (taken []*Member) {
+// sortMembers sorts the members into Alive, Returning and Departed. Those that are lost are separated
+// from Alive later, by sortLosses. It returns the members that the control plane evicts from a lost
+// Node. They are sorted last, by sortTaintEvicted, because that depends on the number of empty slots.
+func (f *Facts) sortMembers() (evicted []*Member) {
 	f.Returning = StillReturning(f.World)
 	reasons := map[types.UID]v1alpha1.UpdatingReason{}
 	for _, e := range f.Returning {
@@ -59,36 +60,36 @@ func (f *Facts) sortMembers() (taken []*Member) {
 			failsAt := returnFailsAt(f, m, why)
 			if failsAt.IsZero() || !f.Reached(failsAt) {
 				f.Changes = append(f.Changes, failsAt)
-				continue // it is already counted as returning
+				continue // it stays in f.Returning
 			}
 			f.Returning = slices.DeleteFunc(f.Returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == m.Name() })
 			f.ReturnFailed = true
-			taken = append(taken, m)
+			evicted = append(evicted, m)
 		case f.waitsToBeReplaced(m):
-			taken = append(taken, m)
+			evicted = append(evicted, m)
 		default:
 			f.Departed = append(f.Departed, m)
 		}
 	}
-	return taken
+	return evicted
 }
 
-// takeIn sorts the members that the control plane evicts from a lost Node. They are lost as far as
-// slots are empty without them. The others already had successors, which are gone or were recreated
-// without the annotation that names their predecessor.
-func (f *Facts) takeIn(taken []*Member) {
-	for _, m := range taken {
+// sortTaintEvicted sorts the members that the control plane evicts from a lost Node. They are lost,
+// at most one for each empty slot. The rest have departed: they already had successors, which are
+// gone, or were recreated without the annotation that names their predecessor.
+func (f *Facts) sortTaintEvicted(evicted []*Member) {
+	for _, m := range evicted {
 		if f.Occupied() < f.Wanted() {
-			f.Lost = append(f.Lost, Loss{Member: m, Reason: m.takenBecause(), Due: f.Now})
+			f.Lost = append(f.Lost, Loss{Member: m, Reason: m.nodeLossReason(), Due: f.Now})
 		} else {
 			f.Departed = append(f.Departed, m)
 		}
 	}
 }
 
-// findOutage finds the members that were Ready before in a set with no Ready member, and the
-// members that have not been Ready for a long time and have no deadline for replacement.
-func (f *Facts) findOutage() {
+// findNotReady sets Down: the members that were Ready before, if no member is Ready now. It also sets
+// Ignored: the members that have not been Ready for a long time and have no deadline for replacement.
+func (f *Facts) findNotReady() {
 	ready := false
 	var down []string
 	for _, m := range f.Alive {
@@ -115,7 +116,7 @@ func (f *Facts) findOutage() {
 // update because they restarted after it.
 func (f *Facts) findCrashes() {
 	for _, m := range f.Alive {
-		if m.NodeLost() || m.Patching() || !crashedWithRevision(f.World, m) {
+		if m.OnBadNode() || m.Patching() || !crashedWithRevision(f.World, m) {
 			continue
 		}
 		again := m.Restarts() > 1
@@ -134,8 +135,8 @@ func (f *Facts) findCrashes() {
 	}
 }
 
-// findLeaving finds the alive members that leave their Node. Lost members are replaced by
-// replaceLost.
+// findLeaving finds the alive members that leave their Node. Lost members on such a Node are not
+// included: rule replaceLost replaces them.
 func (f *Facts) findLeaving() {
 	for _, m := range f.Alive {
 		if f.Leaves(m) {
@@ -144,17 +145,22 @@ func (f *Facts) findLeaving() {
 	}
 }
 
-// sortLosses separates the alive members from the lost ones, sorted by the time of their loss. It
-// also finds the members that are not lost only because of the rules that protect data.
+// sortLosses moves the members that are lost from Alive to Lost, sorted by the time of their loss.
+// Members that would be lost, but are kept to protect data, stay in Alive, and are also in Failing,
+// Roomless or Kept.
+//
+// A member can be lost for an evident cause, which does not depend on its template, and for being
+// unready too long, which a bad template can cause too. The earlier loss counts, except that a loss by
+// unreadiness is ignored if the member is protected from it.
 func (f *Facts) sortLosses() {
 	unready := f.countUnready()
 	f.draining = slices.ContainsFunc(f.Alive, f.Leaves)
 	var alive []*Member
 	for _, m := range f.Alive {
-		found, ok := nodeLoss(f.World, m)
+		loss, isLost := evidentLoss(f.World, m)
 		late, isLate := unreadyLoss(f.World, m)
-		if ok && isLate {
-			isLate = late.Due.Before(found.Due)
+		if isLost && isLate {
+			isLate = late.Due.Before(loss.Due)
 		}
 		if isLate {
 			switch f.protects(late, unready) {
@@ -165,26 +171,26 @@ func (f *Facts) sortLosses() {
 			case manyAtOnce:
 				f.ManyUnready = unready
 			default:
-				found, ok = late, true
+				loss, isLost = late, true
 			}
 		}
 		switch {
-		case !ok:
+		case !isLost:
 			alive = append(alive, m)
-		case f.Reached(found.Due):
+		case f.Reached(loss.Due):
 			kept, until := KeptInOutage(f, m)
 			if !kept {
-				f.Lost = append(f.Lost, found)
+				f.Lost = append(f.Lost, loss)
 				break
 			}
 			alive = append(alive, m)
 			f.Changes = append(f.Changes, until)
-			if !m.Ended() { // restartEnded handles ended members
+			if !m.Ended() { // rule restartEnded recreates the pods of ended members
 				f.Kept = append(f.Kept, m.Name())
 			}
 		default:
 			alive = append(alive, m)
-			f.Changes = append(f.Changes, found.Due)
+			f.Changes = append(f.Changes, loss.Due)
 		}
 	}
 	f.Alive = alive
@@ -197,7 +203,7 @@ func (f *Facts) sortLosses() {
 func (f *Facts) countUnready() int {
 	unready := 0
 	for _, m := range f.Alive {
-		if !m.Ready() && !m.NodeLost() {
+		if !m.Ready() && !m.OnBadNode() {
 			unready++
 		}
 	}
@@ -214,9 +220,9 @@ const (
 	manyAtOnce             // so many members are not Ready that the cause is not in a single member
 )
 
-// protects returns the protection of a member, in a set with that many unready members. It uses the
-// wall clock, because the protection is reported to users even if the operator was down during the
-// deadline.
+// protects returns why a member is not replaced for being unready, in a set with that many unready
+// members. It uses the wall clock, because the reason is reported to users even if the operator was
+// down during the deadline.
 func (f *Facts) protects(late Loss, unready int) protection {
 	switch {
 	case !f.Reached(late.wall):

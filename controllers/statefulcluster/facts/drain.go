@@ -11,13 +11,13 @@ import (
 // Leaves reports whether a member is on a cordoned Node and will be retired when a new one is
 // available.
 func (f *Facts) Leaves(m *Member) bool {
-	return f.ReplacesFirst() && m.Node.Cordoned && f.Stays == ""
+	return f.ReplacesFirst() && m.Node.Cordoned && f.StayReason == ""
 }
 
-// startsAgain returns the reason why new members could start on a cordoned Node; "" if they cannot.
+// stayReason returns the reason why new members could start on a cordoned Node; "" if they cannot.
 // They and their successors would have to leave again. Admission validates the current template,
 // but new members get an older one while a partition keeps members at it.
-func (f *Facts) startsAgain() string {
+func (f *Facts) stayReason() string {
 	if !f.ReplacesFirst() || f.Partition() == 0 {
 		return ""
 	}

@@ -20,8 +20,9 @@ type Facts struct {
 	// members are replaced in either case.
 	Target *appsv1.ControllerRevision
 
-	// Every member is in exactly one of the next four lists.
+	// Each member that has a pod is in exactly one of the next four lists (see the package comment).
 
+	// Alive are members whose pods are not being deleted. They need not be Ready.
 	Alive []*Member
 	// Lost are members that will be replaced, now or when maxConcurrent allows it.
 	Lost []Loss
@@ -31,16 +32,16 @@ type Facts struct {
 	// Departed members are being deleted and never come back.
 	Departed []*Member
 
-	// Up is when the member that has been Ready longest became Ready; zero in an outage. Kept are
-	// members that count as lost but are kept because of an outage.
-	Up   time.Time
+	// ReadySince is when the member that has been Ready longest became Ready; zero in an outage.
+	ReadySince time.Time
+	// Kept are members that count as lost but are kept because of an outage.
 	Kept []string
 	// PendingEnds are members whose pod is gone and that will be recreated, unless the pod watch
 	// shows that a user deleted the pod.
 	PendingEnds []string
 
-	// Succeeded holds the names of members that have a successor.
-	Succeeded map[string]bool
+	// HasSuccessor is true for the names of members that a pod of another member replaces.
+	HasSuccessor map[string]bool
 	// ReturnFailed is true if a returning member counts as lost. Its entry in status.updating must
 	// be removed before its successor is created.
 	ReturnFailed bool
@@ -62,14 +63,14 @@ type Facts struct {
 	// replacement.
 	Ignored []string
 
-	// draining is true while any member, lost or not, is leaving its Node.
+	// draining is true while any member, lost or not, has to leave a cordoned Node.
 	draining bool
 	// Leaving are the alive members on cordoned Nodes that will be retired when new members are
 	// available.
 	Leaving []*Member
-	// Stays is the reason why members stay on cordoned Nodes although onEviction is ReplaceFirst;
+	// StayReason is why members stay on cordoned Nodes although onEviction is ReplaceFirst;
 	// "" if there is none.
-	Stays string
+	StayReason string
 	// Roomless are new members that cannot be scheduled while Nodes are cordoned. They are not
 	// replaced, because a replacement could not be scheduled either.
 	Roomless []string
@@ -84,8 +85,10 @@ type Facts struct {
 type Loss struct {
 	*Member
 	Reason v1alpha1.LossReason
-	Due    time.Time
-	// wall is when the loss would be due if the operator had observed the cluster without
+	// Due is when the member counts as lost. Only time in which this process observed the cluster
+	// counts towards it.
+	Due time.Time
+	// wall is Due by the wall clock, as if the operator had observed the cluster without
 	// interruption. It is set only for unreadiness.
 	wall time.Time
 }

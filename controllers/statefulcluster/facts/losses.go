@@ -10,26 +10,28 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
-// nodeLoss returns a loss whose evidence does not depend on the template: the Node, the end of the
-// pod, or a missing claim.
-func nodeLoss(w *World, m *Member) (Loss, bool) {
-	late := Backoff(w, m)
+// evidentLoss returns a loss with evidence other than that the member is not Ready: the state of its
+// Node, the end of its pod, or a missing claim. A bad template does not cause these, except that its
+// pods may end: then the pod is recreated, and the member is not lost. For losses by unreadiness see
+// unreadyLoss.
+func evidentLoss(w *World, m *Member) (Loss, bool) {
+	delay := Backoff(w, m)
 	switch {
 	case w.KeepsEnded(m):
-		return Loss{}, false // restartEnded handles it
+		return Loss{}, false // rule restartEnded recreates the pod
 	case m.Node.Gone:
-		return Loss{Member: m, Reason: v1alpha1.LossNodeGone, Due: latest(w.nodeGoneAt(m), m.since(corev1.PodScheduled).Add(late))}, true
+		return Loss{Member: m, Reason: v1alpha1.LossNodeGone, Due: latest(w.nodeGoneAt(m), m.since(corev1.PodScheduled).Add(delay))}, true
 	case m.Node.OutOfService:
-		return Loss{Member: m, Reason: v1alpha1.LossNodeOutOfService, Due: m.since(corev1.PodScheduled).Add(late)}, true
+		return Loss{Member: m, Reason: v1alpha1.LossNodeOutOfService, Due: m.since(corev1.PodScheduled).Add(delay)}, true
 	case m.Ended() && blameTemplate(w, m):
-		return Loss{}, false // restartEnded handles it
+		return Loss{}, false // rule restartEnded recreates the pod
 	case m.Ended():
-		return Loss{Member: m, Reason: v1alpha1.LossFailed, Due: m.Pod.CreationTimestamp.Add(late)}, true
+		return Loss{Member: m, Reason: v1alpha1.LossFailed, Due: m.Pod.CreationTimestamp.Add(delay)}, true
 	case m.HasRun() && len(MissingClaims(w, m)) > 0:
-		return Loss{Member: m, Reason: v1alpha1.LossClaimGone, Due: m.Pod.CreationTimestamp.Add(late)}, true
+		return Loss{Member: m, Reason: v1alpha1.LossClaimGone, Due: m.Pod.CreationTimestamp.Add(delay)}, true
 	case !m.Node.NotReadySince.IsZero():
 		// The backoff also applies to a replacement that was bound to a Node that was already lost.
-		due := latest(w.nodeLostAt(m), m.since(corev1.PodScheduled).Add(late))
+		due := latest(w.nodeLostAt(m), m.since(corev1.PodScheduled).Add(delay))
 		return Loss{Member: m, Reason: v1alpha1.LossNodeNotReady, Due: due}, true
 	}
 	return Loss{}, false
@@ -55,10 +57,10 @@ func (w *World) KeepsEnded(m *Member) bool {
 	return w.Set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.EndedByNode(m.Pod)
 }
 
-// blameTemplate reports whether unreadiness may be caused by the template: no member of the
-// revision was ever Ready, the member was updated and has not been Ready since, or it crashed and
-// its revision is not proven. A new member would fail the same way, and would cost the data of this
-// one.
+// blameTemplate reports whether the template may be the cause of a problem of the member: an in-place
+// update is in progress, the member was updated and has not been Ready since, no member of the
+// revision was ever Ready, or the member crashed and its revision is not proven. Such a member is not
+// replaced, because a new one would fail in the same way, and the data of this one would be lost.
 func blameTemplate(w *World, m *Member) bool {
 	switch {
 	case m.Patching():
@@ -88,5 +90,5 @@ func SettledDown(w *World, m *Member) bool {
 	return m.wasReady() && start != nil && w.Now.Sub(start.Time) >= spec.SettlingTime
 }
 
-// Blamed reports whether a member ended because of its template and not because of its Node.
-func Blamed(f *Facts, m *Member) bool { return !m.NodeLost() && blameTemplate(f.World, m) }
+// Blamed reports whether the template of a member whose pod ended may be the cause, and not its Node.
+func Blamed(f *Facts, m *Member) bool { return !m.OnBadNode() && blameTemplate(f.World, m) }

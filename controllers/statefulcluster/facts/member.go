@@ -12,6 +12,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
+// Yes is the value of annotations that are either set or missing.
+const Yes = "true"
+
+// Restored is the value of AnnotationUpdated for a member that was created on claims given to the
+// set.
+const Restored = "Restore"
+
+// RevisionOf returns the name of the revision that a pod was created from, or updated to in place.
 func RevisionOf(pod *corev1.Pod) string { return pod.Labels[spec.LabelRevision] }
 
 func (m *Member) Name() string      { return m.Pod.Name }
@@ -21,7 +29,9 @@ func (m *Member) wasReady() bool    { return podstate.WasReady(m.Pod) }
 func (m *Member) Scheduled() bool   { return podstate.Scheduled(m.Pod) }
 func (m *Member) Terminating() bool { return podstate.Terminating(m.Pod) }
 func (m *Member) Ended() bool       { return podstate.Ended(m.Pod) }
-func (m *Member) evicted() bool     { return podstate.Evicted(m.Pod) }
+
+// evicted reports whether a user evicted the pod through the API, for example with kubectl drain.
+func (m *Member) evicted() bool { return podstate.Evicted(m.Pod) }
 
 // Replaces returns the name of the member whose slot this one fills; "" if the slot was empty.
 func (m *Member) Replaces() string { return m.Pod.Annotations[v1alpha1.AnnotationReplaces] }
@@ -36,8 +46,9 @@ func (m *Member) Works() bool { return m.Ready() && !m.Patching() }
 // DeleteFirst reports whether the user marked this member to be deleted first.
 func (m *Member) DeleteFirst() bool { return m.Pod.Annotations[v1alpha1.AnnotationDeleteFirst] == Yes }
 
-// NodeLost reports whether the member's Node has a problem, no matter for how long.
-func (m *Member) NodeLost() bool { return m.Node.lostNow() }
+// OnBadNode reports whether the member's Node is gone, out of service or not Ready, no matter for how
+// long.
+func (m *Member) OnBadNode() bool { return m.Node.isBad() }
 
 // since returns when a condition of the pod last changed its status.
 func (m *Member) since(kind corev1.PodConditionType) time.Time {
@@ -67,15 +78,15 @@ func (m *Member) HasRun() bool {
 		func(s corev1.ContainerStatus) bool { return s.ContainerID != "" })
 }
 
-// takenByTaint reports whether the control plane evicts the pod from a lost Node. The pod stays
-// terminating until the Node returns. Its replacement is subject to maxConcurrent, like that of any
-// member of that Node.
-func (m *Member) takenByTaint() bool {
-	return m.Terminating() && podstate.TaintEvicted(m.Pod) && m.NodeLost()
+// taintEvicted reports whether the control plane evicts the pod from a lost Node, because of the taint
+// of that Node. The pod stays terminating until the Node returns. Its replacement is subject to
+// maxConcurrent, like that of any member of that Node. For evictions by users see evicted.
+func (m *Member) taintEvicted() bool {
+	return m.Terminating() && podstate.TaintEvicted(m.Pod) && m.OnBadNode()
 }
 
-// takenBecause returns the loss reason of a member that the control plane evicts from its Node.
-func (m *Member) takenBecause() v1alpha1.LossReason {
+// nodeLossReason returns the loss reason of a member that the control plane evicts from its Node.
+func (m *Member) nodeLossReason() v1alpha1.LossReason {
 	switch {
 	case m.Node.Gone:
 		return v1alpha1.LossNodeGone
@@ -85,9 +96,6 @@ func (m *Member) takenBecause() v1alpha1.LossReason {
 	return v1alpha1.LossNodeNotReady
 }
 
-// Yes is the value of an annotation that is set.
-const Yes = "true"
-
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -95,14 +103,16 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// MayHaveData reports whether the member's claims may contain data. The kubelet may not have
-// reported that containers ran if it ended the pod or is unreachable.
+// MayHaveData reports whether the member's claims may contain data. A pod that ended, or whose Node
+// has a problem, may have run although its status shows no container: the kubelet may not have
+// reported it.
 func MayHaveData(m *Member) bool {
-	unknown := m.Scheduled() && (m.Ended() || m.NodeLost())
+	unknown := m.Scheduled() && (m.Ended() || m.OnBadNode())
 	return len(m.Claims) > 0 && (m.HasRun() || unknown)
 }
 
-// downSince returns since when the member has a problem.
+// downSince returns since when the member is down: not Ready, on a Node with a problem, or being
+// deleted. It returns the first of these times.
 func downSince(m *Member) time.Time {
 	var since time.Time
 	note := func(at time.Time) {
@@ -121,27 +131,35 @@ func downSince(m *Member) time.Time {
 	return since
 }
 
-// Restored is the value of AnnotationUpdated for a member that was created on claims given to the
-// set.
-const Restored = "Restore"
-
-// CameBack reports whether the member's pod was recreated with another template, or created on
-// claims given to the set.
+// CameBack reports whether the pod may have another template than the one that the member's data was
+// written with: it was recreated for an update, or created on claims given to the set. A pod that was
+// recreated after an eviction does not count.
 func (m *Member) CameBack() bool {
 	why := m.Pod.Annotations[v1alpha1.AnnotationUpdated]
 	return why == string(v1alpha1.UpdatingUpdate) || why == Restored
 }
 
-// IsNewcomer reports whether a member was never Ready, including under an earlier pod. Members
-// recreated on their claims also have young pods that are not Ready, but must not be retired first.
-func IsNewcomer(m *Member) bool {
+// WasNeverReady reports whether a member was never Ready, including under an earlier pod. It is false
+// for members that were recreated on their claims: their pods are young and not Ready too, but they
+// have data, and must not be retired first.
+func WasNeverReady(m *Member) bool {
 	return !m.wasReady() && m.Pod.Annotations[v1alpha1.AnnotationUpdated] == ""
 }
 
+// NamesOf returns the names of members.
 func NamesOf(members []*Member) []string {
 	names := make([]string, 0, len(members))
 	for _, m := range members {
 		names = append(names, m.Name())
 	}
 	return names
+}
+
+// PodsOf returns the pods of members.
+func PodsOf(members []*Member) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(members))
+	for _, m := range members {
+		pods = append(pods, m.Pod)
+	}
+	return pods
 }

@@ -10,8 +10,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// MemberOf returns the id of the member that a claim belongs to: the end of its name. Anyone who
-// may patch the claim can change its label.
+// MemberOf returns the id of the member that a claim belongs to. It is the end of the claim's name. The
+// label with the id is ignored, because anyone who may patch the claim can change it.
 func MemberOf(c *corev1.PersistentVolumeClaim) string {
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
@@ -21,9 +21,9 @@ func Listed(lost []v1alpha1.LostMember, name string) bool {
 	return slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
 }
 
-// UnusedNames returns the recorded ids that, as far as can be seen, were never used: by no member,
-// claim, loss or entry of status.updating.
-func UnusedNames(w *World) []string {
+// UnusedIDs returns the ids of the names in status.creating that were not used yet, as far as can be
+// seen: no member, claim, loss or entry of status.updating has them.
+func UnusedIDs(w *World) []string {
 	taken := w.IDs()
 	var free []string
 	for _, name := range w.Set.Status.Creating {
@@ -35,14 +35,15 @@ func UnusedNames(w *World) []string {
 	return free
 }
 
-// StillWanted returns the recorded names that are needed for empty slots. The others are removed,
-// so a set at rest has no recorded names.
+// StillWanted returns the names in status.creating that are needed for empty slots. The others are
+// removed, so that a set at rest has none.
 func StillWanted(f *Facts) []string {
-	free := UnusedNames(f.World)
+	free := UnusedIDs(f.World)
 	empty := max(0, f.Wanted()-f.Occupied()+len(f.Lost)) // a lost member's slot is filled by a new member
 	return f.NamesOf(free[:min(len(free), empty)])
 }
 
+// NamesOf returns the names of the members with these ids.
 func (w *World) NamesOf(ids []string) []string {
 	var names []string
 	for _, id := range ids {
@@ -51,10 +52,10 @@ func (w *World) NamesOf(ids []string) []string {
 	return names
 }
 
-// FirstIDs returns the ids of the next new members as far as they are determined: those on record,
-// then those of claims given to the set.
+// FirstIDs returns the ids that new members must use before random ones: those in status.creating, then
+// those of claims given to the set.
 func FirstIDs(w *World) []string {
-	first := UnusedNames(w)
+	first := UnusedIDs(w)
 	for _, id := range w.Offers.IDs() {
 		if !slices.Contains(first, id) {
 			first = append(first, id)
@@ -81,7 +82,7 @@ func (w *World) IDs() map[string]bool {
 	for _, e := range w.Set.Status.Updating {
 		ids[w.IDOf(e.Name)] = true
 	}
-	maps.Copy(ids, w.Offers.others)
+	maps.Copy(ids, w.Offers.blocked)
 	maps.Copy(ids, w.OrphanIDs)
 	return ids
 }

@@ -28,16 +28,18 @@ import (
 // IDs returns the ids of the given claims, sorted.
 func (o *Offers) IDs() []string { return slices.Sorted(maps.Keys(o.Given)) }
 
-// Block makes an id unavailable because another pod has its name.
+// Block makes an id unavailable because a pod that is not a member has the name of its member.
 func (o *Offers) Block(id, pod string) {
 	delete(o.Given, id)
-	o.others[id] = true
+	o.blocked[id] = true
 	o.InTheWay = append(o.InTheWay, pod)
 }
 
-// OffersOf sorts the claims that carry the name of the set.
+// OffersOf returns the offers among claims that have the name of the set in their label. Claims that
+// were not given block their ids. So do given ones if the member lacks another claim, or if their name
+// has no valid id.
 func (w *World) OffersOf(claims []*corev1.PersistentVolumeClaim) Offers {
-	o := Offers{Given: map[string][]*corev1.PersistentVolumeClaim{}, others: map[string]bool{}}
+	o := Offers{Given: map[string][]*corev1.PersistentVolumeClaim{}, blocked: map[string]bool{}}
 	taken := w.IDs()
 	named, _ := w.NamedAsOurs(claims)
 	for _, c := range named {
@@ -46,18 +48,20 @@ func (w *World) OffersOf(claims []*corev1.PersistentVolumeClaim) Offers {
 		case w.givenBack(c):
 			o.Given[id] = append(o.Given[id], c)
 		case c.Labels[v1alpha1.LabelClusterUID] == string(w.Set.UID), taken[id]:
-		case w.MayHave(c):
+		case w.IsGiven(c):
 			o.Given[id] = append(o.Given[id], c)
 		default:
-			o.others[id] = true
-			o.add(c, w.restoredWith(c))
+			o.blocked[id] = true
+			if w.restoredWith(c) {
+				o.addRestored(c)
+			}
 		}
 	}
 	for id, claims := range o.Given {
 		whole := len(claims) == len(w.Set.Spec.VolumeClaimTemplates)
 		if !whole || !identity.Valid(id) {
 			delete(o.Given, id)
-			o.others[id] = true
+			o.blocked[id] = true
 		}
 	}
 	slices.Sort(o.Restored)
@@ -65,11 +69,8 @@ func (w *World) OffersOf(claims []*corev1.PersistentVolumeClaim) Offers {
 	return o
 }
 
-// add records a claim that was restored with the set.
-func (o *Offers) add(c *corev1.PersistentVolumeClaim, restored bool) {
-	if !restored {
-		return
-	}
+// addRestored records a claim that was restored from a backup together with the set.
+func (o *Offers) addRestored(c *corev1.PersistentVolumeClaim) {
 	o.Restored = append(o.Restored, c.Name)
 	if uid := types.UID(c.Labels[v1alpha1.LabelClusterUID]); !slices.Contains(o.Namesakes, uid) {
 		o.Namesakes = append(o.Namesakes, uid)
@@ -79,7 +80,7 @@ func (o *Offers) add(c *corev1.PersistentVolumeClaim, restored bool) {
 // givenBack reports whether a claim that this set itself has set aside was given back to it. No pod
 // may have the claim, because two pods never share one.
 func (w *World) givenBack(c *corev1.PersistentVolumeClaim) bool {
-	if c.Labels[v1alpha1.LabelClusterUID] != string(w.Set.UID) || !IsRetained(c) || !w.MayHave(c) {
+	if c.Labels[v1alpha1.LabelClusterUID] != string(w.Set.UID) || !IsRetained(c) || !w.IsGiven(c) {
 		return false
 	}
 	id := MemberOf(c)
@@ -97,43 +98,43 @@ func (w *World) restoredWith(c *corev1.PersistentVolumeClaim) bool {
 	return !RetainedAs(c, v1alpha1.RetainedLost) && !RetainedAs(c, v1alpha1.RetainedScaled)
 }
 
-// AwaitsWord reports whether the set was restored together with claims about which the user has not
-// yet decided. Claims are given one by one, so it stays true while the only members are those on
-// given claims, and after that until all slots have been filled once. It is not true again for a
-// complete set.
-func AwaitsWord(f *Facts) bool {
-	return len(f.Offers.Restored) > 0 && (hasOnlyGiven(f) || asked(f))
+// AwaitsDecision reports whether the set was restored together with claims, and the user has not decided
+// whether it adopts them. Claims are given one by one, so it stays true while all members are on given
+// claims. It also stays true if the last pass waited for the decision, until a pass finds no slot empty.
+// So a set that was complete once does not wait again.
+func AwaitsDecision(f *Facts) bool {
+	return len(f.Offers.Restored) > 0 && (hasOnlyGivenMembers(f) || awaitedBefore(f))
 }
 
-// asked reports whether the last pass waited for a decision of the user.
-func asked(f *Facts) bool {
+// awaitedBefore reports whether the last pass waited for a decision of the user.
+func awaitedBefore(f *Facts) bool {
 	degraded := meta.FindStatusCondition(f.Set.Status.Conditions, v1alpha1.ConditionDegraded)
 	return degraded != nil && degraded.Reason == v1alpha1.ReasonRestoredClaims
 }
 
-// hasOnlyGiven reports whether the only members the set ever had were created on claims given to
-// it, and no member was ever Ready.
-func hasOnlyGiven(f *Facts) bool {
+// hasOnlyGivenMembers reports whether all members that the set ever had were created on claims given to
+// it, and none was ever Ready.
+func hasOnlyGivenMembers(f *Facts) bool {
 	s := &f.Set.Status
 	if len(f.Loose)+len(s.Updating)+len(s.Lost) > 0 {
 		return false
 	}
-	known := map[string]bool{}
+	ids := map[string]bool{}
 	for _, m := range f.Members {
 		if m.Pod.Annotations[v1alpha1.AnnotationUpdated] != Restored {
 			return false
 		}
-		known[m.ID] = true
+		ids[m.ID] = true
 	}
 	for _, name := range s.Creating {
-		if id := f.IDOf(name); !known[id] && len(f.Offers.Given[id]) == 0 {
+		if id := f.IDOf(name); !ids[id] && len(f.Offers.Given[id]) == 0 {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(f.Revisions, func(r *appsv1.ControllerRevision) bool { return f.EverReady(r.Name) })
 }
 
-// CountGiven returns how many of the first ids have claims that were given to the set.
+// CountGiven returns how many ids at the beginning of the list have claims that were given to the set.
 func (o *Offers) CountGiven(ids []string) int {
 	n := slices.IndexFunc(ids, func(id string) bool { return len(o.Given[id]) == 0 })
 	if n < 0 {

@@ -7,30 +7,31 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// Reasons of actions, in addition to the loss reasons.
+// Reasons of actions. The deletion of the pod of a lost member has the reason of the loss.
 const (
-	ReasonRevision   = "Revision"
-	ReasonBudget     = "Budget"
-	ReasonNames      = "Names"
-	ReasonMissing    = "Missing"
-	ReasonReplaced   = "Replacement"
-	ReasonReturned   = "Returned"
-	ReasonClaim      = "Claim"
-	ReasonRetention  = "Retention"
-	ReasonRetired    = "Retired"
-	ReasonTrial      = "Trial"
-	ReasonUpdate     = "Update"
-	ReasonUpdated    = "Updated"
-	ReasonResize     = "Resize"
-	ReasonExpand     = "Expand"
-	ReasonAdopted    = "Adopted"
-	ReasonRelabel    = "Relabel"
-	ReasonRevisionOK = "RevisionReady"
-	ReasonHistory    = "History"
-	ReasonForeign    = "Foreign"
+	ReasonRevision   = "Revision"      // create the revision of the spec, or make it the newest
+	ReasonBudget     = "Budget"        // create or patch the PodDisruptionBudget
+	ReasonNames      = "Names"         // record the names of new members in status.creating
+	ReasonMissing    = "Missing"       // create the pod of a new member in an empty slot
+	ReasonReplaced   = "Replacement"   // create the pod of a new member in the slot of a lost one
+	ReasonReturned   = "Returned"      // recreate the pod of a returning member
+	ReasonClaim      = "Claim"         // create a claim, or adopt a given one
+	ReasonRetention  = "Retention"     // change the retained label or the owner reference of a claim
+	ReasonRetired    = "Retired"       // delete the pod of a retired member
+	ReasonTrial      = "Trial"         // create the new pod in a dry run before pods are deleted for an update
+	ReasonUpdate     = "Update"        // record members in status.updating, and delete their pods
+	ReasonUpdated    = "Updated"       // patch a pod in place, or complete that
+	ReasonResize     = "Resize"        // resize a pod in place
+	ReasonExpand     = "Expand"        // expand a claim
+	ReasonAdopted    = "Adopted"       // restore the owner reference of a pod
+	ReasonRelabel    = "Relabel"       // restore the operator's labels
+	ReasonRevisionOK = "RevisionReady" // annotate a revision that works
+	ReasonHistory    = "History"       // delete an old revision
+	ReasonForeign    = "Foreign"       // remove the operator's labels from a pod that is not a member
 )
 
-// CreateReasons are the reasons of the writes that create new members.
+// CreateReasons are the reasons of the writes that create new members, with the record of their names,
+// without which no pod is created.
 var CreateReasons = []string{ReasonNames, ReasonMissing, ReasonReplaced}
 
 // RefusedNow reports whether a write for that reason was refused recently.

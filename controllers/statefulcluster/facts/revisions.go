@@ -35,8 +35,8 @@ func (f *Facts) NotAt(revision *appsv1.ControllerRevision) []*Member {
 	return old
 }
 
-// SpecRevision returns the revision of the current spec: the recorded one, or the one that
-// recordRevision will create.
+// SpecRevision returns the revision of the current spec: the existing one, or the one that rule
+// recordRevision will create, without a UID.
 func SpecRevision(w *World) *appsv1.ControllerRevision {
 	built := children.BuildRevision(w.Settings, w.Revisions)
 	if have := revision.Same(w.Revisions, built); have != nil {
@@ -53,7 +53,7 @@ func (w *World) ForeignBudget() bool {
 	return w.Budget != nil && !children.Controls(w.Set, w.Budget)
 }
 
-// UnseenBudget reports whether the set's budget lacks the label by which the cache selects it.
+// UnseenBudget reports whether the budget lacks the label by which the cache selects it.
 func (w *World) UnseenBudget() bool {
 	return w.Budget != nil && w.Budget.Labels[v1alpha1.LabelCluster] == ""
 }

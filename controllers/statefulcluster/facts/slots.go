@@ -8,8 +8,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// Occupied returns the number of slots that have a member, or will or may have one again without
-// the creation of a member with a new name.
+// Occupied returns the number of slots for which createMissing creates no member: those of alive and
+// returning members, those of lost members, which replaceLost fills, and those of members that may
+// return, depending on the delete events of their pods.
 func (f *Facts) Occupied() int {
 	return len(f.Alive) + len(f.Lost) + len(f.Returning) + len(f.PendingEnds)
 }
@@ -17,7 +18,7 @@ func (f *Facts) Occupied() int {
 // Wanted returns the number of members that the set should have now: the replicas, and the members
 // that are added before others are retired, in a surge update or during a drain.
 func (f *Facts) Wanted() int {
-	going := len(f.Leaving)
+	going := len(f.Leaving) // members that will be retired for new ones
 	if f.MaxSurge() > 0 {
 		for _, m := range f.Outdated() {
 			if !f.Leaves(m) {
@@ -28,12 +29,12 @@ func (f *Facts) Wanted() int {
 	return f.Replicas() + min(f.MaxExtra(), going)
 }
 
-// Unsucceeded returns the departed members whose slot is still empty. A member retired by a
-// scale-down has no slot.
-func (f *Facts) Unsucceeded() []*Member {
+// WithoutSuccessor returns the departed members that have no successor yet, at most as many as there
+// are empty slots. A retired member gets none.
+func (f *Facts) WithoutSuccessor() []*Member {
 	var waiting []*Member
 	for _, m := range f.Departed {
-		if !f.Succeeded[m.Name()] && !f.WasRetired(m) {
+		if !f.HasSuccessor[m.Name()] && !f.WasRetired(m) {
 			waiting = append(waiting, m)
 		}
 	}

@@ -20,7 +20,7 @@ type unreadiness struct {
 // unreadinessOf returns the unreadiness of a member. It returns false if the member is Ready, or if
 // the cause is its Node or the end of its pod.
 func unreadinessOf(w *World, m *Member) (unreadiness, bool) {
-	if m.Ready() || m.NodeLost() || m.Ended() {
+	if m.Ready() || m.OnBadNode() || m.Ended() {
 		return unreadiness{}, false
 	}
 	after := w.Set.Spec.Replacement

@@ -21,19 +21,27 @@ type World struct {
 	// Watch is the time in which this process was able to observe the cluster. Only that time
 	// counts towards the deadlines after which a member is lost.
 	Watch leadership.Watch
-	Live  bool // read from the API server; otherwise only the timeless rules may act (see package statefulcluster)
+	// Live is true if the objects were read from the API server, and false if they come from the
+	// cache. Then only the timeless rules may act (see "Cached and live reads" in package
+	// statefulcluster).
+	Live bool
 	// Invalid is the reason why the spec cannot be served; "" if it is valid.
 	Invalid string
 
-	Members []*Member                       // pods owned by the set, sorted by name
-	Loose   []*corev1.PersistentVolumeClaim // claims without a pod, sorted by name
+	// Members are the pods that the set controls, with their claims, sorted by name.
+	Members []*Member
+	// Loose are the claims of members without a pod, sorted by name.
+	Loose []*corev1.PersistentVolumeClaim
 	// Misnamed are claims with the operator's labels whose name is not the name of a claim of the
 	// set.
 	Misnamed []*corev1.PersistentVolumeClaim
 	// Abandoned are claims of a deleted set of the same name that lack the retained label. They are
 	// searched for in live reads until none is left.
 	Abandoned []*corev1.PersistentVolumeClaim
-	Budget    *policyv1.PodDisruptionBudget
+	// Budget is the object with the name of the set's PodDisruptionBudget; nil if there is none. It
+	// may belong to another owner.
+	Budget *policyv1.PodDisruptionBudget
+	// Revisions are the revisions that the set controls, oldest first.
 	Revisions []*appsv1.ControllerRevision
 	// Orphans are pods with the set's labels and no owner that this process never saw as members.
 	// OrphanIDs holds the ids of the orphans that have claims of a member. These claims are in none
@@ -47,12 +55,12 @@ type World struct {
 	// Offers are claims of earlier sets with this name that the set may adopt. They are searched
 	// for in a live read if members are missing.
 	Offers Offers
-	// Fresh are unused ids: first those on record, then those of claims given to the set, then
-	// random ones.
+	// Fresh are unused ids for new members: first those in status.creating, then those of claims given
+	// to the set, then random ones.
 	Fresh []string
 	// Refused are the writes that the API server refused, with the times before which they are not
 	// retried.
-	Refused map[string]Refusal // by the reason of the action
+	Refused map[string]Refusal // the key is the reason of the action
 	// Undone are the writes that an admission webhook or policy reverted.
 	Undone undone.Held
 	// Crashed are pods that this process saw crash and that were not Ready since.
@@ -61,12 +69,13 @@ type World struct {
 	Retired map[types.UID]bool
 	// Deleted holds the names of pods whose deletion by others this process observed.
 	Deleted map[string]bool
-	// Ending are members whose pod is gone but still in the cache, so that it is unknown how it
-	// ended.
+	// Ending are the names of members whose pod is gone from the API server but still in the cache.
+	// Its delete event will show how it ended.
 	Ending []string
-	// Causes are the reasons why members do not run.
+	// Causes are the reasons why members do not run, for messages only.
 	Causes causes.Hindrances
-	// Aside holds when this process first saw claims without a pod that were set aside.
+	// Aside holds the time at which this process first saw that a claim was set aside and had no pod,
+	// by the UID of the claim.
 	Aside map[types.UID]time.Time
 }
 
@@ -78,23 +87,14 @@ type Member struct {
 	Claims map[string]*corev1.PersistentVolumeClaim // by name
 }
 
-// Node is the state of a member's Node. The zero value is for a member that was never scheduled.
-type Node struct {
-	Gone          bool // no Node has the name, or a different machine has it now
-	GoneSince     time.Time
-	OutOfService  bool
-	NotReadySince time.Time // zero while Ready
-	Cordoned      bool      // unschedulable for new pods
-}
-
 // Offers are claims of earlier sets with this name, and claims given back to the set.
 type Offers struct {
 	// Given are the claims that were given to the set, by member id. All claims of the member must
 	// have been given.
 	Given map[string][]*corev1.PersistentVolumeClaim
-	// others are the ids of claims that were not given, or whose name a pod has. No new member may
-	// use these ids.
-	others map[string]bool
+	// blocked are the ids that no new member may use: those of claims that were not given, and those
+	// of given claims whose member's name a pod has that is not a member.
+	blocked map[string]bool
 	// Restored are the names of claims that come from the same backup as the set and were not given
 	// to it. Namesakes are the UIDs of the sets that owned them.
 	Restored  []string
@@ -103,11 +103,13 @@ type Offers struct {
 	InTheWay []string
 }
 
-// Refusal is the error of a refused write, and when to retry it.
+// Refusal is the error of a refused write.
 type Refusal struct {
 	Message string
-	Until   time.Time
-	Times   int
+	// Until is when to retry the write.
+	Until time.Time
+	// Times is how often it was refused in succession.
+	Times int
 }
 
 // Served reports whether the set is not being deleted and its spec is valid.

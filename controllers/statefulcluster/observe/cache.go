@@ -11,6 +11,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
+// IndexFields adds the indexes that the Reader uses to the cache.
 func IndexFields(indexer client.FieldIndexer) error {
 	byCluster := func(obj client.Object) []string {
 		if uid := obj.GetLabels()[v1alpha1.LabelClusterUID]; uid != "" {
@@ -39,6 +40,7 @@ const IndexOwner = "stateful-operator.cluster"
 // IndexNode is the cache index of pods by their Node.
 const IndexNode = "spec.nodeName"
 
+// ClaimMetadata returns the empty object under which claims are cached: only their metadata.
 func ClaimMetadata() *metav1.PartialObjectMetadata { return metadataOf("PersistentVolumeClaim") }
 
 // metadataOf returns empty metadata of an object of the given core kind.

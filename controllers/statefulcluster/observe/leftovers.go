@@ -23,7 +23,7 @@ import (
 func (r *Reader) readUnlabelled(ctx context.Context, w *facts.World, from engine.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.Set.Spec.Selector)
 	if err != nil || w.Invalid != "" {
-		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already
+		return nil, nil //nolint:nilerr // the spec is invalid, which w.Invalid reports
 	}
 	other, err := labels.NewRequirement(v1alpha1.LabelClusterUID, selection.NotIn, []string{string(w.Set.UID)})
 	if err != nil {
@@ -59,9 +59,9 @@ func noteOutsiders(w *facts.World) {
 // ForeignKept bounds the number of remembered foreign pods; a condition names 10.
 const ForeignKept = 50
 
-// ReadAbandoned lists the claims of a deleted StatefulCluster that nothing else will delete and
-// that lack the retained label. If present is the UID of a set, it lists only claims of earlier
-// sets with the same name that carry a different UID.
+// ReadAbandoned lists the claims of deleted sets with that name that lack the retained label and that
+// nothing else will delete. present is the UID of the set that has the name now: its claims are not
+// listed, nor those without a UID. It is "" if there is no such set.
 func (r *Reader) ReadAbandoned(ctx context.Context, key types.NamespacedName, present types.UID) ([]*corev1.PersistentVolumeClaim, error) {
 	list := metadataList("PersistentVolumeClaim")
 	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
@@ -77,7 +77,8 @@ func (r *Reader) ReadAbandoned(ctx context.Context, key types.NamespacedName, pr
 	return left, nil
 }
 
-// explained reports whether a claim has the retained label, or is deleted without the operator.
+// explained reports whether a claim needs no retained label: it has one, or is deleted without the
+// operator.
 func explained(c *metav1.PartialObjectMetadata) bool {
 	return c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
-// isMember reports whether the set controls a pod, or controlled it when this process last saw it
-// and nothing controls it now. A pod without the selector's labels is released. The cache does not
-// have these labels, so they are checked only in live reads.
+// isMember reports whether a pod is a member: the set controls it, or controlled it when this process
+// last saw it and nothing controls it now. In the second case a user can release the pod by removing
+// the selector's labels. The cache does not have these labels, so they are checked only in live reads.
 func (r *Reader) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
 	if metav1.GetControllerOf(pod) != nil {
 		return children.Controls(set, pod)
 	}
-	known := r.Of(set).members[pod.GetUID()]
-	return known && (!live || spec.Selects(set, pod))
+	wasMember := r.Of(set).members[pod.GetUID()]
+	return wasMember && (!live || spec.Selects(set, pod))
 }
 
 // checkDeletion reads the set again after its pods if one of them lost its owner reference, because
@@ -52,14 +52,14 @@ func checkDeletion(ctx context.Context, w *facts.World, pods []*corev1.Pod, from
 
 // noteMembers remembers which pods the set controls. Pods that are gone are forgotten only after a
 // live read.
-func (known *Remembered) noteMembers(w *facts.World) {
-	seen := known.members
+func (mem *Remembered) noteMembers(w *facts.World) {
+	seen := mem.members
 	if w.Live || seen == nil {
-		known.members = map[types.UID]bool{}
+		mem.members = map[types.UID]bool{}
 	}
 	for _, m := range w.Members {
 		if children.Controls(w.Set, m.Pod) || seen[m.Pod.UID] {
-			known.members[m.Pod.UID] = true
+			mem.members[m.Pod.UID] = true
 		}
 	}
 }

@@ -42,9 +42,10 @@ type Reader struct {
 	// cluster.
 	Lease *leadership.Lease
 
-	memory memory.Of[Remembered]
-	nodes  nodestate.Reader
-	Ends   Ends
+	// Deletions has the deletions of pods that the pod watch showed.
+	Deletions Deletions
+	memory    memory.Of[Remembered]
+	nodes     nodestate.Reader
 }
 
 // Observe reads the state of a set. Members and claims are read from the given view, revisions and
@@ -81,7 +82,7 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.StatefulCluster, fro
 			return nil, fmt.Errorf("list the claims of earlier sets with the same name: %w", err)
 		}
 	}
-	if err := r.readEnds(ctx, w, from); err != nil {
+	if err := r.readDeletions(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("look for deleted pods: %w", err)
 	}
 	if err := readOffers(ctx, w, from); err != nil {
@@ -102,7 +103,7 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.StatefulCluster, fro
 
 // readMembers reads pods and claims concurrently. A claim is created after its pod, but the pods
 // may be listed a moment before the claims. So the pods are read again if the pod of a claim is
-// missing for no known reason.
+// missing and the member is not returning.
 func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
 	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
@@ -114,7 +115,7 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 	}
 	err := reads.Wait()
 	claims, w.Misnamed = w.NamedAsOurs(claims)
-	if err == nil && from.Live && len(facts.Unexplained(w, pods, claims)) > 0 {
+	if err == nil && from.Live && len(facts.MissingPods(w, pods, claims)) > 0 {
 		// Sequentially: a pod that loses the operator's label in between is found by the second
 		// read.
 		if pods, err = r.readPods(ctx, w, from); err == nil {
@@ -122,7 +123,7 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 		}
 		if err == nil {
 			pods = append(pods, unlabelled...)
-			unlabelled, err = r.readByName(ctx, w, facts.Unexplained(w, pods, claims), from)
+			unlabelled, err = r.readByName(ctx, w, facts.MissingPods(w, pods, claims), from)
 		}
 	}
 	if err != nil {
@@ -155,11 +156,11 @@ func (r *Reader) readPods(ctx context.Context, w *facts.World, from engine.View)
 	set := w.Set
 	reader := from.Reader
 	if from.Live && r.Pods != nil {
-		crowded, err := r.hasStrangers(ctx, set)
+		strangers, err := r.hasStrangers(ctx, set)
 		if err != nil {
 			return nil, err
 		}
-		if crowded {
+		if strangers {
 			reader = r.Pods
 		}
 	}
@@ -198,6 +199,7 @@ func (r *Reader) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster
 	return false, nil
 }
 
+// readClaims lists the claims with the set's label. In a pass on the cache they have only metadata.
 func (r *Reader) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.PersistentVolumeClaim, error) {
 	var found []*corev1.PersistentVolumeClaim
 	if from.Live {
@@ -311,8 +313,8 @@ func (r *Reader) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]
 	if name == "" {
 		return facts.Node{}, nil
 	}
-	n, known := seen[name]
-	if !known {
+	n, read := seen[name]
+	if !read {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
 		if err == nil && from.Live && r.NodeOf(pod, n, now).CostsMembers() {
@@ -355,6 +357,7 @@ func outlived(pod *corev1.Pod, n *corev1.Node) bool {
 	})
 }
 
+// getNode reads a Node; nil if it does not exist.
 func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
 	var n corev1.Node
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &n); err != nil {
@@ -390,8 +393,8 @@ func (r *Reader) readRevisions(ctx context.Context, w *facts.World, from engine.
 	return nil
 }
 
-// CausesOf returns the pods to find causes for: those of all members, and those still to be
-// recreated.
+// CausesOf returns the pods for which causes are read, the reasons why they do not run: those of all
+// members, and those of returning members that do not exist.
 func CausesOf(w *facts.World) []causes.Named {
 	var all []causes.Named
 	has := map[string]bool{}
@@ -418,7 +421,7 @@ func freshIDs(w *facts.World) int {
 	}
 	need := w.Replicas() + w.MaxExtra()
 	for _, m := range w.Members {
-		if m.Ready() && !m.Terminating() && !m.NodeLost() {
+		if m.Ready() && !m.Terminating() && !m.OnBadNode() {
 			need--
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -66,7 +65,7 @@ func setAside(f *facts.Facts, p *Plan) {
 	}
 	if facts.InOutage(f) {
 		for _, name := range f.Vanished() {
-			returning[f.IDOf(name)] = returning[f.IDOf(name)] || (facts.SparesUnseen(f, name) && !facts.EndKnown(f, name))
+			returning[f.IDOf(name)] = returning[f.IDOf(name)] || (facts.KeepsVanished(f, name) && facts.EndUnobserved(f, name))
 		}
 	}
 	for _, c := range f.Loose {
@@ -91,9 +90,9 @@ func setAside(f *facts.Facts, p *Plan) {
 	p.Then(chains...)
 }
 
-// deletedAt returns the earliest time at which the claim of a lost member may be deleted. It is
-// SecondLook after the claim was first seen set aside and without a pod. It returns zero if the
-// claim is not to be deleted after a second look.
+// deletedAt returns the earliest time at which the claim of a lost member may be deleted, which is
+// SecondLook after this process first saw that it was set aside and had no pod. It returns zero for
+// claims that are not deleted, or for a reason that needs no second look.
 func deletedAt(f *facts.Facts, c *corev1.PersistentVolumeClaim) time.Time {
 	if !facts.RetainedAs(c, v1alpha1.RetainedLost) || !facts.Deletable(f.World, c) || f.KeepsUnrecorded(c) {
 		return time.Time{}
@@ -108,15 +107,16 @@ func deletedAt(f *facts.Facts, c *corev1.PersistentVolumeClaim) time.Time {
 // mayDelete reports whether a claim that the policy deletes may be deleted now: while a member is
 // Ready, or if replicas is 0. The claim of a lost member needs a Ready member and a second look.
 func mayDelete(f *facts.Facts, c *corev1.PersistentVolumeClaim) bool {
-	someReady := !f.Up.IsZero()
+	someReady := !f.ReadySince.IsZero()
 	if facts.RetainedAs(c, v1alpha1.RetainedLost) {
 		return someReady && f.Reached(deletedAt(f, c))
 	}
 	return someReady || f.Replicas() == 0
 }
 
-// looseClaim returns the action for a claim without a pod. A claim is deleted only if an earlier
-// pass labelled it, so its pod was missing twice. It must also be on record, because anyone who may
+// looseClaim returns the action for a claim without a pod: it is set aside, deleted if the policy
+// requires it, or owned by the set as whenDeleted requires. A claim is deleted only if an earlier pass
+// set it aside, so that at least two passes found no pod, and if it is recorded, because anyone who may
 // patch a claim can set its labels and annotations.
 func looseClaim(f *facts.Facts, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
 	switch {
@@ -124,7 +124,7 @@ func looseClaim(f *facts.Facts, c *corev1.PersistentVolumeClaim, returning bool)
 		return action.Action{}, false
 	case !facts.IsRetained(c):
 		return retain(c, v1alpha1.RetainedLost, f.Retention().WhenLost), true
-	case f.MayHave(c): // given back by the user
+	case f.IsGiven(c): // given back by the user
 		return action.Action{}, false
 	case f.KeepsUnrecorded(c):
 		return action.Action{}, false
@@ -137,6 +137,8 @@ func looseClaim(f *facts.Facts, c *corev1.PersistentVolumeClaim, returning bool)
 	return ownAsPolicySays(f.World, c)
 }
 
+// memberClaim returns the action for a claim whose member has a pod. It removes the retained label if the
+// member still exists.
 func memberClaim(w *facts.World, m *facts.Member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
 	if facts.IsRetained(c) && !m.Terminating() {
 		return action.Action{Verb: action.Patch, Object: withoutNotes(c), From: c, Reason: facts.ReasonRetention, Detail: "its member still exists"}, true
@@ -174,47 +176,6 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 	}
 	labelled.Labels[v1alpha1.LabelRetained] = why
 	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: facts.ReasonRetention, Detail: "labeled " + v1alpha1.LabelRetained + "=" + why}
-}
-
-// relabel restores the operator's labels on pods, claims and revisions. The cache selects objects
-// by these labels.
-func relabel(f *facts.Facts, p *Plan) {
-	if f.RefusedNow(facts.ReasonRelabel) {
-		p.tryLater(f, facts.ReasonRelabel)
-		return
-	}
-	var chains []action.Chain
-	for _, m := range f.Members {
-		chains = append(chains, putBack(m.Pod, children.MemberLabels(f.Settings, m.ID), "membership depends on the owner, not on labels")...)
-		for _, c := range m.SortedClaims() {
-			chains = append(chains, putBack(c, children.MemberLabels(f.Settings, m.ID), "")...)
-		}
-	}
-	for _, rev := range f.Revisions {
-		chains = append(chains, putBack(rev, children.ClusterLabels(f.Settings), "")...)
-	}
-	p.Then(chains...)
-}
-
-// object is an object that has labels and can be patched.
-type object interface {
-	metav1.Object
-	runtime.Object
-}
-
-// putBack returns the chain that adds missing labels to an object; nil if none is missing.
-func putBack(obj object, want map[string]string, detail string) []action.Chain {
-	labels := maps.Clone(obj.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, want)
-	if maps.Equal(labels, obj.GetLabels()) {
-		return nil
-	}
-	found := obj.DeepCopyObject().(object)
-	found.SetLabels(labels)
-	return []action.Chain{{{Verb: action.Patch, Object: found, From: obj, Reason: facts.ReasonRelabel, Detail: detail}}}
 }
 
 // claimsFate returns the event text about the claims of a member that is deleted.

@@ -2,15 +2,15 @@ package rules
 
 import "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 
-// With onEviction ReplaceFirst a drain does not end members, because the budget refuses evictions
-// of all Ready members. A member on a cordoned Node leaves it. While a member leaves, the set wants
-// more members than replicas (facts.Wanted), and createMissing creates them. Once one more than
-// replicas is available, a leaving member is retired, as in a surge update. When the Node is
-// uncordoned no member leaves it any more, and surplus members are scaled down.
+// With onEviction ReplaceFirst a drain evicts no Ready member, because the budget refuses it. Instead,
+// members on cordoned Nodes leave them (Facts.Leaving): the set wants more members than replicas
+// (Facts.Wanted), createMissing creates them, and once more than replicas are available, leaving members
+// are retired, as in a surge update. If the Node is uncordoned, its members do not leave it any more,
+// and scaleDown retires the surplus.
 
-// aheadOf returns the event text about the members that leave after the new member in that slot is
+// leavingDetail returns the event text about the members that leave after the new member in that slot is
 // available; "" if the slot is one of the replicas.
-func aheadOf(f *facts.Facts, slot int) string {
+func leavingDetail(f *facts.Facts, slot int) string {
 	if slot < f.Replicas() || len(f.Leaving) == 0 {
 		return ""
 	}

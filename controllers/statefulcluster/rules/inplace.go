@@ -49,7 +49,8 @@ func inPlace(f *facts.Facts, m *facts.Member) (action.Chain, bool) {
 	return chain, true
 }
 
-// noteRestarts makes restarts count from now.
+// noteRestarts records the current number of restarts on the pod, so that Member.Restarts counts from
+// there.
 func noteRestarts(pod *corev1.Pod) {
 	if n := facts.TotalRestarts(pod); n > 0 || pod.Annotations[v1alpha1.AnnotationRestarts] != "" {
 		pod.Annotations[v1alpha1.AnnotationRestarts] = strconv.Itoa(int(n))
@@ -65,9 +66,10 @@ func mayPatch(w *facts.World, from, to children.RevisionData) bool {
 	return children.OnlyInPlaceFields(from, to)
 }
 
-// ChangeImages sets the images of the pod and records the previous state of its containers. Pending
-// changes of an earlier update stay pending. It compares with the pod instead of its revision,
-// because a pass that was interrupted may have patched the pod already.
+// ChangeImages sets the images of the pod, and returns the progress to record: the state of the changed
+// containers before that. Changes of an earlier update that are pending stay in it. It compares with
+// the images of the pod instead of its revision, because a pass that was interrupted may have patched
+// the pod already.
 func ChangeImages(pod *corev1.Pod, from, to children.RevisionData) progress {
 	todo, _ := progressOf(pod) // without the annotation nothing is pending
 	for i := range to.Template.Spec.Containers {
@@ -111,6 +113,8 @@ func setMetadata(w *facts.World, pod *corev1.Pod, from, to children.RevisionData
 	pod.Annotations = replace(pod.Annotations, from.Template.Annotations, to.Template.Annotations)
 }
 
+// expandClaims returns the patches that adjust the claims of a member to the claim templates of a
+// revision; nil if none is needed.
 func expandClaims(w *facts.World, m *facts.Member, to children.RevisionData) action.Chain {
 	var chain action.Chain
 	for i := range to.VolumeClaimTemplates {
@@ -157,9 +161,9 @@ func growClaims(f *facts.Facts, p *Plan) {
 // did not send, and recreates pods that cannot be resized.
 func finishInPlace(f *facts.Facts, p *Plan) {
 	var chains []action.Chain
-	var again, next []*facts.Member
+	var fail, next []*facts.Member
 	if f.Rolling() {
-		next = f.Outdated() // these will be patched again
+		next = f.Outdated() // rule rollOut will patch these again
 	}
 	for _, m := range f.Alive {
 		if !m.Patching() || slices.Contains(next, m) {
@@ -167,18 +171,18 @@ func finishInPlace(f *facts.Facts, p *Plan) {
 		}
 		acts, fails := finishing(f, m)
 		if fails {
-			again = append(again, m)
+			fail = append(fail, m)
 		}
 		if len(acts) > 0 {
 			chains = append(chains, acts)
 		}
 	}
 	p.Then(chains...)
-	if len(again) > 0 {
+	if len(fail) > 0 {
 		p.tryLater(f, facts.ReasonResize)
 	}
 	if len(chains) == 0 {
-		renew(f, p, again, "")
+		renew(f, p, fail, "")
 	}
 }
 
@@ -222,6 +226,7 @@ func finished(pod *corev1.Pod) action.Action {
 	return action.Action{Verb: action.Patch, Object: done, From: pod, Reason: facts.ReasonUpdated, Detail: "complete"}
 }
 
+// sized reports whether the pod has the resources of the revision.
 func sized(pod *corev1.Pod, to children.RevisionData) bool {
 	return apiequality.Semantic.DeepEqual(resize(pod, to).Object.(*corev1.Pod).Spec, pod.Spec)
 }

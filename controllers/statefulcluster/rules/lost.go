@@ -5,7 +5,6 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
 
 // replaceLost deletes the pods of lost members, which makes the loss final, and creates a new
@@ -19,7 +18,7 @@ func replaceLost(f *facts.Facts, p *Plan) {
 	}
 	var chains []action.Chain
 	for _, l := range f.Lost {
-		if !holdsSlot(l) {
+		if !alreadyReplacing(l) {
 			if slots <= 0 {
 				p.Held = append(p.Held, l.Name())
 				continue
@@ -34,26 +33,26 @@ func replaceLost(f *facts.Facts, p *Plan) {
 		if !l.Terminating() {
 			chain = append(chain, deletionOf(l))
 		}
-		if f.Parallel() && len(p.births.ids) > 0 && successors > 0 {
+		if f.Parallel() && len(p.newMembers.ids) > 0 && successors > 0 {
 			successors--
-			chain = append(chain, p.births.next(f, SuccessorOf(f.World, l.Member))...)
+			chain = append(chain, p.newMembers.next(f, SuccessorOf(f.World, l.Member))...)
 		}
 		if len(chain) > 0 {
 			p.Losses = append(p.Losses, l)
 			chains = append(chains, chain)
 		}
 	}
-	p.make(f, chains...)
+	p.createMembers(f, chains...)
 }
 
-// deletionOf returns the deletion that makes a loss final.
+// deletionOf returns the deletion of the pod of a lost member.
 func deletionOf(l facts.Loss) action.Action {
 	return action.Action{Verb: action.Delete, Object: l.Pod, Reason: string(l.Reason),
 		Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.Member))}
 }
 
-// CountSuccessors returns how many of the lost members get a successor. In a set that creates new
-// members before old ones are retired, the successor may already exist.
+// CountSuccessors returns how many of the lost members get a successor. In a surge update and during a
+// drain, new members are created before old ones are retired, so the new member may already exist.
 func CountSuccessors(f *facts.Facts) int {
 	if f.MaxExtra() == 0 {
 		return len(f.Lost)
@@ -64,7 +63,7 @@ func CountSuccessors(f *facts.Facts) int {
 // freeSlots returns how many more members replacement.maxConcurrent allows to be replaced now.
 // Empty slots, and slots whose new member was never Ready, count as being replaced.
 func freeSlots(f *facts.Facts) int {
-	empty := max(len(f.Unsucceeded()), emptySlots(f))
+	empty := max(len(f.WithoutSuccessor()), emptySlots(f))
 	slots := f.MaxConcurrent() - empty
 	for _, m := range f.Members {
 		if !m.Terminating() && m.StillReplacing() {
@@ -83,28 +82,6 @@ func emptySlots(f *facts.Facts) int {
 	return f.Wanted() - f.Occupied() - facts.OrphanSlots(f)
 }
 
-// holdsSlot reports whether a lost member already counts as being replaced, because it fills the
-// slot of another.
-func holdsSlot(l facts.Loss) bool { return !l.Terminating() && l.StillReplacing() }
-
-// restartEnded recreates members that ended and are not lost, with their names and data: evictions
-// keep them, no member is Ready, or their template is the cause, so that a new member would end the
-// same way.
-func restartEnded(f *facts.Facts, p *Plan) {
-	var again []*facts.Member
-	for _, m := range f.Alive {
-		kept, _ := facts.KeptInOutage(f, m)
-		if returns := kept || facts.Blamed(f, m) || f.KeepsEnded(m); !m.Ended() || !returns {
-			continue
-		}
-		if facts.Blamed(f, m) {
-			p.Failing = append(p.Failing, m.Name())
-		}
-		due := m.Pod.CreationTimestamp.Add(spec.EndedBackoff)
-		p.RequeueAt(due)
-		if f.Reached(due) {
-			again = append(again, m)
-		}
-	}
-	recreate(f, p, again, "")
-}
+// alreadyReplacing reports whether a lost member is itself the replacement of another one. Its slot
+// already counts towards maxConcurrent.
+func alreadyReplacing(l facts.Loss) bool { return !l.Terminating() && l.StillReplacing() }

@@ -11,13 +11,13 @@ import (
 
 // The names of new members are written into status.creating before their pods are created, with an
 // optimistic lock on the version of the object that was read. If two processes decide on the same
-// object, only one can write its names; the write of the other is refused. Later passes use the
-// recorded names. So a repeated or late create fails with AlreadyExists and does not create a
-// second member.
+// object, only one can write its names: the write of the other is refused. Later passes use the
+// recorded names. So if a create is repeated, or arrives late, it fails with AlreadyExists and does not
+// create a second member.
 
-// make adds chains that create members, and before them the step that records their names. Entries
-// removed from status.updating are recorded first, too.
-func (p *Plan) make(f *facts.Facts, chains ...action.Chain) {
+// createMembers adds chains that create members. If their names are not in status.creating yet, a step
+// before them records the names. The removal of an entry from status.updating is recorded before, too.
+func (p *Plan) createMembers(f *facts.Facts, chains ...action.Chain) {
 	onRecord := true
 	for _, name := range created(chains) {
 		if !slices.Contains(f.Set.Status.Creating, name) {

@@ -20,8 +20,8 @@ type Plan struct {
 	Updating []v1alpha1.UpdatingMember
 	// Creating is the value of status.creating after the steps.
 	Creating []string
-	// Recorded is true if the steps write status.updating and status.creating. That is possible
-	// once for each version of the set.
+	// Recorded is true if the steps write status.updating and status.creating. A plan can do that
+	// only once, because the write is refused if the set has changed since it was read.
 	Recorded bool
 	// Held are lost members that wait, for maxConcurrent or because new members are refused.
 	Held []string
@@ -36,10 +36,10 @@ type Plan struct {
 	// Dropped are the names that the steps remove from status.updating because claims of the member
 	// are gone.
 	Dropped []string
-	// Losses are the members that replaceLost replaces.
+	// Losses are the lost members whose pods the steps delete, or for which they create new members.
 	Losses []facts.Loss
-	// births are the new members.
-	births births
+	// newMembers tracks the new members that the steps create.
+	newMembers newMembers
 }
 
 // WantsLive reports whether to decide again on a live read before the plan is carried out.
@@ -68,5 +68,5 @@ func (p *Plan) record(f *facts.Facts, reason string) {
 	set.Status.Updating, set.Status.Creating = p.Updating, p.Creating
 	p.Then(action.Chain{{Verb: action.PatchStatus, Object: set, From: f.Set, Reason: reason}})
 	p.Recorded = true
-	p.Last() // possible once for each version of the set
+	p.Last() // a later rule cannot write the record again
 }

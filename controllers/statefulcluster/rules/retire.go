@@ -9,8 +9,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
-// affordable returns the members that can be taken down while spare available members may become
-// unavailable. Members that are not available cost nothing.
+// affordable returns the members that can be stopped at the same time, if at most spare available
+// members may become unavailable. All members that are not available are among them.
 func affordable(w *facts.World, members []*facts.Member, spare int) []*facts.Member {
 	var now []*facts.Member
 	for _, m := range members {
@@ -25,8 +25,8 @@ func affordable(w *facts.World, members []*facts.Member, spare int) []*facts.Mem
 	return now
 }
 
-// retire labels the claims of each member, so that the reason survives the pod, and then deletes
-// the pod.
+// retire labels the claims of each member with Scaled, and then deletes the pod. After a crash in
+// between, the label shows that the deletion is not a loss.
 func retire(f *facts.Facts, p *Plan, members []*facts.Member) {
 	var chains []action.Chain
 	for _, m := range members {
@@ -79,7 +79,7 @@ func firstToGo(f *facts.Facts, left []*facts.Member, n int) []*facts.Member {
 				facts.YesFirst(f.WasRetired(a), f.WasRetired(b)),
 				facts.YesFirst(a.DeleteFirst(), b.DeleteFirst()),
 				facts.YesFirst(lost[a], lost[b]),
-				facts.YesFirst(facts.IsNewcomer(a), facts.IsNewcomer(b)),
+				facts.YesFirst(facts.WasNeverReady(a), facts.WasNeverReady(b)),
 				facts.YesFirst(!a.Scheduled(), !b.Scheduled()),
 				facts.YesFirst(!a.Ready(), !b.Ready()),
 				facts.YesFirst(f.Leaves(a), f.Leaves(b)),

@@ -44,7 +44,7 @@ func Decide(f *facts.Facts) Plan {
 	p.Updating = slices.Clone(f.Returning)
 	p.Creating = facts.StillWanted(f)
 	p.Failing = slices.Clone(f.Failing)
-	p.births = births{ids: f.Fresh, replaced: map[string]bool{}}
+	p.newMembers = newMembers{ids: f.Fresh, replaced: map[string]bool{}}
 	p.RequeueAt(f.Changes...)
 	p.LookAgain(f.Causes.Again)
 	// The cache may show a returning member as still alive.

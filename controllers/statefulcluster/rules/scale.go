@@ -17,9 +17,9 @@ func createMissing(f *facts.Facts, p *Plan) {
 	}
 	// The first new members are the successors of the members that were deleted, by a user or by an
 	// interrupted pass.
-	predecessors := f.Unsucceeded()
-	if facts.AwaitsWord(f) {
-		missing = min(missing, max(len(predecessors), f.Offers.CountGiven(p.births.ids)))
+	predecessors := f.WithoutSuccessor()
+	if facts.AwaitsDecision(f) {
+		missing = min(missing, max(len(predecessors), f.Offers.CountGiven(p.newMembers.ids)))
 	}
 	if missing <= 0 {
 		return
@@ -35,14 +35,14 @@ func createMissing(f *facts.Facts, p *Plan) {
 		missing = 1
 	}
 	chains := make([]action.Chain, 0, missing)
-	for i := range min(missing, len(p.births.ids)) {
-		s := Succession{ahead: aheadOf(f, f.Occupied()+i)}
+	for i := range min(missing, len(p.newMembers.ids)) {
+		s := Succession{detail: leavingDetail(f, f.Occupied()+i)}
 		if i < len(predecessors) {
 			s = SuccessorOf(f.World, predecessors[i])
 		}
-		chains = append(chains, p.births.next(f, s))
+		chains = append(chains, p.newMembers.next(f, s))
 	}
-	p.make(f, chains...)
+	p.createMembers(f, chains...)
 }
 
 // waitsForOne reports whether a set with OrderedReady has to wait for a member to become Ready
@@ -67,31 +67,31 @@ func scaleDown(f *facts.Facts, p *Plan) {
 	if f.OrderedReady() {
 		surplus = 1
 	}
-	// A member that is being recreated is not available. Members that were never Ready are retired
-	// before it.
+	// Members that were never Ready are retired first, then those that are being recreated, which are
+	// not available. If members are given up, the next pass retires the rest.
 	before := len(p.Steps) // an earlier rule may have added steps
-	if giveUp(f, p, min(max(0, surplus-countNewcomers(f)), len(p.Updating))); len(p.Steps) == before {
+	if giveUp(f, p, min(max(0, surplus-countNeverReady(f)), len(p.Updating))); len(p.Steps) == before {
 		retire(f, p, scaledDown(f, surplusMembers(f, surplus)))
 	}
 }
 
-// countNewcomers returns the number of members that were never Ready. It returns 0 for a set
-// without claims, whose members have no data to keep.
-func countNewcomers(f *facts.Facts) (n int) {
+// countNeverReady returns the number of members that were never Ready. It returns 0 for a set without
+// claims: its returning members have no data, so they are given up first.
+func countNeverReady(f *facts.Facts) (n int) {
 	if len(f.Set.Spec.VolumeClaimTemplates) == 0 {
 		return 0
 	}
 	for _, m := range f.Alive {
-		if facts.IsNewcomer(m) {
+		if facts.WasNeverReady(m) {
 			n++
 		}
 	}
 	return n
 }
 
-// scaledDown returns the surplus members that are retired. A lost member that is surplus only
-// because its new member was created first stays lost if it has run. The new member may not have
-// its data yet, so whenLost applies to its claims.
+// scaledDown returns the surplus members that are retired. A lost member that has run, and that is
+// surplus only because a new member was created before it is retired, is left to replaceLost: the new
+// member may not have its data yet, so its claims follow whenLost and not whenScaled.
 func scaledDown(f *facts.Facts, members []*facts.Member) []*facts.Member {
 	return slices.DeleteFunc(members, func(m *facts.Member) bool {
 		lost := slices.ContainsFunc(f.Lost, func(l facts.Loss) bool { return l.Member == m })
@@ -106,8 +106,8 @@ func newOneFirst(f *facts.Facts, m *facts.Member) bool {
 	return f.ReplacesFirst() || (outdated && f.MaxSurge() > 0)
 }
 
-// giveUp drops the last n entries of status.updating. The claims of these members are labelled
-// first, whether the old pod still exists or not.
+// giveUp retires the last n members in status.updating: it removes their entries, so that they are not
+// recreated. Their claims are labelled before, whether the old pod still exists or not.
 func giveUp(f *facts.Facts, p *Plan, n int) {
 	if n == 0 {
 		return

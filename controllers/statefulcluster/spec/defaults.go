@@ -30,12 +30,14 @@ func WithDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
 	return set
 }
 
+// fill sets a pointer that is nil.
 func fill[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}
 }
 
+// orElse sets a string that is empty.
 func orElse[T ~string](field *T, value T) {
 	if *field == "" {
 		*field = value

@@ -12,10 +12,10 @@ import (
 // MaxReplicas is the max number of members of a set.
 const MaxReplicas = 20000
 
-// Settings are the settings of the spec, with defaults.
+// Settings computes what the spec of a set, with defaults, means for its members.
 type Settings struct{ Set *v1alpha1.StatefulCluster }
 
-// HoldsInOutage reports whether members are kept in an outage.
+// HoldsInOutage reports whether members with data are kept, and not replaced, while no member is Ready.
 func (s Settings) HoldsInOutage() bool {
 	return s.Set.Spec.Replacement.WhenNoneReady != v1alpha1.NoneReadyReplaces
 }
@@ -29,6 +29,7 @@ func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	return min(max(0, n), MaxReplicas)
 }
 
+// Replicas returns spec.replicas.
 func (s Settings) Replicas() int { return int(*s.Set.Spec.Replicas) }
 
 // MaxConcurrent returns how many members may be in replacement at the same time.
@@ -58,6 +59,8 @@ func (s Settings) rollingUpdate() v1alpha1.RollingUpdate {
 // Partition returns the number of members that an update leaves at their revision.
 func (s Settings) Partition() int { return int(s.rollingUpdate().Partition) }
 
+// MaxUnavailable returns how many members an update may make unavailable at the same time. It is at
+// least 1 if maxSurge is 0, since otherwise no update could proceed.
 func (s Settings) MaxUnavailable() int {
 	n := share(ptr.Deref(s.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), s.Replicas(), true)
 	if n == 0 && s.MaxSurge() == 0 {
@@ -66,6 +69,8 @@ func (s Settings) MaxUnavailable() int {
 	return n
 }
 
+// MaxSurge returns how many members an update may add before it retires old ones; 0 if members are
+// updated under their names.
 func (s Settings) MaxSurge() int {
 	if !s.Rolling() {
 		return 0
@@ -96,7 +101,8 @@ func (s Settings) Retention() v1alpha1.ClaimRetentionPolicy {
 // DeletesClaims reports whether claims are deleted with the set.
 func (s Settings) DeletesClaims() bool { return s.Retention().WhenDeleted == v1alpha1.DeleteClaims }
 
-// NameOf returns the name of the member with the given id. IDOf is its inverse.
+// NameOf returns the name of the member with the given id.
 func (s Settings) NameOf(id string) string { return s.Set.Name + "-" + id }
 
+// IDOf returns the id of the member with the given name.
 func (s Settings) IDOf(name string) string { return strings.TrimPrefix(name, s.Set.Name+"-") }

@@ -5,7 +5,7 @@ import "time"
 // All durations of the kind are in this file. A test checks the relations between them.
 const (
 	// SteadyTime is how long a member that restarted once since its update must be Ready before the
-	// update continues. After more restarts it is SettlingTime.
+	// update continues. After more restarts the update waits until its revision is proven.
 	SteadyTime = 2 * time.Minute
 	// SettlingTime is how long a member must be Ready to prove that its revision works. It is also
 	// the age from which on the loss of a member does not count as a repetition. The kubelet
@@ -54,7 +54,7 @@ const (
 	DefaultPendingSeconds  = 300
 )
 
-// Doubled returns a backoff that was doubled that many times, at most most.
-func Doubled(first time.Duration, times int, most time.Duration) time.Duration {
-	return min(first<<min(max(times, 0), MaxDoublings), most)
+// Doubled returns a backoff that was doubled that many times, up to limit.
+func Doubled(first time.Duration, times int, limit time.Duration) time.Duration {
+	return min(first<<min(max(times, 0), MaxDoublings), limit)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
-// UnreadParts returns why the operator could not read parts of a set.
+// UnreadParts returns the parts of a set that the operator could not decode, with the reasons.
 func UnreadParts(set *v1alpha1.StatefulCluster) unread.Parts {
 	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
@@ -113,6 +113,7 @@ func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) fiel
 	return nil
 }
 
+// validateClaims validates the names and sizes of the claim templates.
 func validateClaims(set *v1alpha1.StatefulCluster, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -144,6 +145,7 @@ func validateClaims(set *v1alpha1.StatefulCluster, path *field.Path) field.Error
 	return errs
 }
 
+// validateBudgets rejects an update strategy with which no member could be updated.
 func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	update := path.Child("updateStrategy", "rollingUpdate")

@@ -29,7 +29,7 @@ func hasDeparted(f *facts.Facts, name string) bool {
 // withCauses adds the reasons why members do not run to condition Degraded. The condition keeps its
 // reason if it needs manual intervention anyway, or if the set waits for room on purpose.
 func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
-	why := membersKept(f)
+	why := hinderedNotice(f)
 	bad := c.Status == metav1.ConditionTrue
 	switch {
 	case why.Reason == "":
@@ -44,14 +44,14 @@ func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// membersKept returns which member does not start, why, and how to fix it. It is empty if no member
-// has been hindered for long. A reported member stays reported until its cause is known to be gone.
-func membersKept(f *facts.Facts) engine.Notice {
+// hinderedNotice returns which member does not start, why, and how to fix it. It is empty if no member
+// has been hindered for long. A reported member stays reported until a read shows that its cause is gone.
+func hinderedNotice(f *facts.Facts) engine.Notice {
 	if !f.Served() {
 		return engine.Notice{}
 	}
-	was := meta.FindStatusCondition(f.Set.Status.Conditions, v1alpha1.ConditionDegraded)
-	return f.Causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.Set.Namespace, was)
+	last := meta.FindStatusCondition(f.Set.Status.Conditions, v1alpha1.ConditionDegraded)
+	return f.Causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.Set.Namespace, last)
 }
 
 // waitsForPerson reports whether a member cannot start without manual intervention.
@@ -59,8 +59,8 @@ func waitsForPerson(f *facts.Facts) bool {
 	if slices.ContainsFunc(hinderedMembers(f), causes.Hindered.NeedsPerson) {
 		return true
 	}
-	was := meta.FindStatusCondition(f.Set.Status.Conditions, kstatus.Stalled)
-	return f.Causes.Unread && was != nil && was.Status == metav1.ConditionTrue && was.Reason == v1alpha1.ReasonMembersCannotStart
+	last := meta.FindStatusCondition(f.Set.Status.Conditions, kstatus.Stalled)
+	return f.Causes.Unread && last != nil && last.Status == metav1.ConditionTrue && last.Reason == v1alpha1.ReasonMembersCannotStart
 }
 
 // withKstatus adds the conditions that tools wait for.
@@ -70,7 +70,7 @@ func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Conditi
 	switch {
 	case bad.Reason == v1alpha1.ReasonMembersCannotStart && waitsForPerson(f):
 		v.Blocker, v.Obstacle = kstatus.Notice(bad), engine.Notice{}
-	case bad.Reason == v1alpha1.ReasonCreateFailing && causes.Refused(bad.Message).Effect() == kstatus.Passes:
+	case bad.Reason == v1alpha1.ReasonWriteRefused && causes.Refused(bad.Message).Effect() == kstatus.Passes:
 		v.Blocker, v.Obstacle = engine.Notice{}, v.Blocker
 	}
 	return kstatus.With(conditions, v)

@@ -9,6 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
+// count sets the numbers of members, the revisions and the selector in the status.
 func count(f *facts.Facts, s *v1alpha1.StatefulClusterStatus) {
 	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.CurrentReplicas = int32(len(f.Alive)), 0, 0, 0
 	available, _ := f.CountAvailable()
@@ -17,7 +18,7 @@ func count(f *facts.Facts, s *v1alpha1.StatefulClusterStatus) {
 	if s.CurrentRevision == "" {
 		s.CurrentRevision = f.Spec.Name
 	}
-	s.LostReplicas = int32(len(f.Lost) + len(f.Unsucceeded()))
+	s.LostReplicas = int32(len(f.Lost) + len(f.WithoutSuccessor()))
 	for _, m := range f.Alive {
 		if m.Ready() {
 			s.ReadyReplicas++

@@ -39,14 +39,14 @@ type Reporter struct {
 // Report reports the pass to users, with events, metrics and at most one status patch. It returns
 // the outcome of the pass.
 func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, outcomes []action.Outcome) report.Outcome {
-	known := r.Reader.Of(f.Set)
-	err := known.Learn(f, p.GivenUp, outcomes)
-	done := Results{Outcomes: outcomes, Refused: maps.Clone(known.Refused)}
+	memory := r.Reader.Of(f.Set)
+	err := memory.Learn(f, p.GivenUp, outcomes)
+	done := Results{Outcomes: outcomes, Refused: maps.Clone(memory.Refused)}
 	r.EmitActs(f.Set, done)
-	for _, o := range known.Undone.Learn(outcomes, f.Now) {
+	for _, o := range memory.Undone.Learn(outcomes, f.Now) {
 		r.Events.Eventf(f.Set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
 	}
-	f.Undone = known.Undone.Held(f.Set.Generation, f.Now)
+	f.Undone = memory.Undone.Held(f.Set.Generation, f.Now)
 	status := Summarize(f, p, done)
 	r.measure(f, p, done, &status)
 	due := p.Wait
@@ -60,7 +60,7 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
 	}
-	if known.Hidden || len(known.Foreign) > 0 {
+	if memory.Hidden || len(memory.Foreign) > 0 {
 		later = report.Sooner(later, spec.ForeignInterval)
 	}
 	if report.Sooner(due, later) == due {
@@ -80,16 +80,16 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, status v1alp
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
 		return false, 0, nil
 	}
-	known := r.Reader.Of(f.Set)
+	memory := r.Reader.Of(f.Set)
 	if !changesRecord(&base.Status, &status) {
 		if len(done.Outcomes) > 0 && len(done.Refused) == 0 {
 			return false, spec.StatusInterval, nil
 		}
-		if since := f.Now.Sub(known.Written); base.Status.ObservedGeneration == status.ObservedGeneration && since < spec.StatusInterval {
+		if since := f.Now.Sub(memory.Written); base.Status.ObservedGeneration == status.ObservedGeneration && since < spec.StatusInterval {
 			return false, spec.StatusInterval - since, nil
 		}
 	}
-	known.Written = f.Now
+	memory.Written = f.Now
 	set := base.DeepCopy()
 	set.Status = status
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
@@ -111,11 +111,14 @@ func changesRecord(old, now *v1alpha1.StatefulClusterStatus) bool {
 		!apiequality.Semantic.DeepEqual(old.Creating, now.Creating)
 }
 
-// acts are the writes of one pass to pods, of one kind and for one reason.
+// acts are writes to pods that one event reports: they have the same reason, and at most namesInEvent
+// pods.
 type acts struct {
+	// event is the reason of the event, and reason that of the writes.
 	event, reason, detail string
-	first                 client.Object
-	names                 []string
+	// first is the first of the pods.
+	first client.Object
+	names []string
 }
 
 // namesInEvent is the max number of members in one event, so that its text stays short.
@@ -167,7 +170,7 @@ func (r *Reporter) emitLosses(f *facts.Facts) {
 		r.Events.Eventf(f.Set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
 			"%s: %s; will not come back, and will be replaced under another name", reason, strings.Join(names, ", "))
 	}
-	for reason, members := range goneNow(f) {
+	for reason, members := range newDepartures(f) {
 		for part := range slices.Chunk(members, namesInEvent) {
 			emit(reason, part[0].Pod, facts.NamesOf(part))
 		}
@@ -177,12 +180,12 @@ func (r *Reporter) emitLosses(f *facts.Facts) {
 	}
 }
 
-// goneNow returns, by reason, the members whose pod was deleted by others, that have no successor
-// yet, and that status.lost does not list.
-func goneNow(f *facts.Facts) map[v1alpha1.LossReason][]*facts.Member {
+// newDepartures returns, by loss reason, the members whose pod was deleted by others, that have no
+// successor yet, and that status.lost does not list.
+func newDepartures(f *facts.Facts) map[v1alpha1.LossReason][]*facts.Member {
 	gone := map[v1alpha1.LossReason][]*facts.Member{}
 	for _, m := range f.Unlisted() {
-		if !f.Succeeded[m.Name()] {
+		if !f.HasSuccessor[m.Name()] {
 			reason := facts.DepartureReason(m, false)
 			gone[reason] = append(gone[reason], m)
 		}
@@ -190,10 +193,10 @@ func goneNow(f *facts.Facts) map[v1alpha1.LossReason][]*facts.Member {
 	return gone
 }
 
-// VanishedNow returns the members whose pod disappeared unobserved, that do not come back, and that
-// status.lost does not list.
+// VanishedNow returns the names of the vanished members that are not recreated and that status.lost does
+// not list.
 func VanishedNow(f *facts.Facts) []string {
-	return slices.DeleteFunc(facts.LostUnseen(f), func(name string) bool { return facts.Listed(f.Set.Status.Lost, name) })
+	return slices.DeleteFunc(facts.LostVanished(f), func(name string) bool { return facts.Listed(f.Set.Status.Lost, name) })
 }
 
 // actsOf returns the acts that get an event, in the order of their first action.

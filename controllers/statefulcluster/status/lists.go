@@ -13,8 +13,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 )
 
-// lossesListed returns status.lost with new entries for the members that this pass deleted as lost,
-// that others deleted, or that cannot return because claims are gone.
+// lossesListed returns status.lost after the pass. New entries are added at the front for the members
+// that this pass deleted as lost, that others deleted, that vanished, or that cannot return because
+// claims are gone.
 func lossesListed(f *facts.Facts, p *rules.Plan, done Results) []v1alpha1.LostMember {
 	lost := slices.DeleteFunc(slices.Clone(f.Set.Status.Lost), func(l v1alpha1.LostMember) bool { return isBack(f, l) })
 	add := func(name string, reason v1alpha1.LossReason, claims []string) {
@@ -23,9 +24,9 @@ func lossesListed(f *facts.Facts, p *rules.Plan, done Results) []v1alpha1.LostMe
 		}
 	}
 	for _, m := range f.Unlisted() {
-		add(m.Name(), facts.DepartureReason(m, f.Succeeded[m.Name()]), facts.RetainedClaims(f.World, m.SortedClaims()))
+		add(m.Name(), facts.DepartureReason(m, f.HasSuccessor[m.Name()]), facts.RetainedClaims(f.World, m.SortedClaims()))
 	}
-	for _, name := range facts.LostUnseen(f) {
+	for _, name := range facts.LostVanished(f) {
 		add(name, v1alpha1.LossDeleted, facts.RetainedClaims(f.World, facts.LooseClaims(f.World, name)))
 	}
 	if done.wroteStatus() {
@@ -41,7 +42,7 @@ func lossesListed(f *facts.Facts, p *rules.Plan, done Results) []v1alpha1.LostMe
 	return lost[:min(len(lost), facts.MaxLost)]
 }
 
-// isBack reports whether a lost member exists again, on claims that were given back to the set.
+// isBack reports whether a listed member exists again, on claims that were given back to the set.
 func isBack(f *facts.Facts, l v1alpha1.LostMember) bool {
 	return f.Live && slices.ContainsFunc(f.Members, func(m *facts.Member) bool {
 		return m.Name() == l.Name && !m.Terminating() && m.Pod.Annotations[v1alpha1.AnnotationUpdated] == facts.Restored &&
@@ -70,7 +71,8 @@ func usesName(o action.Outcome, name string) bool {
 	return o.Err == nil || apierrors.IsAlreadyExists(o.Err)
 }
 
-// claimsOnRecord returns status.claims after the pass, sorted by name.
+// claimsOnRecord returns status.claims after the pass, sorted by name. If there are more than
+// facts.MaxClaims, those of members whose pods are gone, terminating or on a bad Node come first.
 func claimsOnRecord(f *facts.Facts, done Results) []v1alpha1.RecordedClaim {
 	var going, staying []v1alpha1.RecordedClaim
 	for _, c := range f.Loose {
@@ -79,7 +81,7 @@ func claimsOnRecord(f *facts.Facts, done Results) []v1alpha1.RecordedClaim {
 		}
 	}
 	for _, m := range f.Members {
-		if m.Terminating() || m.NodeLost() {
+		if m.Terminating() || m.OnBadNode() {
 			going = append(going, claimEntries(m)...)
 		} else {
 			staying = append(staying, claimEntries(m)...)

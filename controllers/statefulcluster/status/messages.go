@@ -54,7 +54,7 @@ func AsideMessage(f *facts.Facts) string {
 	for _, c := range f.Loose {
 		switch {
 		case !facts.RetainedAs(c, v1alpha1.RetainedLost), c.DeletionTimestamp != nil, facts.Deletable(f.World, c):
-		case f.MayHave(c):
+		case f.IsGiven(c):
 			waiting = append(waiting, c.Name)
 		default:
 			aside, member = append(aside, c.Name), facts.MemberOf(c)

@@ -32,6 +32,7 @@ func init() {
 	actionsTotal.WithLabelValues(action.Create.Label(), facts.ReasonReplaced) // starts at 0, because Prometheus sees no increase in the first sample
 }
 
+// ForgetMetrics removes the metrics of a deleted set.
 func ForgetMetrics(key types.NamespacedName) {
 	membersGauge.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
 }

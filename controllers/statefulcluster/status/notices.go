@@ -21,9 +21,10 @@ import (
 // message, or no message.
 var problems = []func(*facts.Facts, *rules.Plan, Results) engine.Notice{
 	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, writeUndone, updateRefused, claimNotGrown,
-	drainBlocked, orphanedPods, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
+	drainBlocked, orphanedPods, manyUnready, membersNotReady, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
+// invalidSpec returns a notice if the spec is invalid.
 func invalidSpec(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonInvalidSpec, Message: f.Invalid}
 }
@@ -57,9 +58,9 @@ func ownerPatch(set *v1alpha1.StatefulCluster) string {
 func drainBlocked(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonDrainBlocked}
 	switch {
-	case f.Stays != "":
+	case f.StayReason != "":
 		if cordoned := cordonedMembers(f); len(cordoned) > 0 {
-			found.Message = fmt.Sprintf("members stay on cordoned nodes and their evictions are refused: %s; %s", facts.SomeOf(cordoned), f.Stays)
+			found.Message = fmt.Sprintf("members stay on cordoned nodes and their evictions are refused: %s; %s", facts.SomeOf(cordoned), f.StayReason)
 		}
 	case len(f.Roomless) > 0 && len(f.Leaving) > 0:
 		found.Message = fmt.Sprintf("new members are unschedulable, and these members cannot leave their cordoned nodes without them: %s; "+
@@ -81,7 +82,7 @@ func cordonedMembers(f *facts.Facts) (names []string) {
 
 // firstUnready returns the first of the members that countUnready counts.
 func firstUnready(f *facts.Facts) string {
-	i := slices.IndexFunc(f.Alive, func(m *facts.Member) bool { return !m.Ready() && !m.NodeLost() })
+	i := slices.IndexFunc(f.Alive, func(m *facts.Member) bool { return !m.Ready() && !m.OnBadNode() })
 	return f.Alive[i].Name()
 }
 
@@ -90,7 +91,7 @@ func noneReady(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonNoMemberReady}
 	switch {
 	case len(f.Kept) == 0:
-	case f.Up.IsZero():
+	case f.ReadySince.IsZero():
 		found.Message = fmt.Sprintf("no member is Ready, so no member is replaced and no claim is set aside; members that would be replaced: %s; restore their nodes, and they are recreated on their claims. "+
 			"If their data is not needed: `kubectl -n %s patch stc %s --type=merge -p '{\"spec\":{\"replacement\":{\"whenNoneReady\":\"Replace\"}}}'`",
 			facts.SomeOf(f.Kept), f.Set.Namespace, f.Set.Name)
@@ -107,7 +108,7 @@ func restoredClaims(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 	found := engine.Notice{Reason: v1alpha1.ReasonRestoredClaims}
 	switch {
 	case !f.Served():
-	case f.Occupied() < f.Wanted() && facts.AwaitsWord(f):
+	case f.Occupied() < f.Wanted() && facts.AwaitsDecision(f):
 		found.Message = adviseOnRestored(f)
 	case len(f.Offers.InTheWay) > 0:
 		found.Message = podsInTheWay(f)
@@ -121,7 +122,7 @@ func replacementRefused(f *facts.Facts, p *rules.Plan, done Results) engine.Noti
 	if len(p.Held) == 0 || len(refused) == 0 || !done.createsRefused(f.Now) {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+	return engine.Notice{Reason: v1alpha1.ReasonWriteRefused,
 		Message: fmt.Sprintf("%s; lost members waiting for their replacements: %s", refused[0], facts.SomeOf(p.Held))}
 }
 
@@ -141,24 +142,24 @@ func writeRefused(f *facts.Facts, p *rules.Plan, done Results) engine.Notice {
 	if len(refused) == 0 {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: refused[0]}
+	return engine.Notice{Reason: v1alpha1.ReasonWriteRefused, Message: refused[0]}
 }
 
 // writeUndone returns a notice if an admission webhook or policy reverts a write.
 func writeUndone(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
-	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: f.Undone.Message()}
+	return engine.Notice{Reason: v1alpha1.ReasonWriteRefused, Message: f.Undone.Message()}
 }
 
 // updateRefused returns a notice if the API server would not create pods of the current template,
 // so that no pod of an older one is deleted.
 func updateRefused(f *facts.Facts, p *rules.Plan, done Results) engine.Notice {
-	return done.notice(facts.ReasonTrial, v1alpha1.ReasonCreateFailing, "no pod is deleted for the update, because the API server would refuse the new pod; "+
+	return done.notice(facts.ReasonTrial, v1alpha1.ReasonWriteRefused, "no pod is deleted for the update, because the API server would refuse the new pod; "+
 		"correct the template or the cause of the refusal: ", f, p)
 }
 
 // claimNotGrown returns a notice if the API server refuses to expand claims.
 func claimNotGrown(f *facts.Facts, p *rules.Plan, done Results) engine.Notice {
-	return done.notice(facts.ReasonExpand, v1alpha1.ReasonClaimResize, "", f, p)
+	return done.notice(facts.ReasonExpand, v1alpha1.ReasonClaimResizeRefused, "", f, p)
 }
 
 // manyUnready returns a notice if so many members are not Ready that none is replaced for it.
@@ -171,8 +172,8 @@ func manyUnready(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 			f.ManyUnready, f.MaxConcurrent(), f.Set.Namespace, firstUnready(f))}
 }
 
-// outage returns a notice if members are not Ready and the operator cannot resolve it.
-func outage(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
+// membersNotReady returns a notice if members are not Ready and the operator does not replace them.
+func membersNotReady(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 	look := func(name string) string {
 		return fmt.Sprintf("`kubectl -n %s describe pod %s` shows details", f.Set.Namespace, name)
 	}
@@ -213,11 +214,11 @@ func budgetNotOurs(f *facts.Facts, _ *rules.Plan, _ Results) engine.Notice {
 		return engine.Notice{}
 	}
 	if metav1.GetControllerOf(f.Budget) == nil && backup.Of(f.Budget) != "" {
-		return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+		return engine.Notice{Reason: v1alpha1.ReasonWriteRefused,
 			Message: fmt.Sprintf("PodDisruptionBudget %s was restored from a backup and has no owner, so none is created; delete it: kubectl -n %s delete pdb %s",
 				f.Budget.Name, f.Set.Namespace, f.Budget.Name)}
 	}
-	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+	return engine.Notice{Reason: v1alpha1.ReasonWriteRefused,
 		Message: fmt.Sprintf("PodDisruptionBudget %s exists and belongs to another owner, so none is created; rename it if the members need one", f.Budget.Name)}
 }
 

@@ -8,10 +8,10 @@ import (
 // Effects map the reasons of condition Degraded to their effect on readiness.
 var Effects = kstatus.Effects{
 	v1alpha1.ReasonInvalidSpec:        kstatus.NeedsPerson,
-	v1alpha1.ReasonCreateFailing:      kstatus.NeedsPerson, // the API server rejected the write
+	v1alpha1.ReasonWriteRefused:       kstatus.NeedsPerson, // the API server rejected the write
 	v1alpha1.ReasonRevisionFailing:    kstatus.NeedsPerson,
 	v1alpha1.ReasonMembersNotReady:    kstatus.NeedsPerson, // the operator cannot resolve it
-	v1alpha1.ReasonClaimResize:        kstatus.NeedsPerson,
+	v1alpha1.ReasonClaimResizeRefused: kstatus.NeedsPerson,
 	v1alpha1.ReasonRestoredClaims:     kstatus.NeedsPerson,
 	v1alpha1.ReasonNoMemberReady:      kstatus.NeedsPerson,
 	v1alpha1.ReasonOrphanedPods:       kstatus.NeedsPerson,

@@ -19,6 +19,7 @@ import (
 
 // Results are the results of the steps of a plan.
 type Results struct {
+	// Outcomes are the actions that were begun, with their errors.
 	Outcomes []action.Outcome
 	// Refused are the writes that the API server refuses, by the reason of the action.
 	Refused map[string]facts.Refusal
@@ -85,14 +86,14 @@ func advised(f *facts.Facts, reason, message string) string {
 // a pod.
 var makesPods = append(slices.Clone(facts.CreateReasons), facts.ReasonReturned, facts.ReasonClaim, facts.ReasonTrial)
 
-// notice returns a notice about the refusal of an action, with words before the message. It is
-// empty if no wanted write is refused.
-func (r Results) notice(of, reason, words string, f *facts.Facts, p *rules.Plan) engine.Notice {
+// notice returns a notice with that reason about the refusal of the actions whose reason is of. prefix
+// precedes the message. The notice is empty if no wanted write is refused.
+func (r Results) notice(of, reason, prefix string, f *facts.Facts, p *rules.Plan) engine.Notice {
 	refusal, refused := r.Refused[of]
-	if !refused || !stands(refusal, f.World, p) {
+	if !refused || !isWanted(refusal, f.World, p) {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: reason, Message: words + advised(f, of, refusal.Message)}
+	return engine.Notice{Reason: reason, Message: prefix + advised(f, of, refusal.Message)}
 }
 
 // ownNotice are the reasons of the actions whose refusal has a separate notice.
@@ -101,7 +102,7 @@ var ownNotice = []string{facts.ReasonExpand, facts.ReasonTrial}
 // refusals returns the messages of all other refused writes that are still wanted.
 func (r Results) refusals(f *facts.Facts, p *rules.Plan) (messages []string) {
 	for reason, refused := range r.Refused {
-		if !slices.Contains(ownNotice, reason) && stands(refused, f.World, p) {
+		if !slices.Contains(ownNotice, reason) && isWanted(refused, f.World, p) {
 			messages = append(messages, advised(f, reason, refused.Message))
 		}
 	}
@@ -114,8 +115,8 @@ func (r Results) createsRefused(now time.Time) bool {
 	return slices.ContainsFunc(facts.CreateReasons, func(reason string) bool { return r.Refused[reason].Until.After(now) })
 }
 
-// stands reports whether a refused write is still wanted. After the retry time, a plan that still
+// isWanted reports whether a refused write is still wanted. After the retry time, a plan that still
 // wants it would have steps.
-func stands(r facts.Refusal, w *facts.World, p *rules.Plan) bool {
+func isWanted(r facts.Refusal, w *facts.World, p *rules.Plan) bool {
 	return !w.Reached(r.Until) || len(p.Steps) > 0
 }

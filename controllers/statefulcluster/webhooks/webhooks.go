@@ -30,8 +30,7 @@ import (
 // get a condition.
 type Validator struct {
 	Cache client.Reader
-	// Court runs dry-run creates of the operator's objects, if the requester may create such
-	// objects.
+	// Court runs dry-run creates of pods and claims, if the requester may create such objects.
 	Court *trial.Court
 }
 
@@ -44,11 +43,13 @@ func SetupWebhook(mgr ctrl.Manager) error {
 		Complete()
 }
 
+// ValidateCreate validates a new set.
 func (v *Validator) ValidateCreate(ctx context.Context, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
 	set = spec.WithDefaults(set)
-	return v.answer(ctx, set, spec.Validate(set), v.selectorInUse, v.tryTemplates)
+	return v.respond(ctx, set, spec.Validate(set), v.selectorInUse, v.tryTemplates)
 }
 
+// ValidateUpdate validates a changed set. The dry runs are made only if pods or claims would change.
 func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
 	old.Spec.DeletionProtection = set.Spec.DeletionProtection // the field can be changed even if the rest of the spec is invalid
 	if set.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, set.Spec) {
@@ -56,25 +57,26 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.State
 	}
 	old, set = spec.WithDefaults(old), spec.WithDefaults(set)
 	errs := append(spec.Validate(set), spec.ValidateChange(old, set)...)
-	if apiequality.Semantic.DeepEqual(children.Recorded(&old.Spec), children.Recorded(&set.Spec)) {
-		return v.answer(ctx, set, errs)
+	if apiequality.Semantic.DeepEqual(children.DataOfSpec(&old.Spec), children.DataOfSpec(&set.Spec)) {
+		return v.respond(ctx, set, errs)
 	}
-	return v.answer(ctx, set, errs, v.tryTemplates)
+	return v.respond(ctx, set, errs, v.tryTemplates)
 }
 
+// ValidateDelete admits all deletions.
 func (v *Validator) ValidateDelete(context.Context, *v1alpha1.StatefulCluster) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// look checks a set against other objects in its namespace and the API server.
-type look func(context.Context, *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList)
+// check validates a set against other objects in its namespace and the API server.
+type check func(context.Context, *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList)
 
-// answer returns the response for a set. If errs is empty, it runs the further checks whose results
-// the requester may see.
-func (v *Validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, errs field.ErrorList, further ...look) (admission.Warnings, error) {
+// respond returns the response for a set. If errs is empty, it also runs the checks that need reads
+// or dry runs.
+func (v *Validator) respond(ctx context.Context, set *v1alpha1.StatefulCluster, errs field.ErrorList, checks ...check) (admission.Warnings, error) {
 	var warnings admission.Warnings
-	if len(errs) == 0 && len(further) > 0 {
-		warnings, errs = v.lookFurther(ctx, set, further)
+	if len(errs) == 0 && len(checks) > 0 {
+		warnings, errs = v.runChecks(ctx, set, checks)
 		warnings = append(warnings, spec.Advise(set)...)
 	}
 	if len(errs) > 0 {
@@ -83,14 +85,16 @@ func (v *Validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, e
 	return warnings, nil
 }
 
-func (v *Validator) lookFurther(ctx context.Context, set *v1alpha1.StatefulCluster, looks []look) (warnings admission.Warnings, errs field.ErrorList) {
+// runChecks runs the checks in order, until one finds an error. If no dry run is possible, it runs none
+// and returns a warning.
+func (v *Validator) runChecks(ctx context.Context, set *v1alpha1.StatefulCluster, checks []check) (warnings admission.Warnings, errs field.ErrorList) {
 	end, why := v.Court.Open(ctx, set.Namespace)
 	if why != "" {
 		return admission.Warnings{"spec.template was not validated with a dry-run create: " + why}, nil
 	}
 	defer end()
-	for _, look := range looks {
-		warned, found := look(ctx, set)
+	for _, check := range checks {
+		warned, found := check(ctx, set)
 		if warnings = append(warnings, warned...); len(found) > 0 {
 			return warnings, found
 		}

@@ -13,27 +13,30 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 )
 
-// births are the new members that a plan creates.
-type births struct {
-	// ids are unused member ids. Ids on record come first.
+// newMembers tracks the new members that the rules of one pass create.
+type newMembers struct {
+	// ids are the ids that the pass has not used yet. Ids in status.creating come first.
 	ids []string
-	// replaced holds the names of the members whose slots are filled.
+	// replaced is true for the names of members whose slots the new members fill.
 	replaced map[string]bool
-	// old is the number of new members that get the current revision instead of the target.
-	old int
+	// atCurrent is the number of new members that get the current revision instead of the target.
+	atCurrent int
 }
 
-// Succession is the slot that a new member fills.
+// Succession describes the slot that a new member fills.
 type Succession struct {
-	replaces     string
+	// replaces is the name of the member that had the slot before; "" if the slot is new.
+	replaces string
+	// Replacements is the number of successive replacements in the slot, including this one. From
+	// the second on they are delayed (facts.Backoff).
 	Replacements int
-	// ahead is the event text about the members that leave after the new member is available; "" if
-	// there are none.
-	ahead string
+	// detail is the event text about the members that leave after the new member is available; ""
+	// if there are none.
+	detail string
 }
 
-// SuccessorOf returns the succession for the slot of m. It counts on from the replacements of m
-// unless m settled down.
+// SuccessorOf returns the succession for the slot of m. The count of replacements continues, or starts
+// again if m settled down.
 func SuccessorOf(w *facts.World, m *facts.Member) Succession {
 	n := 1
 	if !facts.SettledDown(w, m) {
@@ -45,16 +48,16 @@ func SuccessorOf(w *facts.World, m *facts.Member) Succession {
 // next takes an unused id and returns the chain that creates a member with it. The pod is created
 // before its claims, so that a crash in between leaves a pod whose missing claims can still be
 // created.
-func (b *births) next(f *facts.Facts, s Succession) action.Chain {
+func (b *newMembers) next(f *facts.Facts, s Succession) action.Chain {
 	id := b.ids[0]
 	b.ids = b.ids[1:]
 	b.replaced[s.replaces] = true
 	rev := revisionForNew(f, *b)
 	if rev.Name != f.Target.Name {
-		b.old++
+		b.atCurrent++
 	}
 	pod := children.BuildPod(f.Settings, rev, id)
-	reason, detail := facts.ReasonMissing, s.ahead
+	reason, detail := facts.ReasonMissing, s.detail
 	if s.replaces != "" {
 		reason, detail = facts.ReasonReplaced, "in place of "+s.replaces
 		pod.Annotations[v1alpha1.AnnotationReplaces] = s.replaces
@@ -74,22 +77,22 @@ func (b *births) next(f *facts.Facts, s Succession) action.Chain {
 // revisionForNew returns the revision of the next new member, given those already planned. It is
 // the target revision, except while a partition keeps members at the current revision and too few
 // members have it.
-func revisionForNew(f *facts.Facts, made births) *appsv1.ControllerRevision {
+func revisionForNew(f *facts.Facts, planned newMembers) *appsv1.ControllerRevision {
 	current := f.Named(f.Set.Status.CurrentRevision)
 	if current == nil || !f.Rolling() || current.Name == f.Target.Name {
 		return f.Target
 	}
-	if made.old+countKeeping(f, current.Name, made) < f.Partition() {
+	if planned.atCurrent+countKeeping(f, current.Name, planned) < f.Partition() {
 		return current
 	}
 	return f.Target
 }
 
 // countKeeping returns the number of members that have a revision and are not being replaced.
-func countKeeping(f *facts.Facts, revision string, made births) int {
+func countKeeping(f *facts.Facts, revision string, planned newMembers) int {
 	n := 0
 	for _, m := range f.Members {
-		goes := m.Terminating() || made.replaced[m.Name()] || f.Leaves(m)
+		goes := m.Terminating() || planned.replaced[m.Name()] || f.Leaves(m)
 		if m.Revision() == revision && !goes {
 			n++
 		}
@@ -97,9 +100,9 @@ func countKeeping(f *facts.Facts, revision string, made births) int {
 	return n
 }
 
-// onGivenClaims marks the pod of a new member as one that existed before, and returns the writes
-// that make the claims those of the set. The pod is created first: after a crash the next pass
-// finds a member that has run, and labels its claims.
+// onGivenClaims annotates the pod of a new member as one that has data, and returns the writes that
+// label the given claims as those of the member. They are made after the pod was created: after a crash
+// the next pass finds a member that has run, and rule relabel labels its claims.
 func onGivenClaims(f *facts.Facts, pod *corev1.Pod, id string) action.Chain {
 	pod.Annotations[v1alpha1.AnnotationUpdated] = facts.Restored
 	var chain action.Chain

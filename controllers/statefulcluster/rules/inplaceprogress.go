@@ -20,13 +20,14 @@ type progress struct {
 	Resize bool `json:"resize,omitempty"`
 }
 
+// before is the state of a container before its image was changed.
 type before struct {
 	Restarts int32  `json:"restarts"`
 	ImageID  string `json:"imageID,omitempty"`
 	Image    string `json:"image,omitempty"` // the image in the pod's spec
 }
 
-// swap records that a container gets another image.
+// swap records that the image of a container changes.
 func (t *progress) swap(pod *corev1.Pod, container, from, to string) {
 	was, runs := statusBefore(pod, container)
 	was.Image = from
@@ -43,6 +44,7 @@ func (t *progress) swap(pod *corev1.Pod, container, from, to string) {
 	t.Containers[container] = was
 }
 
+// statusBefore returns the state of a container from the status of its pod, and whether it is running.
 func statusBefore(pod *corev1.Pod, name string) (was before, runs bool) {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == name {

@@ -12,17 +12,17 @@ import (
 
 // Anyone who may patch a claim can set the same labels and annotations as the operator. This must
 // not allow them to have a claim deleted, or to make it the claim of a member. So a claim is
-// deleted only if the set would give it its name and status.claims has it with its UID, and a
-// member whose pod vanished is recreated only on such claims. A claim is recorded when the operator
-// creates it, and while a member whose pod the set controls has it; only the operator writes the
-// status. If the status is older than this record, or was restored, the first pass records the
-// claims of the members. Claims that lost their pod before that are kept.
+// deleted only if its name is one that the set would give, and status.claims has it with its UID. A
+// vanished member is recreated only on such claims. A claim is recorded when the operator creates it,
+// and while a member whose pod the set controls has it. Only the operator writes the status. If the
+// status is older than this record, or was restored, the first pass records the claims of the members.
+// Claims that lost their pod before that are kept.
 
 // MaxClaims bounds the record, so that the object stays far below the etcd limit (1.5 MiB). If
 // there are more, claims whose pod is gone, terminating or on a lost Node come first.
 const MaxClaims = 2000
 
-// NamedAsOurs separates the claims with a name that the set would give from the others.
+// NamedAsOurs separates the claims whose name is one that the set gives to claims from the others.
 func (w *World) NamedAsOurs(claims []*corev1.PersistentVolumeClaim) (ours, others []*corev1.PersistentVolumeClaim) {
 	for _, c := range claims {
 		id := MemberOf(c)
@@ -44,9 +44,9 @@ func (f *Facts) OnRecord(c *corev1.PersistentVolumeClaim) bool {
 
 // Deletable reports whether the policy deletes a claim that was set aside.
 func Deletable(w *World, c *corev1.PersistentVolumeClaim) bool {
-	setAsideTo := c.Annotations[v1alpha1.AnnotationRetention]
-	if setAsideTo != string(v1alpha1.DeleteClaims) {
-		return false // it was set aside under Retain, which later policy changes do not affect
+	policyThen := c.Annotations[v1alpha1.AnnotationRetention]
+	if policyThen != string(v1alpha1.DeleteClaims) {
+		return false // a claim that was set aside under Retain is kept, even if the policy changes later
 	}
 	policy := w.Retention()
 	switch c.Labels[v1alpha1.LabelRetained] {
@@ -68,7 +68,8 @@ func (f *Facts) KeepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
 	return wouldGoWithSet || Deletable(f.World, c)
 }
 
-// Owns reports whether the claim is deleted with the set.
+// Owns reports whether the claim has an owner reference to the set, so that the garbage collector
+// deletes it with the set.
 func (w *World) Owns(c *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.Set.UID })
 }
@@ -88,9 +89,9 @@ func (f *Facts) Unrecorded() (names []string) {
 	return names
 }
 
-// wasMember reports whether the claims with that name and without a pod belonged to a member,
-// because anyone who may create claims can copy labels and names. An empty record may come from an
-// older operator, and a full record cannot hold all claims, so neither excludes a claim.
+// wasMember reports whether the claims of a vanished member are recorded, so that they belonged to a
+// member: anyone who may create claims can copy labels and names. It is also true if the record is
+// empty, because an older operator had none, and if it is full, because it then lacks claims.
 func wasMember(f *Facts, name string) bool {
 	if n := len(f.claimRecord); n == 0 || n >= MaxClaims {
 		return true
