@@ -28,6 +28,10 @@ var checkRows = []struct {
 	{"facts with a client", "controllers/one/facts/derive.go", `package facts; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
 	{"a reporter with a context", "controllers/one/status/events.go", `package status; import "context"; var _ context.Context`, checkPure, ""},
 	{"a reader with a client", "controllers/one/observe/reader.go", `package observe; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, ""},
+	{"a fixture of tests", "controllers/one/fixture/world.go", `package fixture; import _ "` + module + `controllers/one/webhooks"`, checkRooms, ""},
+	{"a folder for the fixture of tests", "controllers/one/fixture/world.go", "package fixture", checkFileName, ""},
+	{"a test that imports the fixture", "controllers/one/rules/lost_test.go", `package rules_test; import _ "` + module + `controllers/one/fixture"`, checkFixtureImports, ""},
+	{"a rule that imports the fixture", "controllers/one/rules/lost.go", `package rules; import _ "` + module + `controllers/one/fixture"`, checkFixtureImports, "for tests only"},
 	{"a file next to the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
 	{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},
 

@@ -115,7 +115,7 @@ func (u usage) knot() []string {
 func TestKnots(t *testing.T) {
 	packages := map[string]map[string]string{}
 	for _, s := range readTree(t) {
-		if _, _, isKind := s.kind(); !isKind || strings.HasSuffix(s.path, "_test.go") {
+		if _, _, isKind := s.kind(); !isKind || s.isForTests() {
 			continue
 		}
 		folder := path.Dir(s.path)

@@ -18,7 +18,7 @@ const (
 
 // hasShape reports whether the rules of this file apply to a file.
 func (s source) hasShape() bool {
-	if strings.HasSuffix(s.path, "_test.go") || s.isGenerated() {
+	if s.isForTests() || s.isGenerated() {
 		return false
 	}
 	return strings.HasPrefix(s.path, "controllers/") || strings.HasPrefix(s.path, "gate/") || strings.HasPrefix(s.path, "cmd/")

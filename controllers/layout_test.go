@@ -40,6 +40,8 @@ var (
 	recordReaders = []string{"facts", "observe"}
 	// pureRooms compute without side effects, except reporterFile.
 	pureRooms = []string{"spec", "children", "record", "facts", "rules", "status"}
+	// testRooms are packages of a kind for its tests.
+	testRooms = []string{"fixture"}
 
 	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
 	clockReads  = []string{"Now", "Since", "Until"}
@@ -100,6 +102,7 @@ var checks = []struct {
 	{"each kind has the same file names", checkFileName},
 	{"data flows in one direction through the packages of a kind", checkRooms},
 	{"pure files stay pure", checkPure},
+	{"only tests import fixtures", checkFixtureImports},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal does not import kinds", checkInternalImports},
 	{"apis import only types of Kubernetes", checkAPIImports},
@@ -117,7 +120,7 @@ func checkFileName(s source) []string {
 		return nil
 	}
 	if room, _, inRoom := s.room(); inRoom {
-		if slices.Contains(rooms, room) {
+		if slices.Contains(rooms, room) || slices.Contains(testRooms, room) {
 			return nil
 		}
 		return []string{fmt.Sprintf("the packages of a kind are %s", strings.Join(rooms, ", "))}
@@ -135,12 +138,33 @@ func (s source) room() (room, file string, ok bool) {
 	return room, file, ok && isKind
 }
 
+// isForTests reports whether only tests use the code of a file.
+func (s source) isForTests() bool {
+	room, _, _ := s.room()
+	return strings.HasSuffix(s.path, "_test.go") || slices.Contains(testRooms, room)
+}
+
+// checkFixtureImports keeps the code of tests out of the operator.
+func checkFixtureImports(s source) []string {
+	if s.isForTests() {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module+"controllers/")
+		if ours && slices.Contains(testRooms, path.Base(rest)) {
+			faults = append(faults, fmt.Sprintf("imports %s, which is for tests only", imported))
+		}
+	}
+	return faults
+}
+
 // checkRooms finds imports of a package of the same kind that does not precede the package of
 // the file.
 func checkRooms(s source) []string {
 	kind, _, _ := s.kind()
-	room, file, ok := s.room()
-	if !ok || strings.HasSuffix(file, "_test.go") {
+	room, _, ok := s.room()
+	if !ok || s.isForTests() {
 		return nil
 	}
 	var faults []string

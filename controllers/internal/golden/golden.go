@@ -5,11 +5,24 @@ package golden
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 var rewrite = flag.Bool("update", false, "update the golden files in testdata")
+
+// inModule returns a path in the module as one that is relative to the folder of the test.
+func inModule(t *testing.T, names ...string) string {
+	t.Helper()
+	for root := "."; len(root) < 30; root = filepath.Join(root, "..") {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return filepath.Join(append([]string{root}, names...)...)
+		}
+	}
+	t.Fatal("no folder above the test has a go.mod")
+	return ""
+}
 
 // Check fails the test if got differs from the file. With -update it writes got to the file instead.
 func Check(t *testing.T, file, got string) {

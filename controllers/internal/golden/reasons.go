@@ -9,9 +9,6 @@ import (
 	"testing"
 )
 
-// docs is the path of the documentation, relative to the folder of a kind.
-const docs = "../../docs"
-
 var (
 	meaningRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([a-z ]+) \\|")
 	reasonRow  = regexp.MustCompile("(?m)^\\| (?:True )?`(\\w+)` \\|")
@@ -20,7 +17,7 @@ var (
 // section returns the part of a page from the heading to the next heading.
 func section(t *testing.T, heading string, page ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{docs}, page...)...))
+	text, err := os.ReadFile(inModule(t, append([]string{"docs"}, page...)...))
 	if err != nil {
 		t.Fatal(err)
 	}

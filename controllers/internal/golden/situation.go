@@ -2,16 +2,15 @@ package golden
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 )
 
-// statuses is the folder with the recorded statuses, relative to the folder of a kind. The tests there
-// evaluate them with kstatus and with the health checks of Argo CD.
-const statuses = "../../test/readiness/testdata"
+// statuses is the folder with the recorded statuses. The tests beside it evaluate them with kstatus and
+// with the health checks of Argo CD.
+const statuses = "test/readiness/testdata"
 
 // Situation describes a state of an object, and the status that tools must show for it.
 type Situation struct {
@@ -34,5 +33,5 @@ func (s Situation) Check(t *testing.T, kind string, object any) {
 		s.Argo = map[string]string{"Current": "Healthy", "InProgress": "Progressing", "Failed": "Degraded"}[s.Kstatus]
 	}
 	file := strings.ReplaceAll(s.Sentence, " ", "-") + ".yaml"
-	Check(t, filepath.Join(statuses, kind, file), fmt.Sprintf("# %s\n# kstatus: %s\n# Argo CD: %s\n%s", s.Sentence, s.Kstatus, s.Argo, text))
+	Check(t, inModule(t, statuses, kind, file), fmt.Sprintf("# %s\n# kstatus: %s\n# Argo CD: %s\n%s", s.Sentence, s.Kstatus, s.Argo, text))
 }

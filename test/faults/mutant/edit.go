@@ -95,7 +95,10 @@ type insertion struct {
 	text string
 }
 
-// parse reads the Go files of a folder and of the folders in it, tests excepted.
+// fixture is the folder of a kind with code that only its tests use.
+const fixture = "fixture"
+
+// parse reads the Go files of a folder and of the folders in it, except tests.
 func parse(folder string) (all []*source, err error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -103,7 +106,7 @@ func parse(folder string) (all []*source, err error) {
 	}
 	below, err := filepath.Glob(filepath.Join(folder, "*", "*.go"))
 	for _, path := range slices.Concat(paths, below) {
-		if strings.HasSuffix(path, "_test.go") {
+		if strings.HasSuffix(path, "_test.go") || filepath.Base(filepath.Dir(path)) == fixture {
 			continue
 		}
 		text, err := os.ReadFile(path)

@@ -122,38 +122,72 @@ func kill(mutants []mutant) error {
 	return nil
 }
 
-// program is the tests of a folder.
-type program struct {
-	path string
+// program is the tests of the packages in a folder.
+type program []binary
+
+type binary struct {
+	path   string
+	folder string // of the package
 	// timeout bounds a run: with some mutants tests never end, and the speed of a busy machine
 	// varies.
 	timeout time.Duration
 }
 
-// build builds the tests of a folder, and runs them once without a mutant.
+// build builds the tests of the packages in a folder, and runs them once without a mutant.
 func build(using, into, folder string) (program, error) {
-	path, err := filepath.Abs(filepath.Join(into, filepath.Base(folder)+".test"))
+	into, err := filepath.Abs(filepath.Join(into, filepath.Base(folder)))
 	if err != nil {
-		return program{}, err
+		return nil, err
 	}
-	cmd := exec.Command("go", "test", "-vet=off", "-overlay="+using, "-c", "-o", path, "./"+folder)
+	if err := errors.Join(os.RemoveAll(into), os.MkdirAll(into, 0o755)); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "test", "-vet=off", "-overlay="+using, "-c", "-o", into+string(filepath.Separator), "./"+folder+"/...")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return program{}, fmt.Errorf("build the tests of %s: %w\n%s", folder, err, out)
+		return nil, fmt.Errorf("build the tests of %s: %w\n%s", folder, err, out)
 	}
-	began := time.Now()
-	noticed, err := program{path, time.Hour}.fails(mutant{folder: folder})
-	if err == nil && noticed != "" {
-		err = fmt.Errorf("the tests of %s fail without a mutant: %s", folder, noticed)
+	paths, err := filepath.Glob(filepath.Join(into, "*.test"))
+	if err != nil {
+		return nil, err
 	}
-	return program{path, 4*time.Since(began) + time.Minute}, err
+	var all program
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".test")
+		b := binary{path, filepath.Join(folder, name), time.Hour}
+		if name == filepath.Base(folder) {
+			b.folder = folder
+		}
+		began := time.Now()
+		noticed, err := b.fails(mutant{})
+		switch {
+		case err != nil:
+			return nil, err
+		case noticed != "":
+			return nil, fmt.Errorf("the tests of %s fail without a mutant: %s", b.folder, noticed)
+		}
+		b.timeout = 4*time.Since(began) + time.Minute
+		all = append(all, b)
+	}
+	// The fastest tests run first.
+	slices.SortFunc(all, func(a, b binary) int { return cmp.Compare(a.timeout, b.timeout) })
+	return all, nil
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: .*)$`)
 
 // fails runs tests with a mutant, and returns the name of the one that failed; "" if all passed.
 func (p program) fails(m mutant) (string, error) {
-	cmd := exec.Command(p.path, "-test.failfast", "-test.timeout="+p.timeout.String(), "-test.skip=^TestAPI")
-	cmd.Dir = m.folder
+	for _, b := range p {
+		if noticed, err := b.fails(m); noticed != "" || err != nil {
+			return noticed, err
+		}
+	}
+	return "", nil
+}
+
+func (b binary) fails(m mutant) (string, error) {
+	cmd := exec.Command(b.path, "-test.failfast", "-test.timeout="+b.timeout.String(), "-test.skip=^TestAPI")
+	cmd.Dir = b.folder
 	cmd.Env = append(os.Environ(), switched.Variable+"="+m.name)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
