@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
@@ -15,8 +16,8 @@ func BenchmarkPass(b *testing.B) {
 		name  string
 		world *facts.World
 	}{
-		{"at rest", worldOf(singleton("db"), granted("a", 1), waiting("b"))},
-		{"a handover", worldOf(singleton("db"), waiting("b"))},
+		{"at rest", fixture.WorldOf(fixture.Singleton("db"), fixture.Granted("a", 1), fixture.Waiting("b"))},
+		{"a handover", fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("b"))},
 	} {
 		b.Run(situation.name, func(b *testing.B) {
 			b.ReportAllocs()

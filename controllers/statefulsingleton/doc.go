@@ -59,5 +59,5 @@
 //
 // inject.go adds the gate. Modes Binary and Script hold back the containers of the program,
 // mode Init holds back the whole pod. The names of everything that is added to a pod are in
-// names.go of the API package; complete examples are in testdata/injected-*.yaml.
+// names.go of the API package; complete examples are in children/testdata/injected-*.yaml.
 package statefulsingleton

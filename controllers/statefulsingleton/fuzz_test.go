@@ -18,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
@@ -62,25 +63,25 @@ func FuzzValidate(f *testing.F) {
 // FuzzWebhook sends arbitrary bodies to the webhook. It always responds, and only allows
 // valid objects.
 func FuzzWebhook(f *testing.F) {
-	stranger.Webhook(f, v1.AddToScheme, &webhooks.Validator{Singletons: known{items: all(singleton("db"))}, Namespace: "operator"}, stranger.Samples(f, samples, "StatefulSingleton"),
+	stranger.Webhook(f, v1.AddToScheme, &webhooks.Validator{Singletons: fixture.Known{Items: fixture.All(fixture.Singleton("db"))}, Namespace: "operator"}, stranger.Samples(f, samples, "StatefulSingleton"),
 		func(object *v1.StatefulSingleton) string { return spec.Problem(spec.WithDefaults(object)) })
 }
 
 // FuzzPodWebhook sends arbitrary pods to the webhook. A pod that an object selects gets the
 // gate by a patch that applies exactly once, or is rejected. All other pods are unchanged.
 func FuzzPodWebhook(f *testing.F) {
-	for mode := range modes {
+	for mode := range fixture.Modes {
 		f.Add([]byte(`{"metadata":{"name":"db-1","labels":{"app":"db"}},"spec":{"containers":[{"name":"app","image":"a","command":["serve"],"new":1}]}}`), uint8(mode))
 		f.Add([]byte(`{"metadata":{"labels":{"app":"db"},"annotations":null},"spec":{"initContainers":[{"name":"gate-wait"}],"volumes":[{"name":"signal","persistentVolumeClaim":{"claimName":"x"}}],"containers":[{"name":"a"},{"name":"a"}]}}`), uint8(mode))
 		f.Add([]byte(`{"metadata":{"labels":{"app":"db"}},"spec":{"containers":[null,{"name":"b","volumeMounts":[{"name":"v","mountPath":"/var/run"}],"livenessProbe":{}}],"affinity":{"podAntiAffinity":{}}}}`), uint8(mode))
 	}
 	f.Add([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app"}]}}`), uint8(0))
 	handlers := map[v1.GateMode]*webhooks.PodHandler{}
-	for _, mode := range modes {
-		handlers[mode] = newHandler(f, known{items: all(singleton("db").mode(mode))})
+	for _, mode := range fixture.Modes {
+		handlers[mode] = fixture.NewHandler(f, fixture.Known{Items: fixture.All(fixture.Singleton("db").Mode(mode))})
 	}
 	f.Fuzz(func(t *testing.T, pod []byte, number uint8) {
-		s := singleton("db").mode(modes[int(number)%len(modes)])
+		s := fixture.Singleton("db").Mode(fixture.Modes[int(number)%len(fixture.Modes)])
 		h := handlers[s.Spec.GateMode]
 		hook := &admission.Webhook{Handler: h}
 		body := stranger.Review(pod, nil)

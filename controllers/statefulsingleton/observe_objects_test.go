@@ -8,36 +8,16 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
-
-// inCache returns objects as the manager's cache does: without a copy if the caller asks
-// for that.
-type inCache struct {
-	client.Reader
-	items []v1.StatefulSingleton
-}
-
-func (h inCache) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	options := (&client.ListOptions{}).ApplyOptions(opts)
-	list := into.(*v1.StatefulSingletonList)
-	list.Items = append(list.Items, h.items...)
-	if !ptr.Deref(options.UnsafeDisableDeepCopy, false) {
-		*list = *list.DeepCopy()
-	}
-	return nil
-}
 
 // counted counts the lists of objects, and records the page size of the last one.
 type counted struct {
@@ -56,14 +36,14 @@ func (c *counted) List(ctx context.Context, into client.ObjectList, opts ...clie
 
 // crowd returns that many objects with distinct selectors, each with that many values and
 // that much text in an annotation.
-func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
+func crowd(t *testing.T, count, values, text int) (*counted, fixture.InCache) {
 	t.Helper()
-	live, cached := &counted{Objects: only()}, inCache{}
+	live, cached := &counted{Objects: fixture.Only()}, fixture.InCache{}
 	for i := range count {
-		s := singleton(fmt.Sprintf("s%03d", i)).madeAt(0).selecting(labelled("app", fmt.Sprint(i)))
+		s := fixture.Singleton(fmt.Sprintf("s%03d", i)).MadeAt(0).Selecting(fixture.Labelled("app", fmt.Sprint(i)))
 		s.Annotations = map[string]string{"example.com/text": strings.Repeat("x", text)}
 		for j := range min(values, spec.MaxTerms) {
-			e := asking(fmt.Sprintf("tier%d", j), notIn)
+			e := fixture.Asking(fmt.Sprintf("tier%d", j), fixture.NotIn)
 			for k := range min(values, spec.MaxValues) {
 				e.Values = append(e.Values, strings.Repeat("v", 60)+fmt.Sprint(k))
 			}
@@ -74,7 +54,7 @@ func crowd(t *testing.T, count, values, text int) (*counted, inCache) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cached.items = append(cached.items, *kept.(*v1.StatefulSingleton))
+		cached.Items = append(cached.Items, *kept.(*v1.StatefulSingleton))
 	}
 	return live, cached
 }
@@ -98,9 +78,9 @@ func allocated(do func()) uint64 {
 func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 	measure := func(values, text int) uint64 {
 		live, cached := crowd(t, spec.MaxPerNamespace, values, text)
-		small := singleton("s000").madeAt(0).selecting(labelled("app", "0"))
+		small := fixture.Singleton("s000").MadeAt(0).Selecting(fixture.Labelled("app", "0"))
 		live.All[objects.KeyOf(&small.StatefulSingleton)] = &small.StatefulSingleton
-		r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return noon }}
+		r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return fixture.Noon }}
 		return allocated(func() {
 			w, err := r.Observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"})
 			if err != nil || w.Object == nil || len(w.Rivals) > 0 || live.lists > 0 {
@@ -117,7 +97,7 @@ func TestAPassDoesNotGrowWithOtherObjects(t *testing.T) {
 func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 	t := &testing.T{}
 	live, cached := crowd(t, spec.MaxPerNamespace, 32, 200_000)
-	r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return noon }}
+	r := &observe.Reader{Cache: cached, Live: live, Guard: &observe.Guard{}, Now: func() time.Time { return fixture.Noon }}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "s000"}); err != nil {
@@ -130,11 +110,11 @@ func BenchmarkAPassBesideAHundredLargeObjects(b *testing.B) {
 // the schema had limits, is neither compared with pods nor kept in the cache.
 func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 	values := make([]string, spec.MaxValues+1)
-	large := singleton("db").selecting(expressions(asking("app", in, append(values, "db")...)))
-	if spec.Selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || spec.RulerOf(labels.Set{"app": "db"}, all(large)) != nil {
+	large := fixture.Singleton("db").Selecting(fixture.Expressions(fixture.Asking("app", fixture.In, append(values, "db")...)))
+	if spec.Selects(&large.StatefulSingleton, labels.Set{"app": "db"}) || spec.RulerOf(labels.Set{"app": "db"}, fixture.All(large)) != nil {
 		t.Error("the selector is compared with pods")
 	}
-	if len(spec.Conflicting(&singleton("web").StatefulSingleton, all(large))) > 0 || len(spec.Conflicting(&large.StatefulSingleton, all(singleton("web")))) > 0 {
+	if len(spec.Conflicting(&fixture.Singleton("web").StatefulSingleton, fixture.All(large))) > 0 || len(spec.Conflicting(&large.StatefulSingleton, fixture.All(fixture.Singleton("web")))) > 0 {
 		t.Error("the selector is compared with other selectors")
 	}
 	kept, err := slimObject(&large.StatefulSingleton)
@@ -148,7 +128,7 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 
 // TestANewObjectWakesFew checks that a new object wakes only the objects that it affects.
 func TestANewObjectWakesFew(t *testing.T) {
-	woken := func(count int, s *singletonFixture) string {
+	woken := func(count int, s *fixture.SingletonFixture) string {
 		_, cached := crowd(t, count, 1, 0)
 		r := newReconciler(&observe.Reader{Cache: cached}, nil, nil)
 		var all []string
@@ -160,90 +140,15 @@ func TestANewObjectWakesFew(t *testing.T) {
 	for _, r := range []struct {
 		name  string
 		count int
-		s     *singletonFixture
+		s     *fixture.SingletonFixture
 		want  string
 	}{
-		{"no object if no selector overlaps", 60, singleton("new").madeAt(5).selecting(labelled("app", "new")), ""},
-		{"the object with an overlapping selector", 60, singleton("new").madeAt(5).selecting(labelled("app", "7")), "s007"},
-		{"the objects at the limit of the namespace", 130, singleton("new").madeAt(5).selecting(labelled("app", "new")), "s099 s100"},
+		{"no object if no selector overlaps", 60, fixture.Singleton("new").MadeAt(5).Selecting(fixture.Labelled("app", "new")), ""},
+		{"the object with an overlapping selector", 60, fixture.Singleton("new").MadeAt(5).Selecting(fixture.Labelled("app", "7")), "s007"},
+		{"the objects at the limit of the namespace", 130, fixture.Singleton("new").MadeAt(5).Selecting(fixture.Labelled("app", "new")), "s099 s100"},
 	} {
 		if got := woken(r.count, r.s); got != r.want {
 			t.Errorf("%s: requeued objects are %q, want %q", r.name, got, r.want)
 		}
-	}
-}
-
-// TestPodsAreNotLeftToAnObjectThatIsGone checks that no pod is left to a rival that is gone
-// but still in the cache.
-func TestPodsAreNotLeftToAnObjectThatIsGone(t *testing.T) {
-	db, rival := singleton("db").goes(), singleton("other")
-	p := pod().with(func(p *corev1.Pod) { p.UID, p.Finalizers = "one", []string{v1.FinalizerPod} })
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	for name, r := range map[string]*observe.Reader{
-		"the rival exists":     {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &rival.StatefulSingleton, &p.Pod, namespace)},
-		"the rival is deleted": {Cache: inCache{items: all(db, rival)}, Live: only(&db.StatefulSingleton, &p.Pod, namespace)},
-	} {
-		r.Guard, r.Now = &observe.Guard{}, func() time.Time { return noon }
-		w, err := r.Observe(context.Background(), key)
-		if err == nil && len(w.Pods) == 1 {
-			if got := w.IsAlsoOfAnother(w.Pods[0]); got != (name == "the rival exists") {
-				t.Errorf("%s: the pod belongs to the rival: %v", name, got)
-			}
-			continue
-		}
-		t.Fatalf("%s: %+v, %v", name, w, err)
-	}
-}
-
-// inPages lists in pages as the API server does.
-type inPages struct {
-	*objects.Objects
-	most int
-}
-
-func (p *inPages) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	options := (&client.ListOptions{}).ApplyOptions(opts)
-	limit, from := int(options.Limit), 0
-	if _, err := fmt.Sscan(options.Continue, &from); options.Continue != "" && err != nil {
-		return err
-	}
-	if err := p.Objects.List(ctx, into, client.InNamespace(options.Namespace)); err != nil {
-		return err
-	}
-	all, err := meta.ExtractList(into)
-	if err != nil {
-		return err
-	}
-	p.most = max(p.most, limit)
-	until := min(from+limit, len(all))
-	if until < len(all) {
-		into.SetContinue(fmt.Sprint(until))
-	}
-	return meta.SetList(into, all[from:until])
-}
-
-// TestOrphansAreFoundInPages checks that the pods of other users are read in pages.
-func TestOrphansAreFoundInPages(t *testing.T) {
-	live := &inPages{Objects: only()}
-	add := func(obj client.Object) { live.All[objects.KeyOf(obj)] = obj }
-	for i := range 250 {
-		name := fmt.Sprintf("p%03d", i)
-		add(&pod().with(func(p *corev1.Pod) {
-			p.Name, p.UID, p.Labels = name, types.UID(name), map[string]string{"app": fmt.Sprint(i)}
-			if i%50 == 49 { // other objects select 99, 149 and 199
-				p.Labels[v1.LabelSingleton] = "db"
-			}
-		}).Pod)
-	}
-	for i := range 40 {
-		add(&singleton(fmt.Sprintf("s%03d", i)).selecting(expressions(asking("app", in, fmt.Sprint(i), fmt.Sprint(i+80), fmt.Sprint(i+120), fmt.Sprint(i+160)))).StatefulSingleton)
-	}
-	pods, err := (&observe.Reader{Live: live}).ReadOrphans(context.Background(), key)
-	var found []string
-	for i := range pods {
-		found = append(found, pods[i].Name)
-	}
-	if got := strings.Join(found, " "); err != nil || got != "p049 p249" || live.most > observe.PodsPerPage {
-		t.Errorf("found %q in pages of %d, error %v", got, live.most, err)
 	}
 }

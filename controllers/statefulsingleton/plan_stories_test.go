@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 )
 
@@ -71,9 +72,9 @@ const (
 // makeObject creates the object. In random orders its mode is random.
 func makeObject(change ...func(*v1.StatefulSingleton)) act {
 	return act{"the user creates the StatefulSingleton", func(s *stage) {
-		object := singleton("db")
+		object := fixture.Singleton("db")
 		if s.chance != nil && s.chance.Intn(2) == 0 {
-			object.mode(v1.GateInit)
+			object.Mode(v1.GateInit)
 		}
 		for _, c := range change {
 			c(&object.StatefulSingleton)
@@ -256,7 +257,7 @@ var (
 	}}
 	remakeObject = act{"the user recreates the StatefulSingleton", func(s *stage) {
 		if s.now() == nil {
-			s.make(singleton("db"))
+			s.make(fixture.Singleton("db"))
 		}
 	}}
 )

@@ -2,7 +2,6 @@ package statefulsingleton
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -12,18 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 var (
@@ -38,14 +32,14 @@ var (
 func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
-	w, err := o.r.reader.Observe(ctx, key)
+	w, err := o.r.reader.Observe(ctx, fixture.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := facts.Derive(w)
 	p := rules.Decide(f)
 	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: rules.ReasonProtect}
-	result, err := o.r.reporter.Report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	result, err := o.r.reporter.Report(ctx, fixture.Key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
@@ -166,67 +160,6 @@ func TestV14AnEventTells(t *testing.T) {
 		}
 		if len(o.told) != 1 || o.toldOf(want) != 1 {
 			t.Errorf("%d pods older than the object: events %q, want one %s", pods, o.told, want)
-		}
-	}
-}
-
-// TestS24TheGrantOnTheWire checks that the grant is sent with the UID and resourceVersion
-// that were read.
-func TestS24TheGrantOnTheWire(t *testing.T) {
-	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
-	w.Object.ResourceVersion = "5"
-	p := rules.Decide(facts.Derive(w))
-	sent := map[string]map[string]any{}
-	note := func(obj client.Object, patch client.Patch) error {
-		data, err := patch.Data(obj)
-		if err != nil {
-			return err
-		}
-		var content struct{ Metadata map[string]any }
-		err = json.Unmarshal(data, &content)
-		sent[obj.GetName()] = content.Metadata
-		return err
-	}
-	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-			return note(obj, patch)
-		},
-		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-			return note(obj, patch)
-		},
-	}).Build()
-	runner := &action.Runner{Client: c, Live: c}
-	for _, o := range runner.Run(context.Background(), types.NamespacedName{}, p.Steps) {
-		if o.Err != nil {
-			t.Fatal(o.Err)
-		}
-	}
-	if got := sent["db"]["resourceVersion"]; got != "5" {
-		t.Errorf("the holder is set for version %v of the object, want 5", got)
-	}
-	grant := sent["a"]
-	if grant["uid"] != "uid-of-a" || grant["resourceVersion"] != "7" || grant["annotations"] == nil || grant["finalizers"] == nil {
-		t.Errorf("the grant is %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
-	}
-}
-
-// TestWhatIsToldOfAnAct checks that the event for the first grant of an object is a start,
-// and that of each later grant a handover (S7, S8).
-func TestWhatIsToldOfAnAct(t *testing.T) {
-	first, second := rules.Grant(&waiting("a").Member, 1), rules.Grant(&waiting("b").Member, 2)
-	letGo := action.Action{Verb: action.Patch, Object: waiting("a").Pod, Reason: rules.ReasonLetGo}
-	for _, r := range []struct {
-		act  action.Action
-		want string
-	}{
-		{first, v1.EventPodStarted},
-		{second, v1.EventPodTransition},
-		{rules.Deletion(&granted("a", 1).Member, rules.ReasonSuperseded, "")[0], v1.EventPodDeleted},
-		{letGo, v1.EventPodReleased},
-		{rules.Unprotect(&granted("a", 1).Member, rules.ReasonRelease), ""},
-	} {
-		if got, _, _ := status.EventOf(action.Outcome{Action: r.act}); got != r.want {
-			t.Errorf("the event of %s is %q, want %q", r.act, got, r.want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
@@ -159,7 +160,7 @@ func TestS1Defaults(t *testing.T) {
 // not replaced by defaults.
 func TestS1FalseAndZeroSurviveAGoClient(t *testing.T) {
 	crd := readCRD(t)
-	sent := singleton("db").StatefulSingleton
+	sent := fixture.Singleton("db").StatefulSingleton
 	sent.Spec.RespectPodGracePeriod = ptr.To(false)
 	sent.Spec.TerminationGracePeriod = ptr.To(int64(0))
 	stored, errs := crd.take(t, asSent(t, &sent), nil)
@@ -181,7 +182,7 @@ func TestS1Columns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := singleton("db").StatefulSingleton
+	s := fixture.Singleton("db").StatefulSingleton
 	s.CreationTimestamp = metav1.Now()
 	s.Status = v1.StatefulSingletonStatus{Phase: v1.PhaseTransitioning, ActivePod: "db-1", Waiting: []string{"db-2", "db-3"}, WaitingCount: 2,
 		Conditions: []metav1.Condition{{Type: v1.ConditionReady, Status: metav1.ConditionFalse}}}

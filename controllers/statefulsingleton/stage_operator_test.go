@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -126,7 +127,7 @@ func (o *operator) wakes(was, is client.Object) bool {
 		return true
 	}
 	for _, k := range keys {
-		if k.NamespacedName == key {
+		if k.NamespacedName == fixture.Key {
 			return true
 		}
 	}
@@ -178,7 +179,7 @@ func (o *operator) pause() bool { return o.yield == nil || o.yield(struct{}{}) }
 func (o *operator) pass() {
 	o.woken, o.due, o.rests, o.objects = false, time.Time{}, false, 0
 	ctx, writes := context.Background(), o.s.Writes()
-	w, err := o.r.reader.Observe(ctx, key)
+	w, err := o.r.reader.Observe(ctx, fixture.Key)
 	if err != nil {
 		o.again(50 * time.Millisecond)
 		return
@@ -188,7 +189,7 @@ func (o *operator) pass() {
 	if len(p.Steps) > 0 && w.Object != nil {
 		o.plans = append(o.plans, p)
 	}
-	outcomes := o.r.runner.Run(ctx, key, p.Steps)
+	outcomes := o.r.runner.Run(ctx, fixture.Key, p.Steps)
 	if o.dead {
 		o.restart()
 		return
@@ -198,7 +199,7 @@ func (o *operator) pass() {
 			o.idle = 0
 		}
 	}
-	result, err := o.r.reporter.Report(ctx, key, f, &p, outcomes).Result()
+	result, err := o.r.reporter.Report(ctx, fixture.Key, f, &p, outcomes).Result()
 	switch {
 	case o.dead:
 		o.restart()

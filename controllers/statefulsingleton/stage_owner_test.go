@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
@@ -31,7 +32,7 @@ func ownedBy(kind string, owner metav1.Object) []metav1.OwnerReference {
 }
 
 func template(image string) corev1.PodTemplateSpec {
-	p := pod(container("app").command("serve").image(image))
+	p := fixture.Pod(fixture.Container("app").WithCommand("serve").WithImage(image))
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels}, Spec: p.Spec}
 }
 
@@ -291,7 +292,7 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 	}
 	what := "is created without a gate"
 	if object := s.ruler(p); object != nil && !s.blind() {
-		if errs := children.Inject(p, object, around()); len(errs) > 0 {
+		if errs := children.Inject(p, object, fixture.Around()); len(errs) > 0 {
 			s.t.Fatal(errs.ToAggregate())
 		}
 		what = "is created"

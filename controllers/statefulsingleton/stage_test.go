@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
@@ -42,10 +43,8 @@ type stage struct {
 	failing func(n int, a action.Action) (before, after error)
 }
 
-var key = types.NamespacedName{Namespace: "ns", Name: "db"}
-
 func newStage(t *testing.T, operators int) *stage {
-	s := &stage{t: t, Cluster: simtest.New(noon), bodies: map[types.UID]*body{}}
+	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), bodies: map[types.UID]*body{}}
 	s.invariant = newInvariant(s)
 	s.Changed = s.invariant.changed
 	s.Interfere = s.interfere
@@ -53,7 +52,7 @@ func newStage(t *testing.T, operators int) *stage {
 		s.machines = append(s.machines, &machine{name: name, on: true, reachable: true})
 		s.putNode(name, corev1.ConditionTrue)
 	}
-	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})
+	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Key.Namespace}})
 	for i := range operators {
 		o := &operator{s: s, name: string(rune('A' + i))}
 		o.restart()
@@ -76,7 +75,7 @@ func (s *stage) interfere(n int, a action.Action) (before, after error) {
 // make creates the object for the user. A pass that has already found that there is no
 // object ends first: pods of a deleted object are released without a lock, and only
 // SettleAfter protects a new object from that.
-func (s *stage) make(object *singletonFixture) {
+func (s *stage) make(object *fixture.SingletonFixture) {
 	for _, o := range s.operators {
 		if o.objects > 1 {
 			o.finish()
@@ -91,7 +90,7 @@ func (s *stage) make(object *singletonFixture) {
 // now returns the current object; nil if there is none.
 func (s *stage) now() *v1.StatefulSingleton {
 	var object v1.StatefulSingleton
-	if s.Get(context.Background(), key, &object) != nil {
+	if s.Get(context.Background(), fixture.Key, &object) != nil {
 		return nil
 	}
 	return &object
@@ -265,7 +264,7 @@ func (s *stage) tell() {
 	}
 	waits := strings.Join(o.Status.Waiting, ", ")
 	s.Say("= %s, active: %s, waiting: %s", o.Status.Phase, orNone(o.Status.ActivePod), orNone(waits))
-	for _, c := range slices.DeleteFunc(o.Status.Conditions, isSilent) {
+	for _, c := range slices.DeleteFunc(o.Status.Conditions, fixture.IsSilent) {
 		s.Say("= %s %s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
 }
