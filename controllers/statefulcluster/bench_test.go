@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
@@ -15,8 +16,8 @@ func BenchmarkPass(b *testing.B) {
 		name  string
 		world *facts.World
 	}{
-		{"set at rest", seen(set("db"), pod("a").on("n1").ready(), pod("b").on("n2").ready(), pod("c").on("n3").ready())},
-		{"set with a lost node", seen(set("db"), pod("a").on("n1").ready().nodeGone(), pod("b").on("n2").ready(), pod("c").on("n3").ready())},
+		{"set at rest", fixture.Seen(fixture.Set("db"), fixture.Pod("a").On("n1").Ready(), fixture.Pod("b").On("n2").Ready(), fixture.Pod("c").On("n3").Ready())},
+		{"set with a lost node", fixture.Seen(fixture.Set("db"), fixture.Pod("a").On("n1").Ready().NodeGone(), fixture.Pod("b").On("n2").Ready(), fixture.Pod("c").On("n3").Ready())},
 	} {
 		b.Run(situation.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -20,6 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
@@ -142,7 +143,7 @@ func FuzzNotesOnPods(f *testing.F) {
 	f.Add("-1", "9223372036854775808", "null", int32(0))
 	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
 	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
-		w := seen(set("db"))
+		w := fixture.Seen(fixture.Set("db"))
 		pod := children.BuildPod(w.Settings, facts.SpecRevision(w), "aaaaaaaaaa")
 		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}

@@ -13,33 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
-
-// losesLabels returns the text of the patch of a pod that is no member.
-func losesLabels(id string) string { return "patch pod db-" + id + ": Foreign, it is not a member" }
-
-// ofAnother is a pod with the set's labels that another object controls.
-func ofAnother(id string) thing {
-	return with(func(w *facts.World) { w.Labelled = append(w.Labelled, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
-}
-
-func TestForeign(t *testing.T) {
-	many := []thing{a(), b(), c()}
-	want := []string(nil)
-	for range facts.MaxLabelled {
-		many, want = append(many, stray("x")), append(want, losesLabels("x"))
-	}
-	check(t, []row{
-		{name: "the operator's labels are removed from a pod of another owner", world: seen(set("db"), a(), b(), c(), ofAnother("x")), want: []string{losesLabels("x")}},
-		{name: "the operator's labels are removed from a pod without an owner and claims", world: seen(set("db"), a(), b(), c(), stray("x")), want: []string{losesLabels("x")}},
-		{name: "a pod without an owner but with the claims of a member keeps its labels until a user decides", world: seen(set("db"), a(), b(), c(), orphan("x"))},
-		{name: "a foreign pod blocks no replacement", world: seen(set("db"), b(), c(), ofAnother("x")), want: append(creates("f1"), losesLabels("x"))},
-		{name: "a pass removes labels from maxLabelled pods only", world: seen(set("db"), append(many, ofAnother("y"))...), want: append([]string{losesLabels("y")}, want[1:]...)},
-		{name: "a refused patch is retried later", world: seen(set("db"), a(), b(), c(), stray("x"), refused(facts.ReasonForeign, "no", time.Minute)), wait: time.Minute},
-	})
-}
 
 // No label alone makes a pod part of the budget: while it is Ready, one member more could be evicted.
 func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
@@ -69,7 +45,7 @@ func TestAPodThatCopiesLabelsIsInNoBudget(t *testing.T) {
 					t.Errorf("the pod has label %s=%s", label, value)
 				}
 			}
-			if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True ForeignPods: ") || !strings.Contains(got, "db-evil") {
+			if got := fixture.Says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True ForeignPods: ") || !strings.Contains(got, "db-evil") {
 				t.Errorf("condition Degraded is %s", got)
 			}
 			if pod.Labels["mine"] != "stays" {

@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
 )
@@ -24,11 +25,11 @@ import (
 // Objects that the cache does not show, because they lack the operator's labels.
 
 func TestABudgetOfAnotherOwner(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	theirs := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "theirs"}}
 	s.Put(theirs)
 	s.settle(15 * time.Minute)
-	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
+	degraded := func() string { return fixture.Says(s.set().Status, v1alpha1.ConditionDegraded) }
 	if !strings.HasPrefix(degraded(), "True WriteRefused: PodDisruptionBudget db exists and belongs to another owner") {
 		t.Errorf("condition Degraded is %s", degraded())
 	}
@@ -51,7 +52,7 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 }
 
 func TestARevisionWithoutOurLabels(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	var revisions appsv1.ControllerRevisionList
 	if err := s.List(context.Background(), &revisions); err != nil || len(revisions.Items) != 1 {
@@ -67,7 +68,7 @@ func TestARevisionWithoutOurLabels(t *testing.T) {
 
 // A member that lost the operator's labels is still a member, however many foreign pods there are.
 func TestAMemberAmongForeignPods(t *testing.T) {
-	s := newStage(t, set("db").retention(v1alpha1.RetainClaims, v1alpha1.RetainClaims, v1alpha1.DeleteClaims))
+	s := newStage(t, fixture.Set("db").Retention(v1alpha1.RetainClaims, v1alpha1.RetainClaims, v1alpha1.DeleteClaims))
 	s.settle(15 * time.Minute)
 	for i := range 2 * observe.ForeignKept {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("api-%03d", i), Labels: map[string]string{"app": "db"}},
@@ -87,7 +88,7 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 
 // W3: the claim of a member loses its labels while the member is recreated.
 func TestW3AnUpdateKeepsAMemberWhoseClaimLostItsLabels(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	s.Now = s.Now.Add(time.Hour)
 	command("serve").do(s)
@@ -126,7 +127,7 @@ func (s *stage) losesNoMember() {
 // A pod may lose the operator's label after the list of pods without it, and before the list of
 // pods with it. Then neither list has the pod.
 func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	var others sync.WaitGroup
 	others.Add(2)
@@ -152,7 +153,7 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 }
 
 func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
-	s := newStage(t, set("db").change(func(spec *v1alpha1.StatefulClusterSpec) {
+	s := newStage(t, fixture.Set("db").Change(func(spec *v1alpha1.StatefulClusterSpec) {
 		spec.VolumeClaimTemplates = nil
 		spec.UpdateStrategy.InPlace = v1alpha1.InPlaceNever
 	}))
@@ -190,7 +191,7 @@ func (l lister) List(ctx context.Context, into client.ObjectList, opts ...client
 
 // A pod without any label is found by name, as long as its claims have their labels.
 func TestAMemberWithoutAnyLabel(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	s.strip(&corev1.Pod{}, "db-a", nil)
 	s.losesNoMember()
@@ -198,31 +199,12 @@ func TestAMemberWithoutAnyLabel(t *testing.T) {
 
 // A claim without any label is found by name, so it does not count as gone.
 func TestAClaimWithoutAnyLabel(t *testing.T) {
-	s := newStage(t, set("db"))
+	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	var bare corev1.PersistentVolumeClaim
 	s.strip(&bare, "db-data-a", map[string]string{"app": "db"})
 	s.losesNoMember()
 	if err := s.Get(context.Background(), client.ObjectKeyFromObject(&bare), &bare); err != nil || bare.Labels[v1alpha1.LabelMember] != "a" {
 		t.Errorf("the claim has the labels %v (%v)", bare.Labels, err)
-	}
-}
-
-func TestCountsOfAnInvalidSpec(t *testing.T) {
-	bad := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Containers = nil })
-	bad.Status.Replicas, bad.Status.ReadyReplicas = 9, 9
-	got := told(seen(bad, a(), b(), starting("c"), pod("d").on("n1").ready().going()))
-	if got.Replicas != 3 || got.ReadyReplicas != 2 || got.AvailableReplicas != 2 {
-		t.Errorf("%d members, %d Ready, %d available; want 3, 2 and 2", got.Replicas, got.ReadyReplicas, got.AvailableReplicas)
-	}
-	if says := says(got, v1alpha1.ConditionDegraded); says != "True InvalidSpec: spec.template.spec.containers: Required value: a pod has at least one container" {
-		t.Error(says)
-	}
-}
-
-func TestAForceDeletedMemberKeepsItsClaimsOnRecord(t *testing.T) {
-	got := told(seen(set("db"), b(), c(), looseClaimOf("a")))
-	if len(got.Lost) != 1 || got.Lost[0].Name != "db-a" || len(got.Lost[0].Claims) != 1 || got.Lost[0].Claims[0] != "db-data-a" {
-		t.Errorf("status.lost is %v", got.Lost)
 	}
 }

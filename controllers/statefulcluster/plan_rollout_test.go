@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 )
 
 // orders is the default number of random orders of each story.
@@ -27,7 +28,7 @@ const orders = 12
 // story is a sequence of acts on a set.
 type story struct {
 	name string
-	set  func() *setFixture
+	set  func() *fixture.SetFixture
 	acts []act
 }
 
@@ -36,7 +37,7 @@ type act struct {
 	do   func(*stage)
 }
 
-func three() *setFixture { return set("db") }
+func three() *fixture.SetFixture { return fixture.Set("db") }
 
 func scaleTo(n int32) act {
 	return act{fmt.Sprintf("the user sets replicas to %d", n), func(s *stage) { s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Replicas = &n }) }}
@@ -103,13 +104,13 @@ var stories = []story{
 	{"scale", three, []act{scaleTo(5), scaleTo(3)}},
 	{"rollout-in-place", three, []act{roll("two")}},
 	{"rollout-by-recreating", three, []act{command("serve")}},
-	{"rollout-by-surge", func() *setFixture { return three().surge(1) }, []act{roll("two")}},
+	{"rollout-by-surge", func() *fixture.SetFixture { return three().Surge(1) }, []act{roll("two")}},
 	{"node-lost-and-back", three, []act{lose("n1"), returns("n1")}},
 	{"bad-image-then-good", three, []act{roll(kubelet.BadImage), roll("two")}},
-	{"eviction-kept", func() *setFixture { return three().keepsEvicted() }, []act{evictOne()}},
+	{"eviction-kept", func() *fixture.SetFixture { return three().KeepsEvicted() }, []act{evictOne()}},
 	{"eviction-replaced", three, []act{evictOne()}},
-	{"drain-replace-first", func() *setFixture { return three().replacesFirst() }, []act{cordon("n1"), uncordon("n1"), cordon("n2"), roll("two"), uncordon("n2")}},
-	{"drain-without-room", func() *setFixture { return three().replacesFirst() }, []act{
+	{"drain-replace-first", func() *fixture.SetFixture { return three().ReplacesFirst() }, []act{cordon("n1"), uncordon("n1"), cordon("n2"), roll("two"), uncordon("n2")}},
+	{"drain-without-room", func() *fixture.SetFixture { return three().ReplacesFirst() }, []act{
 		{"all nodes are cordoned for ten minutes", func(s *stage) {
 			for _, n := range []string{"n1", "n2", "n3", "n4"} {
 				kubelet.Cordon(s.Cluster, n, true)
@@ -121,19 +122,19 @@ var stories = []story{
 				kubelet.Cordon(s.Cluster, n, false)
 			}
 		}}}},
-	{"ordered-ready", func() *setFixture { return three().orderedReady() }, []act{scaleTo(4), deleteOne(), scaleTo(2)}},
-	{"two-of-four-nodes-lost", func() *setFixture { return three().replicas(8).maxConcurrent("25%") }, []act{
+	{"ordered-ready", func() *fixture.SetFixture { return three().OrderedReady() }, []act{scaleTo(4), deleteOne(), scaleTo(2)}},
+	{"two-of-four-nodes-lost", func() *fixture.SetFixture { return three().Replicas(8).MaxConcurrent("25%") }, []act{
 		{"n1 and n2 are not Ready for 35 seconds", func(s *stage) {
 			kubelet.Turn(s.Cluster, "n1", false)
 			lose("n2").do(s)
 		}}, returns("n1"), returns("n2")}},
 	{"long-dead-node-and-a-rollout", three, []act{lose("n1"), takeByTaint("n1"), command("serve"), deleteOne(), returns("n1")}},
 	{"image-there-and-back", three, []act{roll("two"), roll("one"), roll("three"), roll("one")}},
-	{"drains-and-losses", func() *setFixture { return three().replicas(5).replacesFirst() }, []act{
+	{"drains-and-losses", func() *fixture.SetFixture { return three().Replicas(5).ReplacesFirst() }, []act{
 		cordon("n1"), lose("n1"), cordon("n2"), deleteOne(), command("serve"), uncordon("n2"), evictOne(), scaleTo(3), returns("n1"), cordon("n3"), roll("two"), uncordon("n1"), scaleTo(4)}},
-	{"drains-and-a-surge", func() *setFixture { return three().replicas(4).surge(2).replacesFirst() }, []act{
+	{"drains-and-a-surge", func() *fixture.SetFixture { return three().Replicas(4).Surge(2).ReplacesFirst() }, []act{
 		roll("two"), cordon("n1"), roll("three"), cordon("n2"), uncordon("n1"), deleteOne(), lose("n2"), takeByTaint("n2"), command("serve"), returns("n2")}},
-	{"everything-at-once", func() *setFixture { return three().replicas(4).keepsEvicted() }, []act{
+	{"everything-at-once", func() *fixture.SetFixture { return three().Replicas(4).KeepsEvicted() }, []act{
 		roll("two"), evictOne(), scaleTo(6), deleteOne(), command("serve"), lose("n2"), scaleTo(3), takeByTaint("n2"), roll("three"), returns("n2"), evictOne()}},
 }
 
@@ -284,7 +285,7 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 			s.play(story, func() {
 				s.settle(2 * time.Second)
 				if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); again {
-					p := planOf(w)
+					p := fixture.PlanOf(w)
 					s.invariants.seen = w
 					s.Apply(p.Steps)
 					pods := len(kubelet.Pods(s.Cluster))

@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
@@ -44,8 +45,8 @@ type stage struct {
 	race func()
 }
 
-func newStage(t *testing.T, set *setFixture) *stage {
-	s := &stage{t: t, Cluster: simtest.New(noon), used: map[string]bool{}}
+func newStage(t *testing.T, set *fixture.SetFixture) *stage {
+	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), used: map[string]bool{}}
 	s.Indexes = map[string]func(client.Object) string{
 		observe.IndexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
 	}
@@ -226,7 +227,7 @@ func (s *stage) tell() {
 	st := s.set().Status
 	s.Say("= %d members, %d ready, %d updated, %d lost", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, st.LostReplicas)
 	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
-		s.Say("= %s", says(st, kind)+" ("+kind+")")
+		s.Say("= %s", fixture.Says(st, kind)+" ("+kind+")")
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *stage) ends() {
 			s.Breaks("claim %s has no pod and no reason", c.Name)
 		}
 	}
-	if available, progressing := says(set.Status, v1alpha1.ConditionAvailable), says(set.Status, v1alpha1.ConditionProgressing); !strings.HasPrefix(available, "True") ||
+	if available, progressing := fixture.Says(set.Status, v1alpha1.ConditionAvailable), fixture.Says(set.Status, v1alpha1.ConditionProgressing); !strings.HasPrefix(available, "True") ||
 		!strings.HasPrefix(progressing, "False Complete") || len(set.Status.Updating) > 0 {
 		s.Breaks("conditions are %s, %s; status.updating is %v", available, progressing, set.Status.Updating)
 	}
