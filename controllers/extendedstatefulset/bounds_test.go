@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
@@ -38,10 +39,10 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 		more func(*v1alpha1.ExtendedStatefulSet)
 		want string
 	}{
-		{"without volumes", plain, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
-		{"with volumes", volumes, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
-		{"in zones", func() *v1alpha1.ExtendedStatefulSet { return zoned(2, "a", "b") }, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
-		{"during an upgrade", volumes, func(set *v1alpha1.ExtendedStatefulSet) {
+		{"without volumes", fixture.Plain, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"with volumes", fixture.Volumes, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"in zones", func() *v1alpha1.ExtendedStatefulSet { return fixture.Zoned(2, "a", "b") }, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"during an upgrade", fixture.Volumes, func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "two"
 		}, "spec.template.spec.replicas"},
 	} {
@@ -79,7 +80,7 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 // TestAStatefulSetWithManyMoreReplicasThanThereMayBe verifies that replicas which another client set on
 // a StatefulSet cost little memory too.
 func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
-	s := newStage(t, volumes())
+	s := newStage(t, fixture.Volumes())
 	s.rest()
 	s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To[int32](math.MaxInt32) })
 	if used := allocated(func() { s.steps(3) }); used > 16<<20 {
@@ -94,7 +95,7 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 // set is complete after several passes.
 func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*observe.NamesAtOnce + 50
-	s := newStage(t, withClaims(fakeSet(replicas)))
+	s := newStage(t, fixture.WithClaims(fixture.FakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
 	s.r.reader.Live = counted
 	for range 8 {
@@ -134,91 +135,10 @@ func (c *counter) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return c.Reader.Get(ctx, key, into, opts...)
 }
 
-// TestBounds verifies that a value at a limit is accepted, and that a value above it is rejected with a
-// message about how to fix it.
-func TestBounds(t *testing.T) {
-	replicas := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
-		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &n }
-	}
-	templates := func(n int) func(*v1alpha1.ExtendedStatefulSet) {
-		return func(set *v1alpha1.ExtendedStatefulSet) {
-			t := &set.Spec.Template.Spec
-			for i := range n - 1 {
-				t.VolumeClaimTemplates = append(t.VolumeClaimTemplates, t.VolumeClaimTemplates[0])
-				t.VolumeClaimTemplates[i+1].Name = fmt.Sprintf("data-%d", i)
-			}
-		}
-	}
-	zones := func(n int) func(*v1alpha1.ExtendedStatefulSet) {
-		return func(set *v1alpha1.ExtendedStatefulSet) {
-			set.Spec.Zones = nil
-			for i := range n {
-				set.Spec.Zones = append(set.Spec.Zones, fmt.Sprintf("z%d", i))
-			}
-		}
-	}
-	both := func(all ...func(*v1alpha1.ExtendedStatefulSet)) func(*v1alpha1.ExtendedStatefulSet) {
-		return func(set *v1alpha1.ExtendedStatefulSet) {
-			for _, f := range all {
-				f(set)
-			}
-		}
-	}
-	scaling := func(low, high int32) func(*v1alpha1.ExtendedStatefulSet) {
-		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: &low, Max: &high} }
-	}
-	canaries := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
-		return both(replicas(spec.MaxReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
-	}
-	for _, row := range []struct {
-		name       string
-		most, more func(*v1alpha1.ExtendedStatefulSet)
-		want       string
-	}{
-		{"replicas", replicas(1000), replicas(1001), "spec.template.spec.replicas: Invalid value: 1001: may be at most 1000; take fewer replicas"},
-		{"the largest number", replicas(1000), replicas(math.MaxInt32), "spec.template.spec.replicas: Invalid value: 2147483647: may be at most 1000; take fewer replicas"},
-		{"pods in all zones", both(zones(64), replicas(31)), both(zones(64), replicas(32)),
-			"spec.template.spec.replicas: Invalid value: 32: times the number of zones may be at most 2000; take fewer replicas or fewer zones"},
-		{"claims", both(templates(16), replicas(250)), both(templates(16), replicas(251)),
-			"spec.template.spec.replicas: Invalid value: 251: times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"},
-		{"claim templates", templates(16), templates(17), "spec.template.spec.volumeClaimTemplates: Invalid value: 17: may be at most 16; take fewer claim templates"},
-		{"zones", zones(64), zones(65), "spec.zones: Invalid value: 65: may be at most 64; take fewer zones"},
-		{"scaling.max", scaling(0, 1000), scaling(0, 1001), "spec.scaling.max: Invalid value: 1001: may be at most 1000, the max number of replicas; lower it"},
-		{"scaling.min", both(replicas(1000), scaling(1000, 1000)), both(replicas(1000), scaling(1001, 1000)), "spec.scaling.min: Invalid value: 1001: may"},
-		{"canaries", canaries(1000), canaries(1001), "spec.updateStrategy.canaries: Invalid value: 1001: may be at most 1000; take fewer canaries"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			set := withClaims(fakeSet(3))
-			row.most(set)
-			if errs := spec.Validate(spec.WithDefaults(set)); len(errs) > 0 {
-				t.Errorf("a value at the limit is refused: %v", errs)
-			}
-			set = withClaims(fakeSet(3))
-			row.more(set)
-			if errs := spec.Validate(spec.WithDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
-				t.Errorf("got %v, want %s", errs, row.want)
-			}
-		})
-	}
-}
-
-// TestWideRulesOfBefore verifies that an existing object with scaling rules above the limit of replicas
-// is still served.
-func TestWideRulesOfBefore(t *testing.T) {
-	set := plain()
-	set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](math.MaxInt32)}
-	if why := spec.Problem(spec.WithDefaults(set)); why != "" {
-		t.Error(why)
-	}
-	if len(spec.Validate(spec.WithDefaults(set))) == 0 {
-		t.Error("scaling rules above the limit were accepted")
-	}
-}
-
 // TestZonesThatWereEverNamed verifies the limit of zones in the status, which keeps the index of each
 // zone that was ever named.
 func TestZonesThatWereEverNamed(t *testing.T) {
-	s := newStage(t, zoned(1, "a"))
+	s := newStage(t, fixture.Zoned(1, "a"))
 	s.rest()
 	s.change("many zones in the status", func(set *v1alpha1.ExtendedStatefulSet) {
 		for i := len(set.Status.Zones); i < spec.MaxZonesEver; i++ {

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 )
 
 // theirs returns a claim of another owner.
@@ -73,7 +74,7 @@ func theirNames(pods []*corev1.Pod) string {
 // TestAClaimOfAnotherOwnerIsTakenWithConsentOnly verifies that a claim of another owner is neither
 // written nor mounted without consent on the claim itself.
 func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
-	s := newStage(t, volumes())
+	s := newStage(t, fixture.Volumes())
 	s.Put(theirs("data-db-1"))
 	version := s.object("PersistentVolumeClaim", "data-db-1").GetResourceVersion()
 	s.steps(5)
@@ -118,7 +119,7 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 		{"a scale-up", func(s *stage) { s.scale(4) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := newStage(t, volumes())
+			s := newStage(t, fixture.Volumes())
 			s.rest()
 			s.floor = 3
 			s.strip("data-db-1")
@@ -145,7 +146,7 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 // TestAClaimOfAnotherSet verifies that nothing is done with a claim of another set, even if its
 // annotation gives consent: two pods would use it.
 func TestAClaimOfAnotherSet(t *testing.T) {
-	s := newStage(t, volumes())
+	s := newStage(t, fixture.Volumes())
 	c := theirs("data-db-1")
 	c.Labels[v1alpha1.LabelSet] = "data-db"
 	s.Put(c)
@@ -163,7 +164,7 @@ func TestAClaimOfAnotherSet(t *testing.T) {
 // TestNoClaimIsMadeThatAnotherStatefulSetWouldTake verifies that no claims are created whose names
 // another StatefulSet could use later.
 func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
-	set := volumes()
+	set := fixture.Volumes()
 	set.Spec.Template.Spec.VolumeClaimTemplates[0].Name = "data-my"
 	s := newStage(t, set)
 	s.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "my-db"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0),
@@ -206,17 +207,17 @@ func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
 		}), "claim data-db-2 belongs to ExtendedStatefulSet other"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := newStage(t, volumes())
+			s := newStage(t, fixture.Volumes())
 			if row.claim != nil {
 				s.Put(row.claim)
 			}
-			got := admit(t, s.Cluster, newPod(volumes(), children.Zone{Index: children.NoZone}, 2))
+			got := admit(t, s.Cluster, fixture.NewPod(fixture.Volumes(), children.Zone{Index: children.NoZone}, 2))
 			if got.Allowed != (row.want == "") || !got.Allowed && !strings.HasPrefix(got.Result.Message, row.want) {
 				t.Errorf("allowed: %t, %v", got.Allowed, got.Result)
 			}
 		})
 	}
-	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), children.Zone{Index: children.NoZone}, 2)); got.Allowed {
+	if got := admit(t, unresponsive{newStage(t, fixture.Volumes()).Cluster}, fixture.NewPod(fixture.Volumes(), children.Zone{Index: children.NoZone}, 2)); got.Allowed {
 		t.Error("the pod is allowed although the API server does not respond")
 	}
 }

@@ -1,9 +1,7 @@
 package extendedstatefulset
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
@@ -117,27 +115,10 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	children.BuildServices(set, nil)
 }
 
-// noAnswer is an API server that fails each request.
-type noAnswer struct{ client.Client }
-
-var errNoAnswer = errors.New("no response")
-
-func (noAnswer) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errNoAnswer
-}
-
-func (noAnswer) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errNoAnswer
-}
-
-func (noAnswer) Create(context.Context, client.Object, ...client.CreateOption) error {
-	return errNoAnswer
-}
-
 // FuzzWebhook sends arbitrary bodies to the webhook. It must respond, and an allowed object must be
 // valid.
 func FuzzWebhook(f *testing.F) {
-	stranger.Webhook(f, v1alpha1.AddToScheme, &webhooks.Validator{Live: noAnswer{}, Court: trial.NewCourt(noAnswer{})}, stranger.Samples(f, samples, v1alpha1.Kind),
+	stranger.Webhook(f, v1alpha1.AddToScheme, &webhooks.Validator{Live: fixture.NoAnswer{}, Court: trial.NewCourt(fixture.NoAnswer{})}, stranger.Samples(f, samples, v1alpha1.Kind),
 		func(object *v1alpha1.ExtendedStatefulSet) string {
 			if errs := spec.Validate(spec.WithDefaults(object)); len(errs) > 0 {
 				return errs.ToAggregate().Error()
@@ -191,8 +172,8 @@ func FuzzDefaultReplicas(f *testing.F) {
 // FuzzPodWebhook sends arbitrary pods to the webhook. Its patch must apply, only once, and assign only
 // the claims of the pod's ordinal.
 func FuzzPodWebhook(f *testing.F) {
-	hook := &admission.Webhook{Handler: &webhooks.PodHandler{Live: noAnswer{}}}
-	for _, pod := range []*corev1.Pod{newPod(volumes(), children.Zone{Index: children.NoZone}, 1), newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 12), {}} {
+	hook := &admission.Webhook{Handler: &webhooks.PodHandler{Live: fixture.NoAnswer{}}}
+	for _, pod := range []*corev1.Pod{fixture.NewPod(fixture.Volumes(), children.Zone{Index: children.NoZone}, 1), fixture.NewPod(fixture.Zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
 		if err != nil {
 			f.Fatal(err)
@@ -214,7 +195,7 @@ func FuzzPodWebhook(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		incomingPod := readBorn(t, &pod)
+		incomingPod := fixture.ReadBorn(t, &pod)
 		changes, _ := children.Inject(incomingPod)
 		if len(changes) == 0 {
 			return
@@ -236,7 +217,7 @@ func FuzzPodWebhook(f *testing.F) {
 				t.Errorf("volume %s has claim %s, was %s", v.Name, is.ClaimName, was.ClaimName)
 			}
 		}
-		if again, _ := children.Inject(readBorn(t, &after)); len(again) > 0 {
+		if again, _ := children.Inject(fixture.ReadBorn(t, &after)); len(again) > 0 {
 			t.Errorf("a second call changes %v", again)
 		}
 	})
@@ -300,7 +281,7 @@ func FuzzZones(f *testing.F) {
 	f.Add("c", "2147483647", "", "-1")
 	f.Add("x", "+1", "y", "01")
 	f.Fuzz(func(t *testing.T, name, index, otherName, otherIndex string) {
-		w := &facts.World{Set: zoned(1, "a", "b", "c"), Claims: map[string]*corev1.PersistentVolumeClaim{}}
+		w := &facts.World{Set: fixture.Zoned(1, "a", "b", "c"), Claims: map[string]*corev1.PersistentVolumeClaim{}}
 		for claim, said := range map[string][2]string{"one": {name, index}, "two": {otherName, otherIndex}} {
 			w.Claims[claim] = &corev1.PersistentVolumeClaim{}
 			w.Claims[claim].Labels = map[string]string{v1alpha1.LabelZoneName: said[0], v1alpha1.LabelZoneIndex: said[1]}

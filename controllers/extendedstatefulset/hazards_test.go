@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -23,12 +24,6 @@ type hazard struct {
 	set  func() *v1alpha1.ExtendedStatefulSet
 	tell func(s *stage)
 	want string
-}
-
-func zoned(replicas int32, zones ...string) *v1alpha1.ExtendedStatefulSet {
-	set := withClaims(fakeSet(replicas))
-	set.Spec.Zones = zones
-	return set
 }
 
 func (s *stage) zones(zones ...string) {
@@ -83,20 +78,20 @@ func (s *stage) readyNow() (n int) {
 
 // dataHazards are hazards to data: no claim may be deleted, used by two pods, or used in another zone.
 var dataHazards = []hazard{
-	{"another client removes the labels of the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
+	{"another client removes the labels of the StatefulSet of a new version before it has pods", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.until("db-v2: VersionCreated, no pods")
 		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels = nil })
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"the status is lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+	{"the status is lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return fixture.Zoned(1, "a", "b") }, func(s *stage) {
 		s.rest()
 		s.zones("b", "a")
 		s.rest()
 		s.loseStatus()
 	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"all objects except the claims and the spec are lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+	{"all objects except the claims and the spec are lost after the zones were reordered", func() *v1alpha1.ExtendedStatefulSet { return fixture.Zoned(1, "a", "b") }, func(s *stage) {
 		s.rest()
 		s.zones("b", "a")
 		s.rest()
@@ -108,25 +103,25 @@ var dataHazards = []hazard{
 			s.DeleteNow(pod)
 		}
 	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"zones are added to a set with claims", volumes, func(s *stage) {
+	{"zones are added to a set with claims", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.zones("a")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"zones are added to a set with claims, and the status is lost", volumes, func(s *stage) {
+	{"zones are added to a set with claims, and the status is lost", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.zones("a")
 		s.loseStatus()
 	}, "= , version 0, 0 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"all zones are removed from a set with claims", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a") }, func(s *stage) {
+	{"all zones are removed from a set with claims", func() *v1alpha1.ExtendedStatefulSet { return fixture.Zoned(1, "a") }, func(s *stage) {
 		s.rest()
 		s.zones()
 	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
-	{"the template is edited while a claim that its pod uses is terminating", volumes, func(s *stage) {
+	{"the template is edited while a claim that its pod uses is terminating", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))
 		s.image("two")
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"another client removes the owner of a StatefulSet during an upgrade, and deletes its pod", volumes, func(s *stage) {
+	{"another client removes the owner of a StatefulSet during an upgrade, and deletes its pod", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -166,7 +161,7 @@ func TestHazardsToData(t *testing.T) {
 
 // serviceHazards are hazards to the serving pods.
 var serviceHazards = []hazard{
-	{"a bad version is scaled to 0 during the upgrade and back, with Coexist", plain, func(s *stage) {
+	{"a bad version is scaled to 0 during the upgrade and back, with Coexist", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.until("db-v2-0 runs bad")
@@ -174,7 +169,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a bad version is scaled to 0 during the upgrade and back, with PerOrdinal", volumes, func(s *stage) {
+	{"a bad version is scaled to 0 during the upgrade and back, with PerOrdinal", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.until("db-v2-2 runs bad")
@@ -187,7 +182,7 @@ var serviceHazards = []hazard{
 		s.floor = 2
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
 	{"a bad version is scaled to 0 and back between two attempts", func() *v1alpha1.ExtendedStatefulSet {
-		set := plain()
+		set := fixture.Plain()
 		set.Spec.UpdateStrategy.RetryCount = 1
 		return set
 	}, func(s *stage) {
@@ -198,11 +193,11 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a set without pods is upgraded", func() *v1alpha1.ExtendedStatefulSet { return fakeSet(0) }, func(s *stage) {
+	{"a set without pods is upgraded", func() *v1alpha1.ExtendedStatefulSet { return fixture.FakeSet(0) }, func(s *stage) {
 		s.rest()
 		s.image("two")
 	}, "= Stable, version 2, 0 Ready; db-v2 no pods; active version 2"},
-	{"zones are added together with a bad template", plain, func(s *stage) {
+	{"zones are added together with a bad template", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.change("zones, and the image is bad", func(set *v1alpha1.ExtendedStatefulSet) {
@@ -213,7 +208,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 6 Ready; db-z0-v3 ordinals 0 to 2, db-z1-v3 ordinals 0 to 2; active version 3"},
 	{"a zone is added together with a bad template, followed by a good one", func() *v1alpha1.ExtendedStatefulSet {
-		set := fakeSet(2)
+		set := fixture.FakeSet(2)
 		set.Spec.Zones = []string{"a"}
 		return set
 	}, func(s *stage) {
@@ -227,7 +222,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 4 Ready; db-z0-v3 ordinals 0 to 1, db-z1-v3 ordinals 0 to 1; active version 3"},
 	{"a zone is removed from the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
-		set := fakeSet(2)
+		set := fixture.FakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -237,7 +232,7 @@ var serviceHazards = []hazard{
 		s.until("db-z0-v2-0 is created")
 		s.zones("b")
 	}, "= Stable, version 2, 2 Ready; db-z1-v2 ordinals 0 to 1; active version 2"},
-	{"a version fails only in the last zone", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b", "c") }, func(s *stage) {
+	{"a version fails only in the last zone", func() *v1alpha1.ExtendedStatefulSet { return fixture.Zoned(1, "a", "b", "c") }, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-z1-v2-0 is Ready")
@@ -247,15 +242,15 @@ var serviceHazards = []hazard{
 		s.object("Pod", "db-z2-v2-0").(*corev1.Pod).Spec.NodeName = "lost"
 	}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0, db-z1-v2 no pods stale, db-z2-v1 no pods, db-z2-v2 no pods stale; active every version"},
 	{"a post job fails with updateNotReady", func() *v1alpha1.ExtendedStatefulSet {
-		set := volumes()
-		set.Spec.UpdateStrategy.UpdateNotReady, set.Spec.UpdateStrategy.PostUpdateJob = true, job("bad")
+		set := fixture.Volumes()
+		set.Spec.UpdateStrategy.UpdateNotReady, set.Spec.UpdateStrategy.PostUpdateJob = true, fixture.Job("bad")
 		return set
 	}, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"all pods of a new version crash soon after they were Ready", plain, func(s *stage) {
+	{"all pods of a new version crash soon after they were Ready", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
@@ -267,14 +262,14 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"another client removes the labels of the old version during an upgrade", plain, func(s *stage) {
+	{"another client removes the labels of the old version during an upgrade", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
 		s.until("db-v2-0 is Ready")
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"another client removes the labels of a superseded version", volumes, func(s *stage) {
+	{"another client removes the labels of a superseded version", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -284,7 +279,7 @@ var serviceHazards = []hazard{
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
 	{"ES12 another client removes the labels of the old version in one zone, with a stale version, when no action requires a live read",
 		func() *v1alpha1.ExtendedStatefulSet {
-			set := fakeSet(1)
+			set := fixture.FakeSet(1)
 			set.Spec.Zones = []string{"a", "b"}
 			return set
 		}, func(s *stage) {
@@ -298,14 +293,14 @@ var serviceHazards = []hazard{
 				s.Fatal(s.t, "the labels were not restored")
 			}
 		}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0; active version 1"},
-	{"a node is lost while its pod terminates for an upgrade", volumes, func(s *stage) {
+	{"a node is lost while its pod terminates for an upgrade", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.until("db-v1-2 is deleted by its StatefulSet")
 		kubelet.Turn(s.Cluster, "n3", false)
 	}, "= Stale, version 1, 2 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a node with a pod of the new version is lost, and recovers later", volumes, func(s *stage) {
+	{"a node with a pod of the new version is lost, and recovers later", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -318,7 +313,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		kubelet.Turn(s.Cluster, "n3", true)
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
-	{"a canary crashes soon after it was Ready", volumes, func(s *stage) {
+	{"a canary crashes soon after it was Ready", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -328,7 +323,7 @@ var serviceHazards = []hazard{
 		s.ready("db-v2-2", corev1.ConditionFalse)
 		s.object("Pod", "db-v2-2").(*corev1.Pod).Spec.Containers[0].Image = "bad"
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"the status is lost in phase Canary", plain, func(s *stage) {
+	{"the status is lost in phase Canary", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")

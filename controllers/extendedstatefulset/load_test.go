@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
@@ -36,8 +37,8 @@ var misfortunes = []func(*stage, *rand.Rand){
 			u := &set.Spec.UpdateStrategy
 			u.RetryCount, u.UpdateNotReady, u.Canaries = int32(r.Intn(2)), r.Intn(2) == 0, ptr.To(int32(1+r.Intn(2)))
 			u.CanaryWatchTime = &metav1.Duration{Duration: time.Duration(1+r.Intn(5)) * time.Minute}
-			u.PreUpdateJob = []*v1alpha1.UpdateJob{nil, job("fine"), job("bad"), job("hangs")}[r.Intn(4)]
-			u.PostUpdateJob = []*v1alpha1.UpdateJob{nil, job("fine"), job("bad"), job("hangs")}[r.Intn(4)]
+			u.PreUpdateJob = []*v1alpha1.UpdateJob{nil, fixture.Job("fine"), fixture.Job("bad"), fixture.Job("hangs")}[r.Intn(4)]
+			u.PostUpdateJob = []*v1alpha1.UpdateJob{nil, fixture.Job("fine"), fixture.Job("bad"), fixture.Job("hangs")}[r.Intn(4)]
 		})
 	},
 	func(s *stage, r *rand.Rand) {
@@ -89,9 +90,9 @@ func TestLoad(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewSource(int64(i)))
-			set := fakeSet(3)
+			set := fixture.FakeSet(3)
 			if i%2 == 0 {
-				set = withClaims(set)
+				set = fixture.WithClaims(set)
 			}
 			if i%3 == 0 {
 				set.Spec.Zones = []string{"a", "b"}

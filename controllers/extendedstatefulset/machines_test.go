@@ -18,6 +18,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -113,7 +114,7 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Annotations = children.Merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
 	pod.Labels = children.Merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
-	asked, why := injected(s.t, pod)
+	asked, why := fixture.Injected(s.t, pod)
 	if why != "" {
 		s.Fatal(s.t, pod.Name+" has no claims: "+why)
 	}

@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 )
 
@@ -33,7 +34,7 @@ func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response
 		Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
-// at moves a pod of newPod to another ordinal.
+// at moves a pod of fixture.NewPod to another ordinal.
 func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
 	pod.Name, pod.Labels[appsv1.PodIndexLabel] = strings.TrimSuffix(pod.Name, "2")+ordinal, ordinal
 	return pod
@@ -52,11 +53,11 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 		},
 		"gone": nil,
 	}
-	ends := newPod(volumes(), only, 1)
-	ends.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
-	dressed := newPod(volumes(), only, 1)
+	ends := fixture.NewPod(fixture.Volumes(), only, 1)
+	ends.DeletionTimestamp = ptr.To(metav1.NewTime(fixture.Noon))
+	dressed := fixture.NewPod(fixture.Volumes(), only, 1)
 	dressed.OwnerReferences = nil
-	elsewhere := newPod(volumes(), only, 1)
+	elsewhere := fixture.NewPod(fixture.Volumes(), only, 1)
 	elsewhere.Namespace = "other"
 	const refused = "pod db-v1-2 has the claims of ordinal 2, and two pods must not share them; this pod is created after the other one is deleted"
 	for _, row := range []struct {
@@ -65,22 +66,22 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 		pod       *corev1.Pod
 		want      string
 	}{
-		{"no other pod of the ordinal exists", "PerOrdinal", nil, newPod(volumes(), only, 2), ""},
-		{"the pod of another version exists", "PerOrdinal", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
-		{"the pod of another version is terminating", "PerOrdinal", ends, newPod(volumes(), only, 2), refused},
-		{"the pod of a newer version exists", "PerOrdinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
-		{"a pod of another ordinal exists", "PerOrdinal", at(newPod(volumes(), only, 1), "1"), newPod(volumes(), only, 2), ""},
-		{"a pod of another zone exists", "PerOrdinal", newPod(zoned(3, "a", "b"), children.Zone{Name: "a", Index: 0}, 1), newPod(zoned(3, "a", "b"), children.Zone{Name: "b", Index: 1}, 2), ""},
-		{"a pod of the same zone and ordinal exists", "PerOrdinal", newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 1), newPod(zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
-		{"a pod of another namespace exists", "PerOrdinal", elsewhere, newPod(volumes(), only, 2), ""},
-		{"both pods have no claims", "PerOrdinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
-		{"another client labeled a pod", "PerOrdinal", dressed, newPod(volumes(), only, 2), ""},
-		{"with Coexist, two pods share claims", "Coexist", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
-		{"two pods share claims in an upgrade that began with Coexist", "Coexist until the upgrade ends", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
-		{"an orphaned pod of a deleted set exists", "gone", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
+		{"no other pod of the ordinal exists", "PerOrdinal", nil, fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"the pod of another version exists", "PerOrdinal", fixture.NewPod(fixture.Volumes(), only, 1), fixture.NewPod(fixture.Volumes(), only, 2), refused},
+		{"the pod of another version is terminating", "PerOrdinal", ends, fixture.NewPod(fixture.Volumes(), only, 2), refused},
+		{"the pod of a newer version exists", "PerOrdinal", fixture.NewPod(fixture.Volumes(), only, 2), fixture.NewPod(fixture.Volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
+		{"a pod of another ordinal exists", "PerOrdinal", at(fixture.NewPod(fixture.Volumes(), only, 1), "1"), fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"a pod of another zone exists", "PerOrdinal", fixture.NewPod(fixture.Zoned(3, "a", "b"), children.Zone{Name: "a", Index: 0}, 1), fixture.NewPod(fixture.Zoned(3, "a", "b"), children.Zone{Name: "b", Index: 1}, 2), ""},
+		{"a pod of the same zone and ordinal exists", "PerOrdinal", fixture.NewPod(fixture.Zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 1), fixture.NewPod(fixture.Zoned(3, "a"), children.Zone{Name: "a", Index: 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
+		{"a pod of another namespace exists", "PerOrdinal", elsewhere, fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"both pods have no claims", "PerOrdinal", fixture.NewPod(fixture.Plain(), only, 1), fixture.NewPod(fixture.Plain(), only, 2), ""},
+		{"another client labeled a pod", "PerOrdinal", dressed, fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"with Coexist, two pods share claims", "Coexist", fixture.NewPod(fixture.Volumes(), only, 1), fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"two pods share claims in an upgrade that began with Coexist", "Coexist until the upgrade ends", fixture.NewPod(fixture.Volumes(), only, 1), fixture.NewPod(fixture.Volumes(), only, 2), ""},
+		{"an orphaned pod of a deleted set exists", "gone", fixture.NewPod(fixture.Volumes(), only, 1), fixture.NewPod(fixture.Volumes(), only, 2), refused},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := newStage(t, volumes())
+			s := newStage(t, fixture.Volumes())
 			if set := s.set(); sets[row.set] == nil {
 				s.Remove(set)
 			} else {
@@ -102,7 +103,7 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 			}
 		})
 	}
-	if got := admit(t, noAnswer{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
+	if got := admit(t, fixture.NoAnswer{}, fixture.NewPod(fixture.Volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
 		t.Errorf("the pod is allowed although the API server does not respond: %v", got)
 	}
 }
@@ -110,7 +111,7 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 // TestAStatefulSetScaledByHand verifies that the webhook denies a second pod when the StatefulSet
 // controller is faster than the operator.
 func TestAStatefulSetScaledByHand(t *testing.T) {
-	h := hazard{"in an upgrade with PerOrdinal", volumes, func(s *stage) {
+	h := hazard{"in an upgrade with PerOrdinal", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")

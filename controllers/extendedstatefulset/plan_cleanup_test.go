@@ -4,37 +4,16 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 )
-
-// givenBack returns a set whose template was reverted to that of version 1, and whose version 2 has no
-// pods left.
-func givenBack() *scene {
-	return of(volumes()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, children.Span{Start: 3}).but(backToOne)
-}
-
-func TestCleanUp(t *testing.T) {
-	for _, row := range []sentence{
-		{"a version that is no longer needed is deleted", givenBack(), "delete statefulset db-v2: OldVersion\n"},
-		{"a version is not deleted before its StatefulSet controller has observed 0 replicas", givenBack().but(func(w *facts.World) {
-			observedLater(w.Children[1])
-			w.Children[1].Set.Annotations[v1alpha1.AnnotationApplied] = ""
-		}), ""},
-	} {
-		t.Run(row.name, row.check)
-	}
-}
 
 // TestAStatefulSetControllerThatIsBehind verifies that a StatefulSet is not deleted before its
 // controller has observed it. A controller that lags behind creates a pod from the spec that it saw
 // last; if the StatefulSet were already deleted, the operator would not expect this pod.
 func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
-	s := newStage(t, volumes())
+	s := newStage(t, fixture.Volumes())
 	s.rest()
 	s.image("two")
 	s.until("db-v1-2 is gone")
@@ -80,7 +59,7 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 // pods.
 func TestZonesComeAndGo(t *testing.T) {
 	for _, h := range []hazard{
-		{"zones are added to a set without claims", plain, func(s *stage) {
+		{"zones are added to a set without claims", fixture.Plain, func(s *stage) {
 			s.rest()
 			s.floor = 3
 			s.zones("a", "b")
@@ -88,7 +67,7 @@ func TestZonesComeAndGo(t *testing.T) {
 			s.steps(2)
 		}, "= Stable, version 1, 6 Ready; db-z0-v1 ordinals 0 to 2, db-z1-v1 ordinals 0 to 2; active version 1"},
 		{"zones are removed from a set without claims", func() *v1alpha1.ExtendedStatefulSet {
-			set := plain()
+			set := fixture.Plain()
 			set.Spec.Zones = []string{"a", "b"}
 			return set
 		}, func(s *stage) {
@@ -99,7 +78,7 @@ func TestZonesComeAndGo(t *testing.T) {
 			s.steps(2)
 		}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
 		{"a zone is replaced by another", func() *v1alpha1.ExtendedStatefulSet {
-			set := plain()
+			set := fixture.Plain()
 			set.Spec.Zones = []string{"a"}
 			return set
 		}, func(s *stage) {
@@ -111,22 +90,5 @@ func TestZonesComeAndGo(t *testing.T) {
 		}, "= Stable, version 1, 3 Ready; db-z1-v1 ordinals 0 to 2; active version 1"},
 	} {
 		t.Run(h.name, func(t *testing.T) { h.check(t) })
-	}
-}
-
-// TestTwoZonesNeverHaveOneIndex verifies that contradictory labels, for example of a copied claim,
-// never give two zones the same index.
-func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
-	set := fakeSet(1)
-	set.Spec.Zones = []string{"a", "b"}
-	w := &facts.World{Set: set, Claims: map[string]*corev1.PersistentVolumeClaim{}}
-	for _, name := range set.Spec.Zones {
-		c := &corev1.PersistentVolumeClaim{}
-		c.Labels = children.OwnLabels("db", children.Zone{Name: name, Index: 0}, 0)
-		w.Claims[name] = c
-	}
-	observe.RecoverZones(w, nil)
-	if w.Zones[0] != (children.Zone{Name: "a", Index: 0}) || w.Zones[1] != (children.Zone{Name: "b", Index: 1}) {
-		t.Errorf("conflicting labels: got zones %v", w.Zones)
 	}
 }

@@ -1,105 +1,16 @@
 package extendedstatefulset
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 )
-
-// counted returns a set that has the number of replicas in the environment of its pods, so that scaling
-// restarts them.
-func counted() *v1alpha1.ExtendedStatefulSet {
-	set := volumes()
-	set.Spec.InjectReplicasEnv = nil
-	return set
-}
-
-// deletedClaim makes a claim terminating that its pod still uses.
-func deletedClaim(ordinal int32) func(*facts.World) {
-	return func(w *facts.World) {
-		for o := range w.Replicas {
-			c := children.BuildClaim(w.Set, &w.Set.Spec.Template.Spec.VolumeClaimTemplates[0], w.Zones[0], o)
-			if o == ordinal {
-				c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
-			}
-			w.Claims[c.Name] = c
-		}
-	}
-}
-
-// uncounted changes the pod template without creating a version.
-func uncounted(w *facts.World) { w.Set.Spec.InjectReplicasEnv = ptr.To(false) }
-
-// backToOne reverts the template to that of version 1 during an upgrade.
-func backToOne(w *facts.World) {
-	w.Set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
-	w.Digest, _ = children.DigestOf(w.Set)
-	st := &w.Set.Status
-	st.Phase, st.Update, st.UpdateVersion, st.Attempts = v1alpha1.PhaseCleaningUp, nil, 1, 0
-}
-
-// postJobRuns adds a postUpdateJob that has not ended.
-func postJobRuns(w *facts.World) {
-	w.Set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
-	j := children.BuildJob(w.Set, job("hangs"), children.PostJob, 2, 1)
-	j.UID, j.Spec.Suspend = "j", ptr.To(false)
-	w.Jobs = map[string]*batchv1.Job{j.Name: j}
-	w.Set.Status.Update.PostJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
-}
-
-// TestRestartsWait verifies that restarts wait while an ordinal moves, because a second pod would be
-// down, and while a claim would be removed together with its pod.
-func TestRestartsWait(t *testing.T) {
-	perOrdinal := v1alpha1.HandoverPerOrdinal
-	for _, row := range []sentence{
-		{"a kept edit is not reverted while ordinals move", of(volumes()).has(1, children.Span{Start: 0, Replicas: 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
-			has(2, children.Span{Start: 2, Replicas: 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
-		{"a kept edit is not reverted while a claim is terminating", of(volumes()).has(1, children.Span{Start: 0, Replicas: 3}).but(keptEdit).but(deletedClaim(0)), ""},
-		{"a version in phase PostJob is not restarted while a claim is terminating", of(counted()).has(1, children.Span{Start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
-			has(2, children.Span{Start: 0, Replicas: 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
-		{"canaries are not restarted while a claim is terminating", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
-		{"canaries are restarted without a terminating claim", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}, 2).but(uncounted),
-			"patch statefulset db-v2: Template\n"},
-		{"a stale version is not restarted in a rollback", of(counted()).has(1, children.Span{Start: 0, Replicas: 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
-			has(2, children.Span{Start: 1, Replicas: 2}).but(stale2).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"a version whose post job failed is not restarted in a rollback", of(counted()).has(1, children.Span{Start: 0, Replicas: 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, children.Span{Start: 1, Replicas: 2}).
-			but(func(w *facts.World) { w.Set.Status.Update.Returning = true }).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"a good canary is not restarted while the second ordinal is taken", of(counted()).has(1, children.Span{Start: 0, Replicas: 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, children.Span{Start: 2, Replicas: 1}).
-			but(func(w *facts.World) { w.Set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }).but(uncounted), "patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			row.check(t)
-			if got, want := row.scene.restarts(), strings.HasSuffix(row.want, ": Template\n"); got != want {
-				t.Errorf("pods are restarted: %t, want %t", got, want)
-			}
-		})
-	}
-}
-
-// restarts reports whether a pod template changes, whatever the reason of the write.
-func (s *scene) restarts() bool {
-	_, p := decided(s.w)
-	for _, chain := range slices.Concat(p.Steps...) {
-		for _, a := range chain {
-			if next, ok := a.Object.(*appsv1.StatefulSet); ok && a.From != nil &&
-				!apiequality.Semantic.DeepEqual(next.Spec.Template, a.From.(*appsv1.StatefulSet).Spec.Template) {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // restartedAt is the annotation that kubectl rollout restart sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
@@ -152,12 +63,12 @@ func (s *stage) phase(phase v1alpha1.Phase) {
 }
 
 // badLast has a postUpdateJob that fails after the new version got all ordinals.
-var badLast = lastJob(counted, "bad")
+var badLast = lastJob(fixture.Counted, "bad")
 
 // restartHazards must end with all edits of other clients undone, and with at most one pod down at a
 // time.
 var restartHazards = []hazard{
-	{"the pods of the old version are restarted during an upgrade, and the template is reverted", volumes, func(s *stage) {
+	{"the pods of the old version are restarted during an upgrade, and the template is reverted", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -166,7 +77,7 @@ var restartHazards = []hazard{
 		s.floor = 2
 		s.image("one")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"the pods of the old version are restarted during an upgrade, and the template is reverted with more replicas", counted, func(s *stage) {
+	{"the pods of the old version are restarted during an upgrade, and the template is reverted with more replicas", fixture.Counted, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -179,7 +90,7 @@ var restartHazards = []hazard{
 		s.until("db-v1-3 is created")
 		s.scale(3)
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
-	{"the new version is edited by another client while it is scaled up and down", counted, func(s *stage) {
+	{"the new version is edited by another client while it is scaled up and down", fixture.Counted, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.phase(v1alpha1.PhasePromoting)
@@ -189,7 +100,7 @@ var restartHazards = []hazard{
 		s.until("db-v2-1 is created")
 		s.scale(3)
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a claim is deleted after an edit was kept", volumes, func(s *stage) {
+	{"a claim is deleted after an edit was kept", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.rest()
@@ -200,7 +111,7 @@ var restartHazards = []hazard{
 		s.image("one")
 	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
 	{"pods are restarted when one of two canaries is good", func() *v1alpha1.ExtendedStatefulSet {
-		set := counted()
+		set := fixture.Counted()
 		set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2))
 		return set
 	}, func(s *stage) {
@@ -211,7 +122,7 @@ var restartHazards = []hazard{
 		s.Now = s.Now.Add(11 * time.Second)
 		s.uncount()
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a claim is deleted and a replica is added in phase PostJob", lastJob(counted, "hangs"), func(s *stage) {
+	{"a claim is deleted and a replica is added in phase PostJob", lastJob(fixture.Counted, "hangs"), func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.phase(v1alpha1.PhasePostJob)

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -26,25 +27,11 @@ type story struct {
 	tell func(s *stage)
 }
 
-// plain and volumes return the sets that stories begin with.
-func plain() *v1alpha1.ExtendedStatefulSet { return fakeSet(3) }
-
-func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(3)) }
-
-// budgeted adds a budget to a set that allows a drain to take the given number of pods.
-func budgeted(make func() *v1alpha1.ExtendedStatefulSet, most intstr.IntOrString) func() *v1alpha1.ExtendedStatefulSet {
-	return func() *v1alpha1.ExtendedStatefulSet {
-		set := make()
-		set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: &most}
-		return set
-	}
-}
-
 // lastJob adds a postUpdateJob with the given image to a set.
 func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1alpha1.ExtendedStatefulSet {
 	return func() *v1alpha1.ExtendedStatefulSet {
 		set := make()
-		set.Spec.UpdateStrategy.PostUpdateJob = job(does)
+		set.Spec.UpdateStrategy.PostUpdateJob = fixture.Job(does)
 		return set
 	}
 }
@@ -75,19 +62,19 @@ func (s *stage) pod(name string) *corev1.Pod {
 }
 
 var stories = []story{
-	{"coexist", plain, func(s *stage) {
+	{"coexist", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
 		s.rest()
 	}},
-	{"per-ordinal", volumes, func(s *stage) {
+	{"per-ordinal", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.rest()
 	}},
-	{"budget of the serving pods", budgeted(plain, intstr.FromInt32(1)), func(s *stage) {
+	{"budget of the serving pods", fixture.Budgeted(fixture.Plain, intstr.FromInt32(1)), func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
@@ -98,7 +85,7 @@ var stories = []story{
 		s.rest()
 	}},
 	{"budgets of zones, per ordinal", func() *v1alpha1.ExtendedStatefulSet {
-		set := budgeted(func() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(2)) }, intstr.FromString("50%"))()
+		set := fixture.Budgeted(func() *v1alpha1.ExtendedStatefulSet { return fixture.WithClaims(fixture.FakeSet(2)) }, intstr.FromString("50%"))()
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -111,7 +98,7 @@ var stories = []story{
 		s.rest()
 	}},
 	{"bad canary, retried, stale, corrected", func() *v1alpha1.ExtendedStatefulSet {
-		set := plain()
+		set := fixture.Plain()
 		set.Spec.UpdateStrategy.RetryCount = 1
 		return set
 	}, func(s *stage) {
@@ -122,7 +109,7 @@ var stories = []story{
 		s.image("three")
 		s.rest()
 	}},
-	{"per-ordinal, bad canary", volumes, func(s *stage) {
+	{"per-ordinal, bad canary", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("bad")
@@ -130,7 +117,7 @@ var stories = []story{
 		s.image("three")
 		s.rest()
 	}},
-	{"superseded half-way", volumes, func(s *stage) {
+	{"superseded half-way", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -138,7 +125,7 @@ var stories = []story{
 		s.image("three")
 		s.rest()
 	}},
-	{"rolled back half-way", volumes, func(s *stage) {
+	{"rolled back half-way", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -148,7 +135,7 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 	}},
-	{"stale, rolled back, retried", plain, func(s *stage) {
+	{"stale, rolled back, retried", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.rest()
@@ -158,8 +145,8 @@ var stories = []story{
 		s.rest()
 	}},
 	{"jobs", func() *v1alpha1.ExtendedStatefulSet {
-		set := plain()
-		set.Spec.UpdateStrategy.PreUpdateJob, set.Spec.UpdateStrategy.PostUpdateJob = job("fine"), job("fine")
+		set := fixture.Plain()
+		set.Spec.UpdateStrategy.PreUpdateJob, set.Spec.UpdateStrategy.PostUpdateJob = fixture.Job("fine"), fixture.Job("fine")
 		return set
 	}, func(s *stage) {
 		s.rest()
@@ -167,8 +154,8 @@ var stories = []story{
 		s.rest()
 	}},
 	{"pre job fails", func() *v1alpha1.ExtendedStatefulSet {
-		set := plain()
-		set.Spec.UpdateStrategy.PreUpdateJob = job("bad")
+		set := fixture.Plain()
+		set.Spec.UpdateStrategy.PreUpdateJob = fixture.Job("bad")
 		return set
 	}, func(s *stage) {
 		s.rest()
@@ -176,28 +163,28 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 		s.change("the job is fine, and the image is three", func(set *v1alpha1.ExtendedStatefulSet) {
-			set.Spec.UpdateStrategy.PreUpdateJob = job("fine")
+			set.Spec.UpdateStrategy.PreUpdateJob = fixture.Job("fine")
 			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
 		})
 		s.rest()
 	}},
 	{"pre job hangs", func() *v1alpha1.ExtendedStatefulSet {
-		set := plain()
-		set.Spec.UpdateStrategy.PreUpdateJob = job("hangs")
+		set := fixture.Plain()
+		set.Spec.UpdateStrategy.PreUpdateJob = fixture.Job("hangs")
 		return set
 	}, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.rest()
 	}},
-	{"post job fails, per ordinal", lastJob(volumes, "bad"), func(s *stage) {
+	{"post job fails, per ordinal", lastJob(fixture.Volumes, "bad"), func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
 		s.rest()
 	}},
 	{"zones", func() *v1alpha1.ExtendedStatefulSet {
-		set := fakeSet(2)
+		set := fixture.FakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -211,7 +198,7 @@ var stories = []story{
 		s.change("zone b is back", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a", "b"} })
 		s.rest()
 	}},
-	{"scaled", volumes, func(s *stage) {
+	{"scaled", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.scale(4)
@@ -229,7 +216,7 @@ var stories = []story{
 		s.scale(1)
 		s.rest()
 	}},
-	{"not ready", plain, func(s *stage) {
+	{"not ready", fixture.Plain, func(s *stage) {
 		s.image("bad")
 		s.rest()
 		s.image("two")
@@ -237,7 +224,7 @@ var stories = []story{
 		s.change("updateNotReady", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
 		s.rest()
 	}},
-	{"edited by another client", plain, func(s *stage) {
+	{"edited by another client", fixture.Plain, func(s *stage) {
 		s.rest()
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(5)) })
 		s.rest()
@@ -249,7 +236,7 @@ var stories = []story{
 		s.Delete(s.children()[0])
 		s.rest()
 	}},
-	{"volumes grow", volumes, func(s *stage) {
+	{"volumes grow", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.change("claims are 2Gi", func(set *v1alpha1.ExtendedStatefulSet) {
@@ -257,7 +244,7 @@ var stories = []story{
 		})
 		s.rest()
 	}},
-	{"approved manually", approvedByHand(volumes), func(s *stage) {
+	{"approved manually", approvedByHand(fixture.Volumes), func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -272,7 +259,7 @@ var stories = []story{
 		s.rest()
 	}},
 	{"approved in zones", func() *v1alpha1.ExtendedStatefulSet {
-		set := approvedByHand(plain)()
+		set := approvedByHand(fixture.Plain)()
 		set.Spec.Zones, set.Spec.Template.Spec.Replicas = []string{"a", "b"}, ptr.To(int32(2))
 		return set
 	}, func(s *stage) {
@@ -285,7 +272,7 @@ var stories = []story{
 		s.approve("")
 		s.rest()
 	}},
-	{"canary fails while it waits", approvedByHand(plain), func(s *stage) {
+	{"canary fails while it waits", approvedByHand(fixture.Plain), func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.rest()
@@ -304,7 +291,7 @@ var stories = []story{
 		s.rest()
 	}},
 	{"a job for the canaries, then approval", func() *v1alpha1.ExtendedStatefulSet {
-		set := approvedByHand(lastJob(plain, "fine"))()
+		set := approvedByHand(lastJob(fixture.Plain, "fine"))()
 		set.Spec.UpdateStrategy.PostUpdateJob.When = v1alpha1.WhenBoth
 		return set
 	}, func(s *stage) {
@@ -320,7 +307,7 @@ var stories = []story{
 		})
 		s.rest()
 	}},
-	{"deleted", volumes, func(s *stage) {
+	{"deleted", fixture.Volumes, func(s *stage) {
 		s.rest()
 		s.Say("# the set is deleted")
 		s.Delete(s.set())
@@ -397,10 +384,10 @@ func TestEachWriteGoesWrong(t *testing.T) {
 }
 
 func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
-	s := of(plain()).has(1, children.Span{Start: 0, Replicas: 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, children.Span{}).but(stale2)
-	f := asRecorded(s.w)
+	s := fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 3}).Upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).Has(2, children.Span{}).But(fixture.Stale2)
+	f := fixture.AsRecorded(s.W)
 	f.Record.Phase = v1alpha1.PhaseCanary
-	c := s.w.Children.Find(children.NoZone, 2)
+	c := s.W.Children.Find(children.NoZone, 2)
 	next := c.Set.DeepCopy()
 	(&rules.ChildPatch{F: f, C: c, Next: next}).MarkStale()
 	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {

@@ -13,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -23,6 +21,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
@@ -32,8 +31,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
-
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
 
@@ -56,42 +53,8 @@ type stage struct {
 	claims map[string]types.UID // every claim that ever existed
 }
 
-// fakeSet returns a set without volumes.
-func fakeSet(replicas int32) *v1alpha1.ExtendedStatefulSet {
-	set := &v1alpha1.ExtendedStatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
-		Spec: v1alpha1.ExtendedStatefulSetSpec{
-			InjectReplicasEnv: ptr.To(false),
-			Template: v1alpha1.StatefulSetTemplate{Spec: appsv1.StatefulSetSpec{
-				Replicas: &replicas, ServiceName: "peers",
-				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}},
-			}},
-		},
-	}
-	return set
-}
-
-// withClaims adds a claim template.
-func withClaims(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet {
-	set.Spec.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-		ObjectMeta: metav1.ObjectMeta{Name: "data"},
-		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
-	}}
-	return set
-}
-
-func job(image string) *v1alpha1.UpdateJob {
-	j := &v1alpha1.UpdateJob{OnFailure: v1alpha1.OnFailureAbort}
-	j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
-	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "job", Image: image}}
-	return j
-}
-
 func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(noon), floor: -1, made: map[string]string{}, high: map[string]int64{},
+	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), floor: -1, made: map[string]string{}, high: map[string]int64{},
 		ran: map[string]types.UID{}, claims: map[string]types.UID{}}
 	s.Changed = s.invariant
 	for i := range 3 {
