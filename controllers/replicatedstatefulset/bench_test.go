@@ -5,6 +5,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
@@ -17,10 +18,10 @@ func BenchmarkPass(b *testing.B) {
 		world func() *facts.World
 	}{
 		{"at rest", func() *facts.World {
-			return worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"))
+			return fixture.WorldOf(fixture.SetOf(3, 1), fixture.Pod(0).Primary().Sequence("9"), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("9"))
 		}},
 		{"in failover", func() *facts.World {
-			return worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("3"), pod(2).secondary().sequence("9"))
+			return fixture.WorldOf(fixture.SetOf(3, 1), fixture.Pod(0).Crashed(), fixture.Pod(1).Secondary().Sequence("3"), fixture.Pod(2).Secondary().Sequence("9"))
 		}},
 	} {
 		b.Run(situation.name, func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
@@ -54,17 +55,17 @@ func play(t *testing.T, set *v1alpha1.ReplicatedStatefulSet, wait time.Duration,
 }
 
 func TestMembersThatGoDoNotStandForThoseThatStay(t *testing.T) {
-	play(t, setOf(5, 1), 30*time.Second, write, partition("n3"), write, together(partition("n4"), partition("n5")), write,
+	play(t, fixture.SetOf(5, 1), 30*time.Second, write, partition("n3"), write, together(partition("n4"), partition("n5")), write,
 		together(powerOff("n1"), powerOff("n2"), outOfService("n1"), outOfService("n2"), nowhere("n1"), nowhere("n2"),
 			answers("n3"), answers("n4"), answers("n5"), crash(2), crash(3), crash(4)), scaleTo(3))
 }
 
 func TestAScaleDownInTheDarkKeepsTheNewestCopy(t *testing.T) {
-	play(t, setOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(1)))
+	play(t, fixture.SetOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(1)))
 }
 
 func TestAScaleToNoneAndBackKeepsTheNewestCopy(t *testing.T) {
-	play(t, setOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(0), func(s *stage) {
+	play(t, fixture.SetOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(0), func(s *stage) {
 		for range 100 {
 			s.look()
 			s.pass()
@@ -77,7 +78,7 @@ func TestAScaleToNoneAndBackKeepsTheNewestCopy(t *testing.T) {
 }
 
 func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
-	set := setOf(3, 1)
+	set := fixture.SetOf(3, 1)
 	set.Spec.Seeding = v1alpha1.SeedingQuorum
 	s := play(t, set.DeepCopy(), 40*time.Second, write, partition("n1"), deleteSet, quarter, quarter)
 	if s.set() != nil {
@@ -89,7 +90,7 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 }
 
 func TestASecondaryThatFellBehindIsNotPromoted(t *testing.T) {
-	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
+	play(t, fixture.SetOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
 }
 
 // TestASlowSecondaryIsNotPromotedAlone tests that a secondary that is behind is not promoted when
@@ -104,36 +105,36 @@ func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
 		{deleted(0), deleted(2)},
 		{deleted(2), crash(0), tellCrashes},
 	} {
-		play(t, setOf(3, 1), 90*time.Second, write, together(append([]func(*stage){slow("rss-db-1"), write}, others...)...), write)
+		play(t, fixture.SetOf(3, 1), 90*time.Second, write, together(append([]func(*stage){slow("rss-db-1"), write}, others...)...), write)
 	}
 }
 
 func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
 	stopped := until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == record.Idle }) // for the update
-	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
+	play(t, fixture.SetOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
 }
 
 // TestASetOfOneWithoutClaimsIsNeverTwo tests a set of one on a shared volume (no claim templates)
 // whose pod is force-deleted on a lost node.
 func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
-	set := setOf(1, 1)
+	set := fixture.SetOf(1, 1)
 	set.Spec.Pod.VolumeClaimTemplates = nil
 	play(t, set, 30*time.Second, write, together(partition("n1"), func(s *stage) { s.moved["n1"] = "n5" }, forced(0)))
 }
 
 // dark are scenarios that TestRandomOrders runs too.
 var dark = []told{
-	{name: "scale 5 to 3 without a primary", set: setOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
-	{name: "scale 3 to 1 without a primary", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
-	{name: "scale 5 to 2 to 4 without a primary", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
-	{name: "scale 3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
-	{name: "two primaries of four", set: setOf(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
-	{name: "replication links are cut", set: setOf(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
-	{name: "replication is slow", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
-	{name: "replication is slow, scale 3 to 2", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
-	{name: "two primaries and a slow secondary", set: setOf(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
-	{name: "all members are primary", set: setOf(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
-	{name: "no secondaries", set: setOf(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
+	{name: "scale 5 to 3 without a primary", set: fixture.SetOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
+	{name: "scale 3 to 1 without a primary", set: fixture.SetOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
+	{name: "scale 5 to 2 to 4 without a primary", set: fixture.SetOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
+	{name: "scale 3 to 0 to 3", set: fixture.SetOf(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
+	{name: "two primaries of four", set: fixture.SetOf(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
+	{name: "replication links are cut", set: fixture.SetOf(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
+	{name: "replication is slow", set: fixture.SetOf(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
+	{name: "replication is slow, scale 3 to 2", set: fixture.SetOf(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
+	{name: "two primaries and a slow secondary", set: fixture.SetOf(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
+	{name: "all members are primary", set: fixture.SetOf(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
+	{name: "no secondaries", set: fixture.SetOf(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
 }
 
 func anyLink(s *stage) { s.anySecondary(link) }
@@ -152,7 +153,7 @@ func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
 // TestAPrimaryThatAnotherOwnerAdopted tests that a pod that may be primary still counts after
 // another object adopted it, so that no other primary starts.
 func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(20 * time.Second)
 	adopted := func(s *stage) {
 		s.Say("# a ReplicaSet adopts rss-db-0")

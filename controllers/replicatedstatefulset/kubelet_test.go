@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -52,7 +53,7 @@ func (s *stage) machines() (moves []func()) {
 }
 
 // anySet has the name of all sets in these tests.
-var anySet = setOf(1, 1)
+var anySet = fixture.SetOf(1, 1)
 
 func (s *stage) podOf(uid types.UID) *corev1.Pod {
 	for _, p := range s.pods() {

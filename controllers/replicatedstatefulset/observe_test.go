@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,16 +13,15 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
 func TestWhoIsAMember(t *testing.T) {
-	s := newStage(t, setOf(11, 1))
+	s := newStage(t, fixture.SetOf(11, 1))
 	s.settle(10 * time.Second)
 	stranger := func(name, namespace, app string) {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{v1alpha1.LabelApp: app, v1alpha1.LabelManaged: v1alpha1.True}}})
@@ -56,67 +54,11 @@ func TestWhoIsAMember(t *testing.T) {
 }
 
 func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
-	s := newStage(t, setOf(1, 1))
+	s := newStage(t, fixture.SetOf(1, 1))
 	s.settle(10 * time.Second)
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
 	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members[0]; m.CommandsIn != "main" {
 		t.Errorf("commands for a pod of the former template run in %q, want main", m.CommandsIn)
-	}
-}
-
-// TestWhatIsAskedInVainIsAskedLessOften tests that consecutive unanswered commands are counted, and
-// that a sequence that is not a number counts as unanswered.
-func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
-	for _, r := range []struct {
-		name, command string
-		outcome       podexec.Outcome
-		out           string
-		want          int
-	}{
-		{"a status query without a response", "status", podexec.Unknown, "", 3},
-		{"a status query with a response", "status", podexec.Failed, "", 0},
-		{"a sequence with a number", "sequence", podexec.Succeeded, "7\n", 0},
-		{"a sequence without a number", "sequence", podexec.Succeeded, "seven", 3},
-		{"a sequence that failed", "sequence", podexec.Failed, "", 3},
-	} {
-		t.Run(r.name, func(t *testing.T) {
-			m := pod(0)
-			remembered := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
-			for i := range 3 {
-				m.answered(r.command, r.outcome, 1, r.out, time.Duration(9-i)*time.Second)
-				remembered.Look(m.Member, nil, noon)
-				remembered.Look(m.Member, nil, noon) // the same result counts once
-			}
-			if got := m.Tries[r.command]; got != r.want {
-				t.Errorf("tries is %d, want %d", got, r.want)
-			}
-			if _, said := m.Said[r.command]; said != (r.outcome != podexec.Unknown) {
-				t.Errorf("a response is remembered: %t", said)
-			}
-		})
-	}
-}
-
-// TestAMemberIsUnresponsiveWhenItWasAsked tests that only commands that were sent to the running
-// container make a member unresponsive. An outage does not.
-func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
-	m := pod(0)
-	remembered := &observe.Seen{Said: map[string]podexec.Result{}, Counted: map[string]time.Time{}, Tries: map[string]int{}}
-	for i := range spec.UnresponsiveAfter {
-		if m.Unresponsive() {
-			t.Fatalf("unresponsive after %d of %d queries", i, spec.UnresponsiveAfter)
-		}
-		m.unsent("status", time.Duration(50-i)*time.Second, 0)
-		remembered.Look(m.Member, nil, noon)
-		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
-		remembered.Look(m.Member, nil, noon)
-	}
-	if !m.Unresponsive() {
-		t.Error("the member is not unresponsive after all queries")
-	}
-	m.restarted(time.Second)
-	if remembered.Look(m.Member, nil, noon); m.Unresponsive() {
-		t.Error("the member is unresponsive because of queries to another container")
 	}
 }
 
@@ -138,13 +80,13 @@ func (s *stage) lookLive() (*facts.World, map[string]int) {
 }
 
 func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(10 * time.Second)
 	w, asked := s.lookLive()
 	if asked["*v1.StatefulSet"] != 1 || asked["*v1.PodDisruptionBudget"] != 2 || asked["*v1.Service"] != 0 {
 		t.Errorf("the live reads are %v, want the StatefulSet and the budgets only", asked)
 	}
-	allowed := newStage(t, allowing(setOf(3, 1)))
+	allowed := newStage(t, fixture.Allowing(fixture.SetOf(3, 1)))
 	allowed.settle(10 * time.Second)
 	if _, asked = allowed.lookLive(); asked["*v1.PodDisruptionBudget"] != 0 {
 		t.Errorf("the live reads are %v, want no budget with evictionPolicy Allow", asked)
@@ -161,34 +103,19 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 // TestBudgetsAreReadLiveBeforeAHandover tests that a budget that must be closed before a handover
 // is read live, because the cache may show an open budget as closed.
 func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(10 * time.Second)
 	w, _ := s.lookLive()
 	s.Put(rules.ClosedBudget(w.Budget)) // and the cache does not see it
-	if w, _ = s.lookLive(); budgetSays(w.Budget) != "maxUnavailable 0, NotIn [primary]" {
-		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", budgetSays(w.Budget))
-	}
-}
-
-// TestRS62ASetHasItsOwnKey tests that sets of the same name in two namespaces have different keys,
-// so that a hanging set does not affect the other.
-func TestRS62ASetHasItsOwnKey(t *testing.T) {
-	child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", Labels: map[string]string{v1alpha1.LabelApp: "db"}}}
-	twin := child.DeepCopy()
-	twin.Namespace = "another"
-	a, b := observe.RequestFor(child), observe.RequestFor(twin)
-	if len(a) != 1 || len(b) != 1 || a[0] == b[0] || !strings.HasPrefix(a[0].String(), "ns/") {
-		t.Errorf("the index keys are %v and %v, want one for each namespace", a, b)
-	}
-	if got := observe.RequestFor(&corev1.Pod{}); got != nil {
-		t.Errorf("a pod without an owner enqueues %v", got)
+	if w, _ = s.lookLive(); fixture.BudgetSays(w.Budget) != "maxUnavailable 0, NotIn [primary]" {
+		t.Errorf("RS-67 the live budget is %q, want the closed one that is not in the cache", fixture.BudgetSays(w.Budget))
 	}
 }
 
 // TestANodeThatTheCacheMissesIsReadLive tests that a stale cache fences no member: a Node that the
 // cache misses, or shows as out of service, is read from the API server first.
 func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(20 * time.Second)
 	missing, tainted := s.Snapshot(cutAsCached), s.Snapshot(cutAsCached)
 	for key, obj := range missing.All {

@@ -14,140 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 )
-
-// words returns that many labels, or entries of another map of strings.
-func words(n int) map[string]string {
-	all := map[string]string{}
-	for i := range n {
-		all[fmt.Sprint("k", i)] = "v"
-	}
-	return all
-}
-
-const others = "there may be at most %d; remove the others"
-
-// bounded are the bounded parts of a spec, with the error for one more.
-var bounded = []struct {
-	path   string
-	most   int
-	says   string
-	change func(*v1alpha1.ReplicatedStatefulSetSpec, int)
-}{
-	{"spec.replicas", 1000, "may be at most 1000; lower it", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Replicas, s.Primaries = ptr.To(int32(n)), nil }},
-	{"spec.servicePorts", 100, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.ServicePorts = make([]corev1.ServicePort, n) }},
-	{"spec.imagePullSecrets", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.ImagePullSecrets = make([]corev1.LocalObjectReference, n)
-	}},
-	{"spec.secrets", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		for i := range n {
-			s.Secrets = append(s.Secrets[:i], fmt.Sprint("s", i))
-		}
-	}},
-	{"spec.maintenance", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		for i := range n {
-			s.Maintenance = append(s.Maintenance[:i], fmt.Sprint("rss-db-", i))
-		}
-	}},
-	{"spec.nodeSelector", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.NodeSelector = words(n) }},
-	{"spec.tolerations", 128, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Tolerations = make([]corev1.Toleration, n) }},
-	{"spec.ruleSelector.matchLabels", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.RuleSelector = &metav1.LabelSelector{MatchLabels: words(n)}
-	}},
-	{"spec.pod.containers", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.Pod.Containers = make([]corev1.Container, n)
-		for i := range n {
-			s.Pod.Containers[i] = corev1.Container{Name: fmt.Sprint("c", i), Image: "x"}
-		}
-	}},
-	{"spec.pod.initContainers", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.Pod.InitContainers = make([]corev1.Container, n)
-		for i := range n {
-			s.Pod.InitContainers[i] = corev1.Container{Name: fmt.Sprint("c", i), Image: "x"}
-		}
-	}},
-	{"spec.pod.volumes", 128, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		for i := range n {
-			s.Pod.Volumes = append(s.Pod.Volumes[:i], corev1.Volume{Name: fmt.Sprint("v", i)})
-		}
-	}},
-	{"spec.pod.volumeClaimTemplates", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		for i := range n {
-			s.Pod.VolumeClaimTemplates = append(s.Pod.VolumeClaimTemplates[:i], corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("v", i)}})
-		}
-	}},
-	{"spec.pod.labels", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.Labels = words(n) }},
-	{"spec.pod.annotations", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.Annotations = words(n) }},
-	{"spec.pod.nodeSelector", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.NodeSelector = words(n) }},
-	{"spec.pod.commands[stop].command", 1024, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.Pod.Commands["stop"] = v1alpha1.Command{Command: append([]string{"/stop"}, make([]string, n-1)...)}
-	}},
-	{"spec.pod.commands[stop].command[1]", 32768, "has 32769 bytes, and the max is %d; move the script into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop", strings.Repeat("x", n)}}
-	}},
-	{"spec", bounds.Bytes, "has 262145 bytes as JSON, and may have at most %d; move scripts and configuration to the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
-		s.Pod.Annotations = map[string]string{"a": ""}
-		text, err := json.Marshal(s)
-		if err != nil {
-			panic(err)
-		}
-		s.Pod.Annotations["a"] = strings.Repeat("x", n-len(text))
-	}},
-}
-
-func TestBounds(t *testing.T) {
-	for _, r := range bounded {
-		tried := func(n int) field.ErrorList {
-			set := spec.WithDefaults(setOf(3, 1))
-			r.change(&set.Spec, n)
-			return spec.Validate(set)
-		}
-		if errs := tried(r.most); len(errs) > 0 {
-			t.Errorf("%d: %v", r.most, errs)
-		}
-		says := r.says
-		if strings.Contains(says, "%d") {
-			says = fmt.Sprintf(says, r.most)
-		}
-		if errs := tried(r.most + 1); len(errs) != 1 || errs[0].Field != r.path || errs[0].Detail != says {
-			t.Errorf("%d: %v, want %s: %s", r.most+1, errs, r.path, says)
-		}
-	}
-}
-
-func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
-	s := spec.WithDefaults(setOf(1, 1))
-	s.Spec.ReconcileInterval, s.Spec.FailureWindow = "100Y", "31D"
-	s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "25h"}
-	if a, b, c := spec.ReconcileInterval(&s.Spec), spec.FailureWindow(&s.Spec), spec.TimeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
-		t.Errorf("the effective times are %s, %s and %s", a, b, c)
-	}
-	want := []string{
-		"spec.reconcileInterval is 100Y, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
-		"spec.failureWindow is 31D, which is replaced by 720h0m0s, the max; set 720h0m0s or less",
-		"spec.pod.commands[stop].timeout is 25h, which is replaced by 24h0m0s, the max; set 24h0m0s or less",
-	}
-	if got := webhooks.OddTimes(&s.Spec); !slices.Equal(got, want) {
-		t.Errorf("the warnings are %q", got)
-	}
-}
 
 // TestAnOldObjectThatWantsTooMany tests an object that is older than the schema, which may want any
 // number of members.
 func TestAnOldObjectThatWantsTooMany(t *testing.T) {
-	s := newStage(t, setOf(math.MaxInt32, 1))
+	s := newStage(t, fixture.SetOf(math.MaxInt32, 1))
 	s.settle(20 * time.Second)
 	n := noting{s.Cluster, map[string]int{}}
 	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
@@ -167,7 +48,7 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 // are few.
 func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 	for _, r := range []struct{ replicas, gets int32 }{{observe.MaxLookups, observe.MaxLookups}, {observe.MaxLookups + 1, 0}, {1000, 0}} {
-		s := newStage(t, setOf(r.replicas, 1))
+		s := newStage(t, fixture.SetOf(r.replicas, 1))
 		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
 		s.Put(stray)
 		n := noting{s.Cluster, map[string]int{}}
@@ -183,7 +64,7 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 }
 
 func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
-	s := newStage(t, setOf(1, 1))
+	s := newStage(t, fixture.SetOf(1, 1))
 	for _, n := range []int{spec.MaxReplicas - 1, spec.MaxReplicas} {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: spec.MemberName(anySet, n), Namespace: "ns", Labels: spec.OwnLabels(anySet)}})
 	}
@@ -197,7 +78,7 @@ func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 }
 
 func TestRulesAreBounded(t *testing.T) {
-	set := setOf(1, 1)
+	set := fixture.SetOf(1, 1)
 	set.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rules": "yes"}}
 	s := newStage(t, set)
 	rule := func(i int, text string) *corev1.ConfigMap {

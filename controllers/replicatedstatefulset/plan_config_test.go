@@ -3,30 +3,24 @@ package replicatedstatefulset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 )
 
 // oneKey is a key that is never lost.
@@ -34,15 +28,6 @@ type oneKey struct{}
 
 func (oneKey) Current(context.Context, bool) ([]byte, error) {
 	return []byte("0123456789abcdef0123456789abcdef"), nil
-}
-
-// follows makes the set follow Secret creds, which is mounted, and an optional one that may be
-// missing.
-func follows(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
-	set.Spec.UpdateOnEnvChange, set.Spec.Secrets = true, []string{"creds"}
-	set.Spec.Pod.Containers[0].EnvFrom = []corev1.EnvFromSource{{
-		SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "extra"}, Optional: ptr.To(true)}}}
-	return set
 }
 
 // secret writes the text into a Secret. gone deletes it.
@@ -65,7 +50,7 @@ func gone(name string) func(*stage) {
 // followed returns a stage at rest with a set that follows Secret creds.
 func followed(t *testing.T, text string) *stage {
 	t.Helper()
-	s := newStage(t, follows(setOf(3, 1)))
+	s := newStage(t, fixture.Follows(fixture.SetOf(3, 1)))
 	secret("creds", text)(s)
 	s.settle(30 * time.Second)
 	return s
@@ -237,139 +222,5 @@ func TestOneRestartIsEnoughForBoth(t *testing.T) {
 	}
 	if len(uids) != 6 {
 		t.Errorf("three members had %d pods, want two each", len(uids))
-	}
-}
-
-func TestASetThatIsNotFollowedKeepsItsTemplate(t *testing.T) {
-	set := spec.WithDefaults(setOf(3, 1))
-	plain := children.BuildTemplate(set, children.Hashes{})
-	if plain.Annotations[v1alpha1.AnnotationTemplate] != children.TemplateHash(set, &plain.Spec, children.Hashes{}) || plain.Annotations[v1alpha1.AnnotationConfigHash] != "" {
-		t.Error("the template of a set without the field has a hash of its configuration")
-	}
-	set.Spec.UpdateOnEnvChange = true
-	if followed := children.BuildTemplate(set, children.Hashes{}); followed.Annotations[v1alpha1.AnnotationTemplate] != plain.Annotations[v1alpha1.AnnotationTemplate] {
-		t.Error("setting the field recreates the members")
-	}
-	if changed := children.BuildTemplate(set, children.Hashes{Config: "h"}); changed.Annotations[v1alpha1.AnnotationTemplate] == plain.Annotations[v1alpha1.AnnotationTemplate] {
-		t.Error("a change recreates no member")
-	}
-}
-
-func TestWhatIsFollowed(t *testing.T) {
-	set := follows(setOf(3, 1))
-	set.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
-	set.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{OperatorSecret: "clients", Member: &v1alpha1.MemberTLS{PeerSecret: "peer", ServerSecret: "server"}}}
-	set.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec": {"volumes": [{"name": "v", "configMap": {"name": "conf"}}], "imagePullSecrets": [{"name": "pull2"}]}}`)}
-	if got, want := fmt.Sprint(observe.UsesIndex(set)), "[ConfigMap conf Secret creds Secret extra Secret peer Secret server]"; got != want {
-		t.Errorf("followed are %s, want %s", got, want)
-	}
-	set.Spec.UpdateOnEnvChange = false
-	if got := observe.UsesIndex(set); got != nil {
-		t.Errorf("followed are %v, want none", got)
-	}
-}
-
-func TestMoreThanAreFollowedAreRefused(t *testing.T) {
-	set := follows(setOf(3, 1))
-	for i := range configuration.MaxSources {
-		set.Spec.Pod.Containers[0].EnvFrom = append(set.Spec.Pod.Containers[0].EnvFrom, corev1.EnvFromSource{
-			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("s", i)}}})
-	}
-	errs := spec.ValidateConfig(set, field.NewPath("spec", "updateOnEnvChange"))
-	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "at most 256") {
-		t.Errorf("the errors are %v", errs)
-	}
-	set.Spec.UpdateOnEnvChange = false
-	if errs := spec.ValidateConfig(set, nil); errs != nil {
-		t.Errorf("a set that is not followed is refused: %v", errs)
-	}
-}
-
-func TestTheNextStatefulSetComparesWhatPodsHave(t *testing.T) {
-	complete := configuration.State{Key: "k", Seen: "s", Hash: "now"}
-	for _, row := range []struct {
-		says    string
-		view    configuration.View
-		adopts  bool
-		hash    string
-		records string // the hash of the record; "-" for no record
-	}{
-		{"a new set records its configuration", configuration.View{State: complete}, false, "now", "now"},
-		{"a new set with missing configuration records nothing yet", configuration.View{State: configuration.State{Key: "k", Hash: "x", Missing: []string{"it"}}}, false, "", "-"},
-		{"adopted pods without a hash keep none", configuration.View{State: complete}, true, "", "-"},
-		{"adopted pods with a hash keep it, and it is compared", configuration.View{State: complete, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
-		{"adopted pods with a hash keep it while the configuration is unreadable", configuration.View{State: configuration.State{Key: "k", Unreadable: "no"}, Carried: configuration.Stamp{Hash: "old"}}, true, "old", "old"},
-	} {
-		got := facts.FirstTarget(&row.view, row.adopts, noon)
-		records := "-"
-		if r := configuration.ParseRecord(got.Record); r != nil && got.Record != "" {
-			records = r.Hash
-		}
-		if row.adopts && row.view.Carried.Hash == "" {
-			records = "-" // its record is the base, and the pods have none
-		}
-		if got.Hash != row.hash || records != row.records {
-			t.Errorf("%s: hash %q, record of %q", row.says, got.Hash, records)
-		}
-	}
-}
-
-func TestARestartIsSeenInTheStatefulSetOfASet(t *testing.T) {
-	begun := configuration.Record{Key: "k", Restarted: &metav1.Time{Time: noon}}
-	for _, row := range []struct {
-		says   string
-		change func(*appsv1.StatefulSet)
-		want   bool
-	}{
-		{"the spec was just written", func(s *appsv1.StatefulSet) { s.Generation = 2 }, true},
-		{"a member has the previous template", func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 2 }, true},
-		{"all members have the current template", func(*appsv1.StatefulSet) {}, false},
-		{"the StatefulSet has 0 replicas", func(s *appsv1.StatefulSet) { s.Spec.Replicas, s.Generation = ptr.To(int32(0)), 2 }, false},
-		{"the StatefulSet is terminating", func(s *appsv1.StatefulSet) { s.DeletionTimestamp, s.Generation = &metav1.Time{Time: noon}, 2 }, false},
-		{"the restart has another reason", func(s *appsv1.StatefulSet) { s.Annotations, s.Generation = nil, 2 }, false},
-	} {
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{v1alpha1.AnnotationConfigRecord: begun.String()}},
-			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3))}, Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdatedReplicas: 3}}
-		row.change(set)
-		if got := !facts.RestartsSince(set).IsZero(); got != row.want {
-			t.Errorf("%s: restarting is %v", row.says, got)
-		}
-	}
-}
-
-// TestReasonsOfConfigurationAreThoseOfTheAPI tests that the reasons of the shared reader equal
-// those of the API.
-func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
-	for said, want := range map[string]string{
-		configuration.EventFollowed: v1alpha1.EventConfigFollowed, configuration.EventRestart: v1alpha1.EventConfigRestart,
-		configuration.EventKeyChanged: v1alpha1.EventConfigKeyChanged, configuration.EventKeyLost: v1alpha1.EventConfigKeyLost,
-		configuration.ReasonMissing: v1alpha1.ReasonConfigMissing, configuration.ReasonUnreadable: v1alpha1.ReasonConfigUnreadable,
-		configuration.ReasonChanged: v1alpha1.ReasonConfigChanged, configuration.ReasonTurn: v1alpha1.ReasonConfigTurn,
-	} {
-		if said != want {
-			t.Errorf("the reason is %s, want %s of the API", said, want)
-		}
-	}
-}
-
-// TestW20AMemberWithOldContentsIsTold tests W20: the kubelet keeps the contents of an immutable
-// ConfigMap while a pod on its node uses it.
-func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
-	w := &facts.World{Set: setOf(2, 1)}
-	for name, hash := range map[string]string{"db-0": "old", "db-1": "new"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationConfigHash: hash}}}
-		if pod.Spec.NodeName = "n1"; hash == "new" {
-			pod.CreationTimestamp = metav1.NewTime(noon)
-		}
-		w.Members = append(w.Members, &facts.Member{Pod: pod})
-	}
-	r := configuration.Record{Key: "k", Hash: "new", Recreated: []string{"Secret creds"}}
-	w.Config.Target = configuration.Target{Stamp: configuration.Stamp{Hash: "new", Record: r.String()}}
-	facts.NoteCached(w)
-	if got := configuration.ParseRecord(w.Config.Target.Record); len(got.Cached) != 1 || got.Cached[0] != "db-1" {
-		t.Errorf("the record names %q", got.Cached)
-	}
-	if !strings.Contains(w.Config.Cached, "kubectl cordon n1 && kubectl -n "+w.Set.Namespace+" delete pod db-1 && kubectl uncordon n1") {
-		t.Errorf("the message is %s", w.Config.Cached)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
@@ -32,72 +33,72 @@ type told struct {
 }
 
 var scenarios = []told{
-	{name: "create", set: setOf(3, 1)},
+	{name: "create", set: fixture.SetOf(3, 1)},
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
-	{name: "the primary is killed", set: setOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
-	{name: "W12 the newest primary is killed and restarted", set: restarting(setOf(3, 1)), steps: []func(*stage){write, together(unfollowed(0), crash(0)), write}, wait: 2 * time.Minute},
-	{name: "W9 a secondary is unresponsive when the primary is killed", set: recreating(setOf(3, 1), "1m"), steps: []func(*stage){write, together(hang("rss-db-1 status"), crash(0), primaryAgain, unhang), write}, wait: 40 * time.Second},
-	{name: "the pod of the primary is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
-	{name: "the pod of the primary is deleted with a preStop hook", set: holding(setOf(3, 1)), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
-	{name: "the pod of the primary is deleted with a preStop hook without demote", set: holding(setOf(3, 1, "promote", "demote")), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
-	{name: "the pod of the primary is force-deleted", set: setOf(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
-	{name: "the node of the primary is lost, then fenced", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
-	{name: "all members restart at once", set: setOf(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
-	{name: "the operator restarts during a start", set: setOf(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
-	{name: "a stop hangs", set: setOf(3, 2), steps: []func(*stage){write, hang("rss-db-1 stop"), primariesTo(1), unhang}, wait: 30 * time.Second},
-	{name: "a start hangs", set: setOf(3, 1), steps: []func(*stage){write, hang("rss-db-1 promote"), crash(0), unhang}, wait: 30 * time.Second},
-	{name: "scale 3 to 5 to 3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
-	{name: "the primary is removed by a scale-down", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
-	{name: "rolling update", set: setOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "a Secret changes", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, secret("creds", "two")}, wait: 40 * time.Second},
+	{name: "the primary is killed", set: fixture.SetOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
+	{name: "W12 the newest primary is killed and restarted", set: fixture.Restarting(fixture.SetOf(3, 1)), steps: []func(*stage){write, together(unfollowed(0), crash(0)), write}, wait: 2 * time.Minute},
+	{name: "W9 a secondary is unresponsive when the primary is killed", set: fixture.Recreating(fixture.SetOf(3, 1), "1m"), steps: []func(*stage){write, together(hang("rss-db-1 status"), crash(0), primaryAgain, unhang), write}, wait: 40 * time.Second},
+	{name: "the pod of the primary is deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
+	{name: "the pod of the primary is deleted with a preStop hook", set: holding(fixture.SetOf(3, 1)), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
+	{name: "the pod of the primary is deleted with a preStop hook without demote", set: holding(fixture.SetOf(3, 1, "promote", "demote")), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
+	{name: "the pod of the primary is force-deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
+	{name: "the node of the primary is lost, then fenced", set: fixture.SetOf(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
+	{name: "all members restart at once", set: fixture.SetOf(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
+	{name: "the operator restarts during a start", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
+	{name: "a stop hangs", set: fixture.SetOf(3, 2), steps: []func(*stage){write, hang("rss-db-1 stop"), primariesTo(1), unhang}, wait: 30 * time.Second},
+	{name: "a start hangs", set: fixture.SetOf(3, 1), steps: []func(*stage){write, hang("rss-db-1 promote"), crash(0), unhang}, wait: 30 * time.Second},
+	{name: "scale 3 to 5 to 3 to 0 to 3", set: fixture.SetOf(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
+	{name: "the primary is removed by a scale-down", set: fixture.SetOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
+	{name: "rolling update", set: fixture.SetOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "a Secret changes", set: fixture.Follows(fixture.SetOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, secret("creds", "two")}, wait: 40 * time.Second},
 	// While the Secret is missing, the rollout stops.
-	{name: "a Secret changes twice, is deleted and recreated", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, together(secret("creds", "two"), restartIn("stop"), secret("creds", "three")), gone("creds"), secret("creds", "three")}, wait: 40 * time.Second},
-	{name: "rolling update of primaries", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "rolling update away from a broken image", set: setOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
-	{name: "switchover", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
-	{name: "switchover by the spec, applied repeatedly", set: setOf(3, 1), steps: []func(*stage){write, apply(2, "a"), apply(2, "a"), write, crash(2), apply(2, "a"), write, apply(2, "b"), write}, wait: 40 * time.Second},
-	{name: "switchover without demote", set: setOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
-	{name: "primaries 1 to 3 to 1 of 4", set: setOf(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
-	{name: "rolling update without secondaries", set: setOf(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "rolling update of two primaries without secondaries", set: setOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "commands move to another container", set: setOf(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
-	{name: "labels are removed", set: setOf(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
+	{name: "a Secret changes twice, is deleted and recreated", set: fixture.Follows(fixture.SetOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, together(secret("creds", "two"), restartIn("stop"), secret("creds", "three")), gone("creds"), secret("creds", "three")}, wait: 40 * time.Second},
+	{name: "rolling update of primaries", set: fixture.SetOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling update away from a broken image", set: fixture.SetOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
+	{name: "switchover", set: fixture.SetOf(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "switchover by the spec, applied repeatedly", set: fixture.SetOf(3, 1), steps: []func(*stage){write, apply(2, "a"), apply(2, "a"), write, crash(2), apply(2, "a"), write, apply(2, "b"), write}, wait: 40 * time.Second},
+	{name: "switchover without demote", set: fixture.SetOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "primaries 1 to 3 to 1 of 4", set: fixture.SetOf(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
+	{name: "rolling update without secondaries", set: fixture.SetOf(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling update of two primaries without secondaries", set: fixture.SetOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "commands move to another container", set: fixture.SetOf(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
+	{name: "labels are removed", set: fixture.SetOf(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
 	{name: "labels are removed as in the original", set: original(), steps: []func(*stage){strip(0), crash(0)}},
-	{name: "the StatefulSet is deleted while paused", set: setOf(3, 1), steps: []func(*stage){write, pause(true), deleteStatefulSet, pause(false)}, wait: 30 * time.Second},
-	{name: "the StatefulSet is deleted without its pods in a scale-down", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, together(orphan, deleteStatefulSet, scaleTo(3))}, wait: 40 * time.Second},
-	{name: "the StatefulSet is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
-	{name: "the majority is lost", set: setOf(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
-	{name: "paused", set: setOf(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
-	{name: "scale 0 to 5 with the newest copy on the last ordinal", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
-	{name: "the node of the primary is drained", set: setOf(3, 1), steps: []func(*stage){write, cordon("n1"), write, evict(0), evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
-	{name: "the primary is evicted without a cordon", set: setOf(3, 1), steps: []func(*stage){write, together(evict(0), askToGo(0)), write, evict(0), write}, wait: 40 * time.Second},
-	{name: "all nodes but one are drained", set: setOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2")), write, evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
-	{name: "all nodes are cordoned", set: setOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2"), cordon("n3")), evict(0), uncordon("n3"), evict(0)}, wait: 40 * time.Second},
-	{name: "the node of one of two primaries is drained", set: setOf(4, 2), steps: []func(*stage){write, cordon("n1"), write, evict(0)}, wait: 40 * time.Second},
-	{name: "the node of the primary is drained where evictions are allowed", set: allowing(setOf(3, 1)), steps: []func(*stage){write, cordon("n1"), evict(0), uncordon("n1")}, wait: 40 * time.Second},
-	{name: "the budgets change with the policy", set: setOf(3, 1), steps: []func(*stage){evictions("Allow"), evictions("Handover"), noBudget}, wait: 40 * time.Second},
-	{name: "the primary is parked", set: setOf(3, 1), steps: []func(*stage){write, park(0), write, crash(0), park(), write}, wait: 40 * time.Second},
-	{name: "the primary is parked without demote", set: setOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
-	{name: "the primary fails while a secondary is parked", set: setOf(3, 1), steps: []func(*stage){write, park(2), write, crash(0), write, park()}, wait: 40 * time.Second},
-	{name: "the primary of two fails while the other is parked", set: setOf(2, 1), steps: []func(*stage){write, park(1), write, crash(0), write, park()}, wait: 40 * time.Second},
-	{name: "members are parked one by one while the image changes", set: setOf(3, 1), steps: []func(*stage){write, park(0), together(image("two"), park(0, 1)), write, park(1, 2), write, park()}, wait: 40 * time.Second},
-	{name: "one of three primaries is parked", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, park(1), write, park()}, wait: 40 * time.Second},
-	{name: "one of two primaries is parked without secondaries", set: setOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
-	{name: "a parked member is scaled down, then the object is deleted", set: setOf(3, 1), steps: []func(*stage){write, park(2), scaleTo(2), deleteSet}, gone: true, wait: 40 * time.Second},
+	{name: "the StatefulSet is deleted while paused", set: fixture.SetOf(3, 1), steps: []func(*stage){write, pause(true), deleteStatefulSet, pause(false)}, wait: 30 * time.Second},
+	{name: "the StatefulSet is deleted without its pods in a scale-down", set: fixture.SetOf(5, 1), steps: []func(*stage){write, switchTo(4), write, together(orphan, deleteStatefulSet, scaleTo(3))}, wait: 40 * time.Second},
+	{name: "the StatefulSet is deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
+	{name: "the majority is lost", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
+	{name: "paused", set: fixture.SetOf(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
+	{name: "scale 0 to 5 with the newest copy on the last ordinal", set: fixture.SetOf(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
+	{name: "the node of the primary is drained", set: fixture.SetOf(3, 1), steps: []func(*stage){write, cordon("n1"), write, evict(0), evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
+	{name: "the primary is evicted without a cordon", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(evict(0), askToGo(0)), write, evict(0), write}, wait: 40 * time.Second},
+	{name: "all nodes but one are drained", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2")), write, evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
+	{name: "all nodes are cordoned", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2"), cordon("n3")), evict(0), uncordon("n3"), evict(0)}, wait: 40 * time.Second},
+	{name: "the node of one of two primaries is drained", set: fixture.SetOf(4, 2), steps: []func(*stage){write, cordon("n1"), write, evict(0)}, wait: 40 * time.Second},
+	{name: "the node of the primary is drained where evictions are allowed", set: fixture.Allowing(fixture.SetOf(3, 1)), steps: []func(*stage){write, cordon("n1"), evict(0), uncordon("n1")}, wait: 40 * time.Second},
+	{name: "the budgets change with the policy", set: fixture.SetOf(3, 1), steps: []func(*stage){evictions("Allow"), evictions("Handover"), noBudget}, wait: 40 * time.Second},
+	{name: "the primary is parked", set: fixture.SetOf(3, 1), steps: []func(*stage){write, park(0), write, crash(0), park(), write}, wait: 40 * time.Second},
+	{name: "the primary is parked without demote", set: fixture.SetOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
+	{name: "the primary fails while a secondary is parked", set: fixture.SetOf(3, 1), steps: []func(*stage){write, park(2), write, crash(0), write, park()}, wait: 40 * time.Second},
+	{name: "the primary of two fails while the other is parked", set: fixture.SetOf(2, 1), steps: []func(*stage){write, park(1), write, crash(0), write, park()}, wait: 40 * time.Second},
+	{name: "members are parked one by one while the image changes", set: fixture.SetOf(3, 1), steps: []func(*stage){write, park(0), together(image("two"), park(0, 1)), write, park(1, 2), write, park()}, wait: 40 * time.Second},
+	{name: "one of three primaries is parked", set: fixture.SetOf(3, 3, "secondary"), steps: []func(*stage){write, park(1), write, park()}, wait: 40 * time.Second},
+	{name: "one of two primaries is parked without secondaries", set: fixture.SetOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
+	{name: "a parked member is scaled down, then the object is deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, park(2), scaleTo(2), deleteSet}, gone: true, wait: 40 * time.Second},
 	{name: "resources change in place", set: sizedTrio(), steps: []func(*stage){write, cpuOf("2"), write, together(cpuOf("3"), oneResized, cpuOf("4")), write}, wait: 40 * time.Second},
 	{name: "resources change in place together with the image", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, image("two")), write}, wait: 40 * time.Second},
 	{name: "resources exceed all nodes", set: sizedTrio(), steps: []func(*stage){write, rooms(1), cpuOf("9"), write}, wait: 40 * time.Second},
 	{name: "resources exceed all nodes for a while", set: sizedTrio(), steps: []func(*stage){write, rooms(1), together(cpuOf("2"), oneResized, rooms(0)), write, rooms(2), cpuOf("3"), write}, wait: 6 * time.Minute},
 	{name: "resources change in place and back", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, cpuOf("1")), write}, wait: 40 * time.Second},
 	{name: "the operator restarts while resources change in place", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, (*stage).restart), write}, wait: 40 * time.Second},
-	{name: "delete while a node is lost", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
-	{name: "the namespace is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
-	{name: "delete", set: setOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
+	{name: "delete while a node is lost", set: fixture.SetOf(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
+	{name: "the namespace is deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
+	{name: "delete", set: fixture.SetOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
 }
 
 // sizedTrio returns a set of three whose members request 1 cpu and may be changed in place.
 func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
-	set := sizedSet("1")
+	set := fixture.SizedSet("1")
 	set.Spec.Replicas = new(int32(3))
 	return set
 }
@@ -105,7 +106,9 @@ func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
 func cpuOf(amount string) func(*stage) {
 	return func(s *stage) {
 		s.Say("# the request is set to %s cpu", amount)
-		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Resources = asking(amount) })
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
+			set.Spec.Pod.Containers[0].Resources = fixture.Asking(amount)
+		})
 	}
 }
 
@@ -161,7 +164,7 @@ func oneResized(s *stage) {
 }
 
 func original() *v1alpha1.ReplicatedStatefulSet {
-	set := setOf(3, 3, "seed", "secondary", "promote", "demote")
+	set := fixture.SetOf(3, 3, "seed", "secondary", "promote", "demote")
 	set.Spec.Primaries, set.Spec.Pod.VolumeClaimTemplates = nil, nil
 	set.Spec.Pod.Commands["seed"] = v1alpha1.Command{Command: []string{"/seed"}}
 	return set

@@ -26,13 +26,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
 )
-
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // stage is a simulated cluster with an operator that runs one pass at a time.
 type stage struct {
@@ -106,32 +105,8 @@ func (l *invariant) first(c *fakeContainer, d *disk) {
 	}
 }
 
-// testCommands returns the commands of the fake database, without the named ones.
-func testCommands(without ...string) map[string]v1alpha1.Command {
-	all := map[string]v1alpha1.Command{}
-	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote"} {
-		if !slices.Contains(without, name) {
-			all[name] = v1alpha1.Command{Command: []string{"/" + name}, Timeout: "20s"}
-		}
-	}
-	return all
-}
-
-func setOf(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet {
-	return &v1alpha1.ReplicatedStatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
-		Spec: v1alpha1.ReplicatedStatefulSetSpec{
-			Replicas: &replicas, Primaries: &primaries, Seeding: v1alpha1.SeedingAll,
-			Pod: v1alpha1.PodPolicy{
-				Containers: []corev1.Container{{Name: "main", Image: "one"}}, Commands: testCommands(without...),
-				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}},
-			},
-		},
-	}
-}
-
 func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(noon), nodes: 5, moved: map[string]string{}}
+	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), nodes: 5, moved: map[string]string{}}
 	s.db = newFakeDB(s)
 	s.invariant = &invariant{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}
 	s.Send = s.db.send

@@ -5,18 +5,15 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -34,11 +31,11 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 		{"a pod that is younger than the object, without our annotation", -time.Minute, nil, "was not created from this set's template"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			made := setOf(3, 1)
-			made.CreationTimestamp = metav1.NewTime(noon)
+			made := fixture.SetOf(3, 1)
+			made.CreationTimestamp = metav1.NewTime(fixture.Noon)
 			s := newStage(t, made)
 			s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", UID: "another", Generation: 1, Annotations: r.annotations,
-				CreationTimestamp: metav1.NewTime(noon.Add(-r.age)),
+				CreationTimestamp: metav1.NewTime(fixture.Noon.Add(-r.age)),
 				Labels: map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True,
 					v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RoleSecondary}},
 				Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
@@ -67,29 +64,6 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 	}
 }
 
-// TestWhoIsNoStranger tests that clock skew between API servers, or the loss of the StatefulSet,
-// does not make the set's own pods strangers.
-func TestWhoIsNoStranger(t *testing.T) {
-	object := with(func(w *facts.World) { w.Set.CreationTimestamp = metav1.NewTime(ago(time.Hour)) })
-	for _, r := range []struct {
-		name string
-		pod  *podFixture
-		want bool
-	}{
-		{"a pod that is younger than the object", pod(0).born(time.Minute), false},
-		{"a pod that is older than the object within the clock skew", pod(0).born(time.Hour + spec.ClocksDiffer), false},
-		{"a pod that is older than the object", pod(0).born(time.Hour + spec.ClocksDiffer + time.Second), true},
-		{"an older pod with a grant", pod(0).born(2 * time.Hour).granted(), false},
-		{"an older pod that is terminating", pod(0).born(2 * time.Hour).deleted(), false},
-		{"a younger pod without our annotation", pod(0).born(time.Minute).but(func(w *facts.World) { w.Members[0].Pod.Annotations = nil }), true},
-	} {
-		w := worldOf(setOf(1, 1), r.pod, object)
-		if got := facts.Derive(w).Members[0].Stranger != ""; got != r.want {
-			t.Errorf("%s is foreign: %t", r.name, got)
-		}
-	}
-}
-
 // TestN10APodThatCopiesLabelsLosesThem tests N10: a pod with the primary label that is not a member
 // would open the budget of the primary and receive client writes.
 func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
@@ -115,7 +89,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 // copiesLabels puts a pod with the labels of a primary beside a set, and looks which it has afterwards.
 func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
 	t.Helper()
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(time.Minute)
 	meta.Namespace, meta.UID, meta.Generation, meta.CreationTimestamp = "ns", "evil", 1, metav1.NewTime(s.Now)
 	meta.Annotations = map[string]string{v1alpha1.AnnotationTemplate: s.pod(0).Annotations[v1alpha1.AnnotationTemplate]}
@@ -139,30 +113,6 @@ func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
 	for ordinal := range 3 {
 		if s.pod(ordinal).Labels[v1alpha1.LabelManaged] != v1alpha1.True {
 			t.Errorf("member %d lost its label", ordinal)
-		}
-	}
-}
-
-// A StatefulSet that was deleted and made again finds pods of the one before: they are waited for.
-func TestWhoIsMadeByAnother(t *testing.T) {
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "rss-db", UID: "now", CreationTimestamp: metav1.NewTime(noon)}}
-	made := func(uid string, at time.Time) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", CreationTimestamp: metav1.NewTime(at),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "rss-db", UID: types.UID(uid), Controller: ptr.To(true)}}}}
-	}
-	for _, row := range []struct {
-		name string
-		pod  *corev1.Pod
-		want bool
-	}{
-		{"a pod of this StatefulSet", made("now", noon.Add(time.Minute)), false},
-		{"a pod of this StatefulSet with clock skew", made("now", noon.Add(-time.Minute)), false},
-		{"a pod of the previous StatefulSet", made("before", noon.Add(-time.Second)), false},
-		{"a younger pod of another StatefulSet", made("never", noon.Add(time.Second)), true},
-		{"a pod without an owner", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}, false},
-	} {
-		if got := observe.IsMadeByAnother(set, row.pod); got != row.want {
-			t.Errorf("%s: made by another StatefulSet: %t", row.name, got)
 		}
 	}
 }
